@@ -1,0 +1,1 @@
+"""The Low-Rank Mechanism: batches of counting queries under differential privacy."""

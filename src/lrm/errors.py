@@ -1,0 +1,37 @@
+"""Every exception that lrm raises on purpose, as a tree.
+
+The message of each is one sentence that says what was expected, what came, and
+what to do. None of them ever holds a value that was computed from private data.
+"""
+
+
+class LrmError(Exception):
+    """Base of all errors that lrm raises on purpose."""
+
+
+class UsageError(LrmError, ValueError):
+    """The caller asked for something that does not make sense (exit code 2)."""
+
+
+class WorkloadError(UsageError):
+    """A workload, a domain or a query is malformed."""
+
+
+class BudgetError(UsageError):
+    """A privacy parameter is malformed, zero, negative or out of range."""
+
+
+class CountsError(UsageError):
+    """Counts do not fit the plan: wrong length, negative, fractional or too large."""
+
+
+class FileFormatError(LrmError):
+    """A file is damaged, of another kind, or written by a newer version."""
+
+
+class ConvergenceError(LrmError):
+    """A solver ended without a strategy that passes the exactness check."""
+
+
+class StopSolver(Exception):  # noqa: N818 - a request, not an error
+    """Raised by an ``on_step`` callback to end a solver with the best so far."""

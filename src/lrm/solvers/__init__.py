@@ -1,0 +1,1 @@
+"""Optimisers over plain arrays: they know nothing of privacy, files or clocks."""

@@ -1,0 +1,1 @@
+"""Workload to strategy: every mechanism behind one interface."""
