@@ -1,0 +1,242 @@
+"""What a release promises, and how one promise converts into another.
+
+Where a logarithm makes an exact conversion impossible, the result is rounded
+towards more privacy: a promised epsilon up, an allowed rho down.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from enum import Enum
+from fractions import Fraction
+
+from lrm.amounts import (
+    LEAST_AMOUNT,
+    MOST_AMOUNT,
+    Amount,
+    check_exact,
+    parse_amount,
+    spell,
+    upward_float,
+)
+from lrm.errors import BudgetError
+
+__all__ = [
+    "ZCDP",
+    "Amount",
+    "ApproxDP",
+    "Neighbours",
+    "Privacy",
+    "PureDP",
+    "epsilon_for",
+    "parse_amount",
+    "parse_delta",
+    "rho_for",
+    "rho_of_pure",
+    "sensitivity_factor",
+    "upward_float",
+]
+
+LEAST_DELTA = Fraction(1, 10**60)
+LEAST_RHO = LEAST_AMOUNT**2 / 2
+MOST_RHO = MOST_AMOUNT**2 / 2
+MOST_CONTRIBUTION = 10**9
+
+_CONTEXT = Context(prec=60)
+_SLACK = Decimal("1e-40")
+_KEPT_DIGITS = 15
+_STEP = Fraction(1, 10**_KEPT_DIGITS)
+
+
+class Neighbours(Enum):
+    """Which two tables the promise calls neighbours."""
+
+    ADD_REMOVE = "add-remove"
+    """One record, or all records of one person, is added or removed."""
+
+    SUBSTITUTE = "substitute"
+    """One record, or each record of one person, is replaced by another."""
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """The promise of pure differential privacy with parameter ``epsilon``."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        check_exact(self.epsilon, "epsilon", LEAST_AMOUNT, MOST_AMOUNT)
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP:
+    """The promise of zero-concentrated differential privacy with parameter ``rho``.
+
+    The range is that of rho for every allowed pure epsilon, so that
+    :func:`rho_of_pure` never leaves it.
+    """
+
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        check_exact(self.rho, "rho", LEAST_RHO, MOST_RHO)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP:
+    """The promise of (``epsilon``, ``delta``)-differential privacy."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        check_exact(self.epsilon, "epsilon", LEAST_AMOUNT, MOST_AMOUNT)
+        check_exact(self.delta, "delta", LEAST_DELTA, Fraction(1))
+        if self.delta == 1:
+            raise BudgetError(
+                "delta must be below 1, which promises nothing; a common choice is 1e-9"
+            )
+
+
+Privacy = PureDP | ZCDP | ApproxDP
+
+
+def parse_delta(value: Amount) -> Fraction:
+    """Read a failure probability exactly: at least 1e-60, and below 1.
+
+    >>> parse_delta("1e-9")
+    Fraction(1, 1000000000)
+    """
+    delta = parse_amount(value, "delta", least=LEAST_DELTA, most=Fraction(1))
+    return ApproxDP(Fraction(1), delta).delta
+
+
+def sensitivity_factor(neighbours: Neighbours, contribution: int = 1) -> int:
+    """How many times the sensitivity of one record counts for one privacy unit.
+
+    A person with up to ``contribution`` records who is added or removed changes
+    that many records; one whose records are all replaced takes as many out and
+    brings as many in.
+
+    >>> sensitivity_factor(Neighbours.SUBSTITUTE, 3)
+    6
+    """
+    whole = isinstance(contribution, int) and not isinstance(contribution, bool)
+    if not whole or not 1 <= contribution <= MOST_CONTRIBUTION:
+        raise BudgetError(
+            f"the contribution bound must be an integer from 1 to {MOST_CONTRIBUTION}, "
+            f"but it is {spell(contribution)}; give the most rows that one person may have"
+        )
+    return contribution if neighbours is Neighbours.ADD_REMOVE else 2 * contribution
+
+
+def rho_of_pure(pure: PureDP) -> ZCDP:
+    """Return what a pure release costs in rho, exactly: epsilon²/2.
+
+    Bun and Steinke, *Concentrated Differential Privacy* (2016), proposition 1.4.
+
+    >>> rho_of_pure(PureDP(Fraction(1, 10)))
+    ZCDP(rho=Fraction(1, 200))
+    """
+    return ZCDP(pure.epsilon**2 / 2)
+
+
+def epsilon_for(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return the epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+
+    ::
+
+        epsilon = min over alpha > 1 of
+                  rho alpha + log(1/(alpha delta))/(alpha - 1) + log(1 - 1/alpha)
+
+    (Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy*,
+    2020, section 2.3). Each alpha gives a valid epsilon, so the search may be
+    inexact and only the last evaluation must err upwards. The derivative by alpha
+    is ``rho - log(1/(alpha delta))/(alpha - 1)**2``, which has one zero.
+
+    >>> float(epsilon_for(Fraction(1, 200), Fraction(1, 10**6)))
+    0.4299...
+    """
+    check_exact(rho, "rho", LEAST_RHO, MOST_RHO)
+    log_delta = math.log(parse_delta(delta))
+    slope = float(rho)
+    excess = _root(lambda t: t * t * slope + math.log1p(t) + log_delta)
+    alpha, rest, size = _terms(excess, delta)
+    with localcontext(_CONTEXT):
+        paid = _decimal(rho) * alpha
+        epsilon = paid + rest + (paid + size) * _SLACK
+    return max(_rounded(epsilon, ROUND_CEILING), LEAST_AMOUNT)
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest rho for which rho-zCDP implies (epsilon, delta)-DP, rounded down.
+
+    The inverse of :func:`epsilon_for`, and checked against it before it is returned:
+    ``epsilon_for(rho_for(epsilon, delta), delta) <= epsilon``. Noise for an
+    (epsilon, delta) promise is scaled by this rho, and this rho is what a ledger is
+    charged.
+
+    >>> float(rho_for(Fraction(1), Fraction(1, 10**6)))
+    0.02...
+    """
+    check_exact(epsilon, "epsilon", LEAST_AMOUNT, MOST_AMOUNT)
+    log_delta = math.log(parse_delta(delta))
+
+    def too_private(t: float) -> float:
+        # epsilon_for's minimum, with rho put in terms of the alpha that attains it
+        log_ratio = -log_delta - math.log1p(t)
+        reached = log_ratio * (2 * t + 1) / (t * t) - math.log1p(1 / t)
+        return float(epsilon) - reached
+
+    alpha, rest, size = _terms(_root(too_private), delta)
+    with localcontext(_CONTEXT):
+        paid = _decimal(epsilon) - rest - (_decimal(epsilon) + size) * _SLACK
+        rho = _rounded(paid / alpha, ROUND_FLOOR)
+    while rho >= LEAST_RHO and epsilon_for(rho, delta) > epsilon:
+        rho = _rounded(_decimal(rho * (1 - _STEP)), ROUND_FLOOR)
+    if rho < LEAST_RHO:
+        raise BudgetError(
+            f"epsilon {spell(epsilon)} with delta {spell(delta)} allows less rho than can be "
+            f"used ({float(LEAST_RHO):.3g}); raise epsilon or delta"
+        )
+    return rho
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _terms(excess: float, delta: Fraction) -> tuple[Decimal, Decimal, Decimal]:
+    """Return alpha, the terms of epsilon without rho, and a bound on their size.
+
+    Decimal's logarithm is correctly rounded, so at 60 digits the error is below
+    1e-40 of the size for every alpha that :func:`_root` can return.
+    """
+    with localcontext(_CONTEXT):
+        alpha = 1 + Decimal(excess)
+        over = alpha - 1
+        tail = -(alpha * _decimal(delta)).ln() / over
+        bonus = (over / alpha).ln()
+        return alpha, tail + bonus, abs(tail) + abs(bonus)
+
+
+def _rounded(value: Decimal, direction: str) -> Fraction:
+    """Round to 15 significant digits in ``direction``."""
+    return Fraction(Context(prec=_KEPT_DIGITS, rounding=direction).plus(value))
+
+
+def _root(increasing: Callable[[float], float]) -> float:
+    """Bisect an increasing function on a logarithmic scale; the result need not be exact.
+
+    The best alpha is at most ``1 + sqrt(log(1/delta)/rho)``, which is below 1e14
+    for every allowed delta and rho.
+    """
+    low, high = -36.0, 36.0
+    for _ in range(64):
+        middle = (low + high) / 2
+        if increasing(math.exp(middle)) < 0:
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
