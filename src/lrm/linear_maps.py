@@ -1,0 +1,334 @@
+"""Linear maps: the queries of a workload as an operator first, a matrix on demand.
+
+A map of shape ``(m, n)`` answers ``m`` queries over ``n`` cells. Dense and sparse
+matrices are maps; prefix sums and all ranges are maps that never build their
+matrix. Whoever needs numbers asks for the smallest thing that will do: a product,
+a block of rows, some columns, the Gram matrix ``WᵀW``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from lrm.errors import WorkloadError
+
+__all__ = ["AllRanges", "DenseMap", "Floats", "LinearMap", "Prefix", "SparseMap", "as_map"]
+
+Floats = NDArray[np.float64]
+
+BLOCK_ENTRIES = 1 << 22
+"""How many float64 entries (32 MB) one block of rows may have."""
+
+
+class LinearMap(ABC):
+    """``m`` linear queries over ``n`` cells."""
+
+    shape: tuple[int, int]
+    kind: ClassVar[str]
+    """The name of the form, as files spell it."""
+
+    @abstractmethod
+    def apply(self, x: Floats) -> Floats:
+        """``W @ x`` for a vector or an n×c matrix."""
+
+    @abstractmethod
+    def apply_transpose(self, y: Floats) -> Floats:
+        """``W.T @ y`` for a vector or an m×c matrix."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Floats:
+        """Rows ``start:stop`` as a dense array."""
+
+    @abstractmethod
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        """Restrict the map to some cells."""
+
+    @abstractmethod
+    def gram(self) -> Floats:
+        """``WᵀW`` as a dense n×n array."""
+
+    @abstractmethod
+    def column_absolute_sums(self) -> Floats:
+        """``Σᵢ |Wᵢⱼ|`` for each cell j."""
+
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """``‖W‖_F²``."""
+
+    @abstractmethod
+    def contents(self) -> dict[str, Any]:
+        """Everything that defines the map: plain values and arrays."""
+
+    def dense(self) -> Floats:
+        """The whole matrix; only solvers may ask for it."""
+        return self.rows(0, self.shape[0])
+
+    def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
+        """Yield ``(start, rows)`` in blocks that stay small beside ``width`` columns."""
+        m, n = self.shape
+        height = max(1, BLOCK_ENTRIES // max(n, width or 0, 1))
+        for start in range(0, m, height):
+            yield start, self.rows(start, min(start + height, m))
+
+    def is_integer(self) -> bool:
+        """Whether every weight is a whole number of modest size (below 2³¹)."""
+        return all(_is_whole(block) for _, block in self.row_blocks())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the form and its contents."""
+        seal = hashlib.sha256(f"{self.kind}:{self.shape}".encode())
+        for name, value in sorted(self.contents().items()):
+            seal.update(name.encode())
+            if isinstance(value, np.ndarray):
+                seal.update(str(value.dtype).encode() + str(value.shape).encode())
+                seal.update(np.ascontiguousarray(value).tobytes())
+            else:
+                seal.update(repr(value).encode())
+        return seal.hexdigest()
+
+
+def _is_whole(values: Floats) -> bool:
+    return bool(np.all(np.abs(values) < 2.0**31) and np.all(values == np.rint(values)))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMap(LinearMap):
+    """A map held as its matrix."""
+
+    matrix: Floats
+    kind: ClassVar[str] = "dense"
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64, order="C")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "shape", matrix.shape)
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(self.matrix @ x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.asarray(self.matrix.T @ y)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return self.matrix[start:stop]
+
+    def columns(self, indices: NDArray[np.intp]) -> DenseMap:
+        return DenseMap(self.matrix[:, indices])
+
+    def gram(self) -> Floats:
+        return np.asarray(self.matrix.T @ self.matrix)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.asarray(np.abs(self.matrix).sum(axis=0))
+
+    def squared_norm(self) -> float:
+        return float(np.vdot(self.matrix, self.matrix))
+
+    def contents(self) -> dict[str, Any]:
+        return {"matrix": self.matrix}
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMap(LinearMap):
+    """A map held as a compressed sparse matrix (rows compressed)."""
+
+    matrix: sp.csr_array
+    kind: ClassVar[str] = "sparse"
+
+    def __post_init__(self) -> None:
+        matrix = sp.csr_array(self.matrix, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "shape", matrix.shape)
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(self.matrix @ x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.asarray(self.matrix.T @ y)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return np.asarray(self.matrix[start:stop].toarray())
+
+    def columns(self, indices: NDArray[np.intp]) -> SparseMap:
+        return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
+
+    def gram(self) -> Floats:
+        return np.asarray((self.matrix.T @ self.matrix).toarray())
+
+    def column_absolute_sums(self) -> Floats:
+        return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
+
+    def squared_norm(self) -> float:
+        return float(np.vdot(self.matrix.data, self.matrix.data))
+
+    def is_integer(self) -> bool:
+        return _is_whole(self.matrix.data)
+
+    def contents(self) -> dict[str, Any]:
+        return {
+            "data": self.matrix.data,
+            "indices": self.matrix.indices.astype(np.int64),
+            "indptr": self.matrix.indptr.astype(np.int64),
+            "shape": tuple(int(side) for side in self.shape),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix(LinearMap):
+    """Running totals: query i is the sum of cells 0 to i. Costs O(n) a product.
+
+    >>> Prefix(4).apply(np.array([1.0, 2.0, 3.0, 4.0]))
+    array([ 1.,  3.,  6., 10.])
+    """
+
+    cells: int
+    kind: ClassVar[str] = "prefix"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.cells, self.cells))
+
+    def apply(self, x: Floats) -> Floats:
+        return np.cumsum(x, axis=0)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.cumsum(y[::-1], axis=0)[::-1]
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return (np.arange(self.cells) <= np.arange(start, stop)[:, None]).astype(np.float64)
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        return DenseMap((indices <= np.arange(self.cells)[:, None]).astype(np.float64))
+
+    def gram(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return self.cells - np.maximum.outer(cell, cell)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.arange(self.cells, 0, -1, dtype=np.float64)
+
+    def squared_norm(self) -> float:
+        return self.cells * (self.cells + 1) / 2
+
+    def is_integer(self) -> bool:
+        return True
+
+    def contents(self) -> dict[str, Any]:
+        return {"cells": self.cells}
+
+
+@dataclass(frozen=True, eq=False)
+class AllRanges(LinearMap):
+    """Every range [a, b] with 0 ≤ a ≤ b < n, in order of a, then b: n(n+1)/2 queries.
+
+    >>> AllRanges(3).apply(np.array([1.0, 2.0, 4.0]))
+    array([1., 3., 7., 2., 6., 4.])
+    """
+
+    cells: int
+    kind: ClassVar[str] = "all-ranges"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.cells * (self.cells + 1) // 2, self.cells))
+
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last cell of the queries ``start:stop``."""
+        n = self.cells
+        query = np.arange(start, stop, dtype=np.int64)
+        # Ranges that begin at cell a start at row a·n − a(a−1)/2; invert that by search.
+        first_row = np.arange(n, dtype=np.int64)
+        first_row = first_row * n - first_row * (first_row - 1) // 2
+        first = np.searchsorted(first_row, query, side="right") - 1
+        return first, first + query - first_row[first]
+
+    def apply(self, x: Floats) -> Floats:
+        total = np.concatenate([np.zeros((1, *x.shape[1:])), np.cumsum(x, axis=0)])
+        first, last = self.bounds(0, self.shape[0])
+        return total[last + 1] - total[first]
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        first, last = self.bounds(0, self.shape[0])
+        change = np.zeros((self.cells + 1, *y.shape[1:]))
+        np.add.at(change, first, y)
+        np.subtract.at(change, last + 1, y)
+        return np.cumsum(change, axis=0)[:-1]
+
+    def rows(self, start: int, stop: int) -> Floats:
+        first, last = self.bounds(start, stop)
+        cell = np.arange(self.cells)
+        return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        first, last = self.bounds(0, self.shape[0])
+        inside = (indices >= first[:, None]) & (indices <= last[:, None])
+        return DenseMap(inside.astype(np.float64))
+
+    def gram(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return (np.minimum.outer(cell, cell) + 1.0) * (self.cells - np.maximum.outer(cell, cell))
+
+    def column_absolute_sums(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return (cell + 1) * (self.cells - cell)
+
+    def squared_norm(self) -> float:
+        return float(self.column_absolute_sums().sum())
+
+    def is_integer(self) -> bool:
+        return True
+
+    def contents(self) -> dict[str, Any]:
+        return {"cells": self.cells}
+
+
+def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearMap:
+    """Take queries in any form and check them: two dimensions, not empty, finite.
+
+    >>> as_map([[1, 0], [1, 1]]).shape
+    (2, 2)
+    """
+    if isinstance(queries, LinearMap):
+        return queries
+    if sp.issparse(queries):
+        checked: LinearMap = SparseMap(sp.csr_array(queries))
+        values = checked.contents()["data"]
+    else:
+        try:
+            values = np.asarray(queries, dtype=np.float64)
+        except (TypeError, ValueError) as reason:
+            raise WorkloadError(
+                "a workload needs numbers in rows of equal length; "
+                "something in it is not a number or a row is shorter than another"
+            ) from reason
+        if values.ndim != 2:
+            raise WorkloadError(
+                f"a workload is a matrix with one row a query and one column a cell, "
+                f"but an array of {values.ndim} dimension(s) came; reshape it to (queries, cells)"
+            )
+        checked = DenseMap(values)
+    if 0 in checked.shape:
+        raise WorkloadError(
+            f"a workload needs at least one query and one cell, but its shape is {checked.shape}"
+        )
+    if not np.all(np.isfinite(values)):
+        raise WorkloadError("a workload holds finite numbers only, but NaN or infinity came")
+    if np.abs(values).max(initial=0.0) > 1e100 or np.any((values != 0) & (np.abs(values) < 1e-100)):
+        raise WorkloadError(
+            "weights must lie between 1e-100 and 1e100 in size (or be 0); scale the queries"
+        )
+    return checked

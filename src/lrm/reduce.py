@@ -1,0 +1,254 @@
+"""Reductions that lose nothing, and the way back.
+
+Two kinds, both exact:
+
+* *Cells.* Cells that every query treats alike are one cell; so are cells that differ
+  by sign, or by a whole-number ratio. The strategy then lives on the merged cells
+  and the counts are merged with whole-number factors, so that they stay integers.
+* *Rows.* The error of a strategy depends on W only through WᵀW, so W may be replaced
+  by any factor R with RᵀR = WᵀW that has as many rows as W has rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.linear_maps import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
+
+__all__ = ["CellMap", "MergedWorkload", "merge_cells", "reduce_rows"]
+
+LARGEST_FACTOR = 1 << 10
+"""Ratios p/q of columns are merged while the common denominator stays below this.
+
+A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
+affordable, and ratios of real batches (halves, tenths, percents) stay below it.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class CellMap:
+    """How n cells become fewer merged ones: ``merged[index[j]] += factor[j]·counts[j]``.
+
+    A cell that no query looks at has factor 0.
+
+    >>> cells = CellMap(2, np.array([0, 1, 1]), np.array([1, 1, -1]))
+    >>> cells.merge_counts(np.array([5, 3, 2]))
+    array([5, 1])
+    """
+
+    merged_size: int
+    index: NDArray[np.int64]
+    factor: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("index", "factor"):
+            values = np.array(getattr(self, name), dtype=np.int64)
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def trivial(cls, cells: int) -> CellMap:
+        """The map that merges nothing."""
+        return cls(cells, np.arange(cells), np.ones(cells, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        """Number of original cells."""
+        return len(self.index)
+
+    def is_trivial(self) -> bool:
+        """Whether nothing is merged."""
+        return self.merged_size == self.size and bool(np.all(self.factor == 1))
+
+    def largest_factors(self) -> NDArray[np.int64]:
+        """The largest |factor| that reaches each merged cell."""
+        largest = np.zeros(self.merged_size, dtype=np.int64)
+        np.maximum.at(largest, self.index, np.abs(self.factor))
+        return largest
+
+    def merge_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Counts of the merged cells, in exact integers."""
+        merged = np.zeros(self.merged_size, dtype=np.int64)
+        np.add.at(merged, self.index, self.factor * counts)
+        return merged
+
+    def matrix(self) -> sp.csr_array:
+        """The map as a sparse matrix (merged × original)."""
+        used = self.factor != 0
+        cells = np.flatnonzero(used)
+        return sp.csr_array(
+            (self.factor[used].astype(np.float64), (self.index[used], cells)),
+            shape=(self.merged_size, self.size),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MergedWorkload:
+    """A workload over merged cells: ``W = queries · cells.matrix()`` exactly."""
+
+    queries: LinearMap
+    cells: CellMap
+    representatives: NDArray[np.int64]
+    """For each merged cell, one original cell with the largest factor."""
+
+
+def merge_cells(queries: LinearMap) -> MergedWorkload:
+    """Merge the cells that the queries cannot tell apart (up to sign and ratio).
+
+    Method: divide each column by its first non-zero entry, so that columns that are
+    multiples of each other become equal to the last bit; group by two random
+    projections of the result; verify each group entry by entry. Cost: O(non-zeros),
+    from the sparse form.
+
+    >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
+    >>> merged.cells.merged_size, merged.cells.factor
+    (1, array([ 1,  1,  0, -2]))
+    """
+    m, n = queries.shape
+    if isinstance(queries, Prefix | AllRanges):  # all columns differ, by construction
+        return MergedWorkload(queries, CellMap.trivial(n), np.arange(n))
+    columns = _column_form(queries)
+    lengths = np.diff(columns.indptr)
+    used = lengths > 0
+    lead = np.zeros(n)
+    lead[used] = columns.data[columns.indptr[:-1][used]]
+    unit = columns.copy()
+    unit.data = unit.data / np.repeat(lead, lengths)
+    group = _equal_columns(unit, used)
+    cells, representatives = _integer_factors(group, lead, used)
+    if cells.is_trivial():
+        return MergedWorkload(queries, cells, representatives)
+    factors = np.maximum(cells.largest_factors(), 1).astype(np.float64)
+    kept = queries.columns(representatives)
+    if np.any(factors != 1.0):
+        kept = _scale_columns(kept, 1.0 / factors)
+    return MergedWorkload(kept, cells, representatives)
+
+
+def _column_form(queries: LinearMap) -> sp.csc_array:
+    matrix = queries.matrix if isinstance(queries, SparseMap) else queries.dense()
+    columns = sp.csc_array(matrix)
+    columns.eliminate_zeros()
+    columns.sort_indices()
+    return columns
+
+
+def _equal_columns(columns: sp.csc_array, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number the classes of equal columns; −1 for columns without an entry."""
+    m, n = columns.shape
+    rng = np.random.default_rng(20120827)  # any fixed seed: groups are verified below
+    keys = columns.T @ rng.random((m, 2))
+    # ``columns.T @ …`` adds in the order of the rows, so equal columns get equal sums.
+    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel().astype(np.int64)
+    differs = (columns - columns[:, first[group]]) != 0
+    strangers = np.flatnonzero(np.diff(sp.csc_array(differs).indptr))
+    group[strangers] = len(first) + np.arange(len(strangers))  # a collision: keep it apart
+    group[~used] = -1
+    return group
+
+
+def _integer_factors(
+    group: NDArray[np.int64], lead: Floats, used: NDArray[np.bool_]
+) -> tuple[CellMap, NDArray[np.int64]]:
+    """Give each cell a whole-number factor within its class, splitting where there is none."""
+    n = len(group)
+    index = np.zeros(n, dtype=np.int64)
+    factor = np.zeros(n, dtype=np.int64)
+    cells = np.flatnonzero(used)
+    order = cells[np.lexsort((cells, -np.abs(lead[cells]), group[cells]))]
+    starts = np.flatnonzero(np.diff(group[order], prepend=-2))
+    # Most classes hold one size only (equal columns): no ratio to look at.
+    size = np.abs(lead[order])
+    spread = size[np.append(starts[1:], len(order)) - 1] != size[starts] if len(order) else []
+    merged = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    index[order] = merged
+    factor[order] = np.sign(lead[order]).astype(np.int64)
+    # The representative counts +1, whatever its sign.
+    factor[order] *= np.sign(lead[order[starts]])[merged].astype(np.int64) if len(order) else 1
+    representatives = list(order[starts])
+    for number in np.flatnonzero(spread):
+        stop = starts[number + 1] if number + 1 < len(starts) else len(order)
+        members = order[starts[number] : stop]
+        _split_ratios(members, lead, int(number), index, factor, representatives)
+    kept = np.array(representatives, dtype=np.int64)
+    if not len(kept):  # no query looks at any cell: keep one, so that nothing is empty
+        kept = np.zeros(1, dtype=np.int64)
+    # Number merged cells by their first representative, so that order survives.
+    rank = np.argsort(np.argsort(kept))
+    return CellMap(len(kept), rank[index], factor), np.sort(kept)
+
+
+def _split_ratios(
+    members: NDArray[np.int64],
+    lead: Floats,
+    number: int,
+    index: NDArray[np.int64],
+    factor: NDArray[np.int64],
+    representatives: list[np.int64],
+) -> None:
+    """Merge members whose size is p/q of the largest, with one denominator for all."""
+    top = lead[members[0]]
+    denominator, numerators, apart = 1, [], []
+    for cell in members:
+        p, q = _small_ratio(lead[cell] / top)
+        joint = denominator * q // gcd(denominator, q) if q else 0
+        if 0 < joint <= LARGEST_FACTOR:
+            denominator = joint
+            numerators.append((cell, p, q))
+        else:
+            apart.append(cell)
+    for cell, p, q in numerators:
+        factor[cell] = p * (denominator // q)
+    if apart:  # start a class of their own, largest first
+        representatives.append(apart[0])
+        fresh = len(representatives) - 1
+        rest = np.array(apart)
+        index[rest] = fresh
+        _split_ratios(rest, lead, fresh, index, factor, representatives)
+
+
+def _small_ratio(value: float) -> tuple[int, int]:
+    """``(p, q)`` with p/q == value to the last bit and q small, or ``(0, 0)``."""
+    for q in range(1, 129):
+        p = round(value * q)
+        if p and p / q == value:
+            return p, q
+    return 0, 0
+
+
+def _scale_columns(queries: LinearMap, factors: Floats) -> LinearMap:
+    if isinstance(queries, SparseMap):
+        return SparseMap(sp.csr_array(queries.matrix @ sp.diags_array(factors)))
+    return DenseMap(queries.dense() * factors)
+
+
+def reduce_rows(queries: LinearMap) -> Floats:
+    """A factor R (k×n, k = rank) with RᵀR = WᵀW: all that a solver needs to know of W.
+
+    >>> reduce_rows(DenseMap(np.array([[1.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))).shape
+    (1, 2)
+    """
+    m, n = queries.shape
+    if isinstance(queries, AllRanges):
+        square, _, basis = _eigen_factor(queries.gram())
+        return square[:, None] * basis
+    matrix = queries.dense()
+    if m > n:  # an orthogonal factor changes nothing, and SVD of R is cheaper
+        matrix = la.qr(matrix, mode="r", check_finite=False)[0][:n]
+    _, values, basis = la.svd(matrix, full_matrices=False, check_finite=False)
+    rank = max(1, int(np.sum(values > values[0] * max(m, n) * np.finfo(float).eps)))
+    return np.asarray(values[:rank, None] * basis[:rank])
+
+
+def _eigen_factor(gram: Floats) -> tuple[Floats, int, Floats]:
+    values, vectors = la.eigh(gram, check_finite=False)
+    rank = int(np.sum(values > values[-1] * len(gram) * np.finfo(float).eps))
+    top = slice(len(values) - 1, len(values) - 1 - rank if rank < len(values) else None, -1)
+    return np.sqrt(values[top]), rank, vectors[:, top].T
