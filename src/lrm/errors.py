@@ -17,6 +17,14 @@ class WorkloadError(UsageError):
     """A workload, a domain or a query is malformed."""
 
 
+class DomainError(UsageError):
+    """A domain, one of its attributes, or a domain file is malformed."""
+
+
+class SqlError(UsageError):
+    """A SQL batch asks for something that is not compiled to weights over cells."""
+
+
 class BudgetError(UsageError):
     """A privacy parameter is malformed, zero, negative or out of range."""
 

@@ -1,0 +1,229 @@
+"""Public attributes: what a column may hold, cut into numbered cells.
+
+An attribute says, from public knowledge alone, which values a column may hold and
+how they are grouped into cells. Three kinds of value are not among the declared
+ones, and each has its own rule, ``"drop"`` (the row is in no cell and in no count;
+the default) or ``"cell"`` (the value has a cell of its own):
+
+``null``
+    SQL's NULL, Python's ``None``: cell ``(null)``.
+``nan``
+    The floating-point NaN, which engines do not treat as NULL (it equals itself and
+    is greater than every number): cell ``(nan)``. Only for numbers.
+``outside``
+    Anything else that is not declared. Categories have one cell ``(other)``; ordered
+    attributes have two, ``(below)`` and ``(above)``, so that ``age < 50`` has one
+    answer on each. ``-inf`` is below, ``+inf`` above.
+
+The default is to drop because it is the only rule under which every query over
+declared values has an answer, and because a row that is dropped can never be counted
+by surprise. A value of another kind (text in a column of integers, ``2.5`` or
+``True`` among integers) is no value of the attribute at all: its row is dropped under
+either rule.
+
+Regular cells come first, in the declared order, then ``(other)`` or ``(below)``,
+``(above)``, then ``(nan)``, then ``(null)``.
+"""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+import numpy as np
+
+from lrm.errors import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "is_nan"]
+
+Rule = Literal["drop", "cell"]
+"""What happens to a value that is not declared: its row is dropped, or it has a cell."""
+
+LARGEST_INTEGER = 2**62
+"""Declared integers lie in ±2^62, so that a bound plus or minus one fits 64 bits."""
+
+MAX_CELLS = 10_000_000
+"""Cells of one attribute: beyond it labels and bounds no longer fit in memory."""
+
+
+@dataclass(frozen=True)
+class Attribute(ABC):
+    """A column of the public domain, with its rules for undeclared values.
+
+    Its kinds are `Categories`, `Integers`, `Bins` and `Dates`. Two attributes are equal when they
+    declare the same cells by the same rules.
+    """
+
+    name: str
+    null: Rule = field(default="drop", kw_only=True)
+    nan: Rule = field(default="drop", kw_only=True)
+    outside: Rule = field(default="drop", kw_only=True)
+
+    kind: ClassVar[str]
+    numeric: ClassVar[bool] = False
+    outside_labels: ClassVar[tuple[str, ...]] = ("(below)", "(above)")
+
+    def _check_common(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DomainError(f"an attribute's name must be non-empty text, not {self.name!r}")
+        for rule in ("null", "nan", "outside"):
+            if getattr(self, rule) not in get_args(Rule):
+                raise self._error(f"{rule} must be drop or cell, not {getattr(self, rule)!r}")
+        if self.nan == "cell" and not self.numeric:
+            raise self._error(f"nan must be drop: {self.kind} hold no NaN")
+        if self.regular > MAX_CELLS:
+            raise self._error(
+                f"has {self.regular:,} cells, more than {MAX_CELLS:,}; declare wider cells"
+            )
+
+    def _error(self, sentence: str) -> DomainError:
+        return DomainError(f"attribute {self.name!r}: {sentence}")
+
+    @property
+    @abstractmethod
+    def regular(self) -> int:
+        """Number of declared cells, without those for undeclared values."""
+
+    @abstractmethod
+    def _regular_labels(self) -> Iterable[str]:
+        """Labels of the declared cells, in order."""
+
+    @abstractmethod
+    def cell_of(self, value: object) -> int | None:
+        """Return the cell of one value of the column, or None where its row is dropped."""
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One label per cell, all distinct."""
+        return (*self._regular_labels(), *self._special)
+
+    @cached_property
+    def _special(self) -> tuple[str, ...]:
+        outside = self.outside_labels if self.outside == "cell" else ()
+        nan = ("(nan)",) if self.nan == "cell" else ()
+        return (*outside, *nan, *(("(null)",) if self.null == "cell" else ()))
+
+    @cached_property
+    def size(self) -> int:
+        """Number of cells, with those for undeclared values."""
+        return self.regular + len(self._special)
+
+    def special_cell(self, label: str) -> int | None:
+        """Return the cell called ``(null)``, ``(nan)``, ``(other)`` … if there is one.
+
+        Examples
+        --------
+        >>> Categories("sex", ["f", "m"], null="cell").special_cell("(null)")
+        2
+        >>> Categories("sex", ["f", "m"]).special_cell("(null)") is None
+        True
+        """
+        return self.regular + self._special.index(label) if label in self._special else None
+
+
+@dataclass(frozen=True, init=False)
+class Categories(Attribute):
+    """A column of declared names, compared exactly: case and blanks matter.
+
+    Parameters
+    ----------
+    name
+        The column.
+    values
+        Distinct texts, integers or booleans, all of one type.
+    null, outside
+        Rules for NULL and for every value that is not declared (cell ``(other)``).
+
+    Examples
+    --------
+    >>> state = Categories("state", ["NY", "NJ"], outside="cell")
+    >>> state.labels
+    ('NY', 'NJ', '(other)')
+    >>> state.cell_of("NJ"), state.cell_of("nj"), state.cell_of(None)
+    (1, 2, None)
+    """
+
+    values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+
+    kind: ClassVar[str] = "categories"
+    outside_labels: ClassVar[tuple[str, ...]] = ("(other)",)
+
+    def __init__(
+        self,
+        name: str,
+        values: Iterable[str] | Iterable[int] | Iterable[bool],
+        *,
+        null: Rule = "drop",
+        outside: Rule = "drop",
+    ) -> None:
+        if isinstance(values, str):
+            raise DomainError(f"attribute {name!r}: values must be a list, not one text")
+        super().__init__(name, null=null, outside=outside)
+        object.__setattr__(self, "values", tuple(values))
+        self._check_values()
+        self._check_common()
+
+    def _check_values(self) -> None:
+        types = sorted({type(value).__name__ for value in self.values})
+        if len(types) != 1 or types[0] not in {"str", "int", "bool"}:
+            raise self._error(
+                "values must be at least one text, integer or boolean, all of one type; "
+                f"came {', '.join(types) or 'none'} (quote a text that looks like a number)"
+            )
+        if types == ["int"] and any(abs(value) > LARGEST_INTEGER for value in self.values):  # type: ignore[arg-type]
+            raise self._error("integer values must lie within ±2^62")
+        labels = [*self._regular_labels(), *self._special]
+        twice = [label for label, times in Counter(labels).items() if times > 1]
+        if twice:
+            raise self._error(f"value {twice[0]!r} is declared twice, or names a special cell")
+
+    @property
+    def regular(self) -> int:
+        """Number of declared values."""
+        return len(self.values)
+
+    def _regular_labels(self) -> Iterable[str]:
+        return (
+            str(value).lower() if isinstance(value, bool) else str(value) for value in self.values
+        )
+
+    @cached_property
+    def _index(self) -> dict[object, int]:
+        # True == 1 in Python: the type is part of the key, so that they stay apart.
+        return {(self.value_type, value): cell for cell, value in enumerate(self.values)}
+
+    @property
+    def value_type(self) -> Literal["text", "integer", "boolean"]:
+        """What the values are; a column has one type."""
+        if isinstance(self.values[0], bool):
+            return "boolean"
+        return "integer" if isinstance(self.values[0], int) else "text"
+
+    def cell_of(self, value: object) -> int | None:
+        """Return the cell of ``value``: its own, ``(other)``, ``(null)``, or None."""
+        if value is None:
+            return self.special_cell("(null)")
+        if isinstance(value, (bool, np.bool_)):
+            kind, plain = "boolean", bool(value)
+        elif isinstance(value, (numbers.Real, Decimal)):
+            kind, plain = "integer", value  # type: ignore[assignment] # 1.0 and Decimal(1) are 1
+        else:
+            kind, plain = "text", value  # type: ignore[assignment]
+        try:
+            cell = self._index.get((kind, plain))
+        except TypeError:  # unhashable, e.g. a signalling NaN: equal to nothing declared
+            cell = None
+        return self.special_cell("(other)") if cell is None else cell
+
+
+def is_nan(value: numbers.Real | Decimal) -> bool:
+    """Tell whether a number is NaN, signalling ones of Decimal included."""
+    return value.is_nan() if isinstance(value, Decimal) else bool(value != value)  # noqa: PLR0124 - NaN alone differs from itself
