@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _RATIO = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
 _MOST_TEXT = 100
 _MOST_EXPONENT = 200
+_MOST_DECIMALS = 18
 _SHOWN = 40
 _EXPECTED = "a positive number such as 0.1, 1/3 or 1e-3"
 
@@ -99,6 +100,17 @@ def upward_float(value: Fraction) -> float:
             "a noise scale must fit a float64, but it is above 1.8e308; spend more or scale down"
         )
     return above
+
+
+def format_amount(value: Fraction) -> str:
+    """Spell an exact amount as people write it: a short decimal, else a ratio.
+
+    >>> format_amount(Fraction(1, 8)), format_amount(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
+    if 10**_MOST_DECIMALS % value.denominator:
+        return str(value)
+    return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
 
 
 def check_exact(value: Fraction, name: str, least: Fraction, most: Fraction) -> None:

@@ -37,6 +37,14 @@ class FileFormatError(LrmError):
     """A file is damaged, of another kind, or written by a newer version."""
 
 
+class LedgerError(LrmError):
+    """A ledger cannot be read, written or trusted, or does not keep such a budget."""
+
+
+class BudgetExceeded(LedgerError):  # noqa: N818 - says what happened, as the reader would
+    """A release would cost more than is left of a table's budget."""
+
+
 class ConvergenceError(LrmError):
     """A solver ended without a strategy that passes the exactness check."""
 

@@ -1,0 +1,258 @@
+"""The ledger itself: budgets per table, spent before data is read."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from lrm.amounts import Amount, format_amount, parse_amount, spell
+from lrm.budget import Privacy
+from lrm.errors import BudgetExceeded, LedgerError
+from lrm.ledger.entries import (
+    Budget,
+    Entry,
+    History,
+    Kind,
+    Row,
+    Snapshot,
+    Unit,
+    check_head,
+    check_history,
+    check_text,
+    promise_text,
+    read_entry,
+)
+from lrm.ledger.store import DEFAULT_TIMEOUT, Store
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Ledger:
+    """Budgets of tables, and everything that was ever spent from them.
+
+    Each operation checks the whole history first and refuses to go on from one that
+    was changed from outside. A spend is checked, written and committed in one
+    transaction; what is killed in between leaves no trace, or an entry that was
+    never reported: privacy may be wasted, never overspent.
+
+    What :meth:`verify` cannot see: somebody who may write the file can replace it
+    as a whole by another consistent history, such as an older copy of itself. Note
+    :meth:`head` in another place after a release, and check it with
+    ``verify(expected_head=…)``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fractions import Fraction
+    >>> from lrm.budget import PureDP
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.open(f"{folder.name}/ledger.sqlite")
+    >>> ledger.create("people", limit="1", unit="epsilon").remaining
+    Fraction(1, 1)
+    >>> entry = ledger.spend("people", PureDP(Fraction(1, 10)), purpose="counts by age")
+    >>> ledger.remaining("people")
+    Fraction(9, 10)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, store: Store, *, clock: Callable[[], datetime] = _utc_now) -> None:
+        self._store = store
+        self._clock = clock
+
+    @classmethod
+    def open(cls, location: str | Path, *, timeout: float = DEFAULT_TIMEOUT) -> "Ledger":
+        """Name a ledger by its SQLite file or PostgreSQL URL; nothing is read yet.
+
+        Parameters
+        ----------
+        location
+            A path, or a URL such as ``postgresql://user@host/database``.
+        timeout
+            For how many seconds to wait while another process is writing.
+        """
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", str(location))
+        if scheme is None:
+            from lrm.ledger.sqlite import SqliteStore  # noqa: PLC0415 - loads only what is used
+
+            return cls(SqliteStore(Path(location), timeout=timeout))
+        if scheme[1] not in {"postgresql", "postgres"}:
+            raise LedgerError(
+                f"a ledger is a file or a postgresql:// URL, but {scheme[1]}:// came; "
+                "name one of these"
+            )
+        from lrm.ledger.postgres import PostgresStore  # noqa: PLC0415 - needs an extra
+
+        return cls(PostgresStore(str(location), timeout=timeout))
+
+    @property
+    def name(self) -> str:
+        """Where the ledger is; holds no password."""
+        return self._store.name
+
+    def create(self, table: str, limit: Amount, unit: Unit | str) -> Budget:
+        """Give ``table`` a budget, once and for all; makes the ledger if there is none.
+
+        A limit cannot be raised later: what was promised to the people in the table
+        would change.
+        """
+        check_text(table, "a table name")
+        kind = _unit(unit)
+        amount = parse_amount(limit, f"the limit in {kind.value}")
+        budget = Budget(table, kind, amount, Fraction(0))
+        self._store.prepare()
+
+        def decide(snapshot: Snapshot) -> Row:
+            existing = check_history(snapshot).budgets.get(table)
+            if existing is not None:
+                raise LedgerError(
+                    f"table '{table}' already has a budget of {format_amount(existing.limit)} "
+                    f"{existing.unit.value} in this ledger, and limits never change; spend from it"
+                )
+            return self._row(snapshot, budget, amount)
+
+        self._store.append(decide)
+        return budget
+
+    def spend(self, table: str, privacy: Privacy, *, purpose: str) -> Entry:
+        """Spend what a release with this promise costs; call it before reading data.
+
+        Parameters
+        ----------
+        table
+            The name under which the budget was created.
+        privacy
+            What the release promises. In a budget kept in rho, a pure release costs
+            epsilon²/2.
+        purpose
+            What the release is for, in words or as a digest of its plan.
+
+        Returns
+        -------
+        Entry
+            The entry, which is on disk by now.
+
+        Raises
+        ------
+        BudgetExceeded
+            When less is left; nothing is spent then.
+        LedgerError
+            When the ledger cannot be written or trusted, has no such budget, or
+            cannot count such a promise; no data may be read then.
+        """
+        check_text(purpose, "a purpose")
+
+        def decide(snapshot: Snapshot) -> Row:
+            budget = self._budget(check_history(snapshot), table)
+            cost = _affordable(budget, privacy)
+            return self._row(snapshot, budget, cost, privacy, purpose)
+
+        return read_entry(self._store.append(decide))
+
+    def preview(self, table: str, privacy: Privacy) -> Budget:
+        """Return the budget as it would be after a spend, which is refused as it would be."""
+        budget = self.budget(table)
+        return replace(budget, spent=budget.spent + _affordable(budget, privacy))
+
+    def budget(self, table: str) -> Budget:
+        """Return the budget of ``table``."""
+        return self._budget(self._history(), table)
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Return all budgets, in the order in which they were created."""
+        return tuple(self._history().budgets.values())
+
+    def remaining(self, table: str) -> Fraction:
+        """Return what is left of the budget of ``table``, in its unit."""
+        return self.budget(table).remaining
+
+    def history(self, table: str | None = None) -> tuple[Entry, ...]:
+        """Return the entries of ``table``, or of all tables, oldest first."""
+        history = self._history()
+        if table is None:
+            return history.entries
+        self._budget(history, table)
+        return tuple(entry for entry in history.entries if entry.table == table)
+
+    def head(self) -> str:
+        """Return count and digest of the history, to be kept where nobody can change both."""
+        return self._history().head
+
+    def verify(self, expected_head: str | None = None) -> str:
+        """Check every entry, link and sum; return the head.
+
+        Parameters
+        ----------
+        expected_head
+            A head that was noted earlier. The history may have grown since, but must
+            contain it: this also finds a file that was replaced as a whole.
+
+        Raises
+        ------
+        LedgerError
+            When the history is not what was written.
+        """
+        history = self._history()
+        if expected_head is not None:
+            check_head(history, expected_head)
+        return history.head
+
+    def _history(self) -> History:
+        return check_history(self._store.read())
+
+    def _budget(self, history: History, table: str) -> Budget:
+        budget = history.budgets.get(table)
+        if budget is None:
+            known = ", ".join(f"'{name}'" for name in list(history.budgets)[:5]) or "none"
+            raise LedgerError(
+                f"ledger {self.name} has no budget for table {spell(table)} (it has: {known}); "
+                "check the name, or make one with `lrm budget create`"
+            )
+        return budget
+
+    def _row(
+        self,
+        snapshot: Snapshot,
+        budget: Budget,
+        amount: Fraction,
+        privacy: Privacy | None = None,
+        purpose: str = "",
+    ) -> Row:
+        """Make the row that follows the head: a spend, or the creation of a budget."""
+        return Row(
+            sequence=snapshot.count + 1,
+            kind=(Kind.CREATE if privacy is None else Kind.SPEND).value,
+            table=budget.table,
+            unit=budget.unit.value,
+            amount=str(amount),
+            promise="" if privacy is None else promise_text(privacy),
+            purpose=purpose,
+            time=self._clock().astimezone(UTC).isoformat(timespec="microseconds"),
+            previous=snapshot.digest,
+            digest="",
+        ).sealed()
+
+
+def _affordable(budget: Budget, privacy: Privacy) -> Fraction:
+    """Return what the promise costs, unless it is more than what is left."""
+    cost = budget.cost(privacy)
+    if cost > budget.remaining:
+        unit = budget.unit.value
+        raise BudgetExceeded(
+            f"table '{budget.table}' has {format_amount(budget.remaining)} {unit} left of "
+            f"{format_amount(budget.limit)}, but this release costs {format_amount(cost)}; "
+            "ask for less, or do without it"
+        )
+    return cost
+
+
+def _unit(unit: Unit | str) -> Unit:
+    try:
+        return Unit(unit)
+    except ValueError:
+        raise LedgerError(
+            f"a budget is kept in 'epsilon' or 'rho', but {spell(unit)} came; name one of these"
+        ) from None

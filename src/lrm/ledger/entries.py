@@ -1,0 +1,286 @@
+"""What a ledger holds, and how its history is checked.
+
+A ledger is one chain of entries. Each entry's digest covers its own content and
+the digest before it, so that nothing in the middle can be changed, left out or put
+in another order without every later digest being wrong.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from fractions import Fraction
+
+from lrm.amounts import MOST_AMOUNT, MOST_DENOMINATOR, check_exact, format_amount
+from lrm.budget import LEAST_RHO, ZCDP, ApproxDP, Privacy, PureDP, rho_for, rho_of_pure
+from lrm.errors import BudgetError, LedgerError
+
+GENESIS = "0" * 64
+_MOST_TEXT = 500
+
+
+class Unit(Enum):
+    """What a budget is counted in."""
+
+    EPSILON = "epsilon"
+    """Pure differential privacy."""
+
+    RHO = "rho"
+    """Zero-concentrated differential privacy; pure releases are converted."""
+
+
+class Kind(Enum):
+    """What an entry records."""
+
+    CREATE = "create"
+    SPEND = "spend"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as it is stored: text only, in the order of the digest's content."""
+
+    sequence: int
+    kind: str
+    table: str
+    unit: str
+    amount: str
+    promise: str
+    purpose: str
+    time: str
+    previous: str
+    digest: str
+
+    def expected_digest(self) -> str:
+        """Return the SHA-256 that this content should carry."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "digest"}
+        canonical = json.dumps({"lrm-ledger": 1, **content}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def values(self) -> tuple[int | str, ...]:
+        """Return the fields in order, as a database takes them."""
+        return tuple(getattr(self, f.name) for f in fields(self))
+
+    def sealed(self) -> "Row":
+        """Return the same row with its digest."""
+        return replace(self, digest=self.expected_digest())
+
+
+def stored_row(values: Sequence[object]) -> Row:
+    """Take a row from a database, which may hold anything, and check its types."""
+    sequence, *texts = values
+    if type(sequence) is not int or not all(type(text) is str for text in texts):
+        raise _tampered("a row holds values of another type")
+    return Row(sequence, *map(str, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a history: a budget that was created, or an amount that was spent.
+
+    ``amount`` is in the budget's ``unit``; ``promise`` spells what was released, for
+    example ``epsilon=1/10``. ``time`` informs the reader and nothing else: order is
+    given by ``sequence`` alone, so a clock that jumps does no harm.
+    """
+
+    sequence: int
+    kind: Kind
+    table: str
+    unit: Unit
+    amount: Fraction
+    promise: str
+    purpose: str
+    time: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A table's budget: its limit, and what has been spent of it."""
+
+    table: str
+    unit: Unit
+    limit: Fraction
+    spent: Fraction
+
+    @property
+    def remaining(self) -> Fraction:
+        """What may still be spent."""
+        return self.limit - self.spent
+
+    def cost(self, privacy: Privacy) -> Fraction:
+        """Return what a release with this promise costs in the budget's unit.
+
+        Raises
+        ------
+        LedgerError
+            When the promise cannot be counted in this unit.
+        """
+        match privacy, self.unit:
+            case PureDP(), Unit.EPSILON:
+                return privacy.epsilon
+            case PureDP(), Unit.RHO:
+                return rho_of_pure(privacy).rho
+            case ZCDP(), Unit.RHO:
+                return privacy.rho
+            case ZCDP(), Unit.EPSILON:
+                raise LedgerError(_pure_only(self, "one in rho"))
+            case ApproxDP(), _:
+                raise LedgerError(_refuse_approximate(self, privacy))
+        raise LedgerError(f"a promise of type {type(privacy).__name__} cannot be spent; use PureDP")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All rows of a ledger at one moment, and the head that it keeps beside them."""
+
+    rows: tuple[Row, ...]
+    count: int
+    digest: str
+
+    @property
+    def head(self) -> str:
+        """The count and digest of the history as one text, to be kept elsewhere."""
+        return f"{self.count}:{self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A history that has been checked: its entries and the budgets they add up to."""
+
+    entries: tuple[Entry, ...]
+    budgets: Mapping[str, Budget]
+    head: str
+
+
+def check_history(snapshot: Snapshot) -> History:
+    """Check every row, link and sum of a ledger, and return what it says.
+
+    Cost: one SHA-256 and one exact addition per entry, about 10 µs each.
+
+    Raises
+    ------
+    LedgerError
+        At the first entry that does not follow from those before it.
+    """
+    entries: list[Entry] = []
+    budgets: dict[str, Budget] = {}
+    previous = GENESIS
+    for expected, row in enumerate(snapshot.rows, start=1):
+        if row.sequence != expected:
+            raise _tampered(f"entry {expected} is missing or out of order")
+        if row.previous != previous or row.digest != row.expected_digest():
+            raise _tampered(f"entry {expected} does not carry the digest of its content")
+        entry = read_entry(row)
+        _account(entry, budgets)
+        entries.append(entry)
+        previous = row.digest
+    if (snapshot.count, snapshot.digest) != (len(entries), previous):
+        raise _tampered(
+            f"the head counts {snapshot.count} entries but the history ends at {len(entries)}"
+        )
+    return History(tuple(entries), budgets, snapshot.head)
+
+
+def check_head(history: History, expected: str) -> None:
+    """Refuse a history that does not contain the head that was noted elsewhere.
+
+    A longer history is fine: the noted head only has to lie on the chain.
+    """
+    count, _, digest = expected.strip().partition(":")
+    if not (count.isascii() and count.isdigit() and len(count) < 19 and len(digest) == 64):
+        raise LedgerError(
+            "an expected head looks like 3:9f86…, a count and 64 hexadecimal digits; "
+            "copy it whole from `lrm budget verify`"
+        )
+    digests = (GENESIS, *(entry.digest for entry in history.entries))
+    number = int(count)
+    if number >= len(digests) or digests[number] != digest:
+        raise _tampered(f"the expected head with {number} entries is not on its chain")
+
+
+def promise_text(privacy: Privacy) -> str:
+    """Spell a promise as a history keeps it."""
+    match privacy:
+        case PureDP():
+            return f"epsilon={privacy.epsilon}"
+        case ZCDP():
+            return f"rho={privacy.rho}"
+        case ApproxDP():
+            return f"epsilon={privacy.epsilon}, delta={privacy.delta}"
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse a table name or purpose that is empty, long, or hides characters."""
+    if not isinstance(text, str) or not text.strip() or len(text) > _MOST_TEXT:
+        raise LedgerError(f"{what} must be a text of 1 to {_MOST_TEXT} characters; give one")
+    if not text.isprintable() or text != text.strip():
+        raise LedgerError(
+            f"{what} must have printable characters only and no blanks around it; retype it"
+        )
+
+
+def read_entry(row: Row) -> Entry:
+    """Read the stored text of an entry whose digest has been checked."""
+    try:
+        amount = Fraction(row.amount)
+        entry = Entry(
+            row.sequence,
+            Kind(row.kind),
+            row.table,
+            Unit(row.unit),
+            amount,
+            row.promise,
+            row.purpose,
+            row.time,
+            row.digest,
+        )
+        check_exact(amount, entry.unit.value, LEAST_RHO, MOST_AMOUNT**2 / 2)
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        raise _tampered(f"entry {row.sequence} is unreadable") from error
+    if str(amount) != row.amount or amount.denominator > MOST_DENOMINATOR:
+        raise _tampered(f"entry {row.sequence} has an amount that is not in lowest terms")
+    return entry
+
+
+def _account(entry: Entry, budgets: dict[str, Budget]) -> None:
+    """Add ``entry`` to the budgets, as :class:`lrm.ledger.Ledger` did when writing it."""
+    budget = budgets.get(entry.table)
+    if entry.kind is Kind.CREATE:
+        if budget is not None:
+            raise _tampered(f"entry {entry.sequence} creates a budget for the second time")
+        budgets[entry.table] = Budget(entry.table, entry.unit, entry.amount, Fraction(0))
+        return
+    if budget is None or budget.unit is not entry.unit:
+        raise _tampered(f"entry {entry.sequence} spends from a budget that does not exist")
+    if entry.amount > budget.remaining:
+        raise _tampered(f"entry {entry.sequence} spends more than was left")
+    budgets[entry.table] = replace(budget, spent=budget.spent + entry.amount)
+
+
+def _tampered(what: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger has been changed from outside: {what}; spend nothing from it "
+        "and restore a copy whose head you know"
+    )
+
+
+def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
+    if budget.unit is Unit.EPSILON:
+        return _pure_only(budget, "one with a delta")
+    try:
+        rho = rho_for(privacy.epsilon, privacy.delta)
+    except BudgetError as error:
+        return str(error)
+    return (
+        "an (epsilon, delta) promise alone implies no rho; scale the noise to rho "
+        f"{format_amount(rho)}, which implies that promise, and spend this rho"
+    )
+
+
+def _pure_only(budget: Budget, came: str) -> str:
+    return (
+        f"the budget of table '{budget.table}' is kept in epsilon and takes pure releases only, "
+        f"but {came} came; release with pure epsilon, or use a table whose budget is kept in rho"
+    )

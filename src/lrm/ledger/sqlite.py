@@ -1,0 +1,237 @@
+"""A ledger in one SQLite file.
+
+``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that checking
+and spending cannot be separated; WAL with ``synchronous=FULL`` puts a commit on
+disk before it is reported. A process killed at any moment leaves either the whole
+entry or nothing. The file must lie on a local disk: WAL does not work over a
+network file system.
+"""
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from lrm.errors import LedgerError
+from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
+from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
+
+_APPLICATION_ID = 0x6C726D31  # "lrm1": tells a ledger from any other SQLite file
+# SQLite waits this long inside C, where Ctrl-C is not heard; the rest is waited here.
+_WAIT_IN_C = 0.2
+
+_SCHEMA = f"""
+CREATE TABLE head (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  version INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  digest TEXT NOT NULL
+);
+CREATE TABLE entries (
+  sequence INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  table_name TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  amount TEXT NOT NULL,
+  promise TEXT NOT NULL,
+  purpose TEXT NOT NULL,
+  time TEXT NOT NULL,
+  previous TEXT NOT NULL,
+  digest TEXT NOT NULL UNIQUE
+);
+INSERT INTO head VALUES (1, {SCHEMA_VERSION}, 0, '{GENESIS}');
+CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+WHEN NOT EXISTS (
+  SELECT 1 FROM head WHERE NEW.sequence = count + 1 AND NEW.previous = digest
+) BEGIN SELECT RAISE(ABORT, 'an entry must follow the head'); END;
+CREATE TRIGGER entries_advance AFTER INSERT ON entries BEGIN
+  UPDATE head SET count = NEW.sequence, digest = NEW.digest;
+END;
+CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER entries_stay BEFORE DELETE ON entries
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER head_single BEFORE INSERT ON head
+BEGIN SELECT RAISE(ABORT, 'the ledger has one head'); END;
+CREATE TRIGGER head_stays BEFORE DELETE ON head
+BEGIN SELECT RAISE(ABORT, 'the ledger has one head'); END;
+CREATE TRIGGER head_follows BEFORE UPDATE ON head
+WHEN NEW.version IS NOT OLD.version OR NOT EXISTS (
+  SELECT 1 FROM entries WHERE sequence = OLD.count + 1 AND sequence = NEW.count
+    AND previous = OLD.digest AND digest = NEW.digest
+) BEGIN SELECT RAISE(ABORT, 'the head only follows a new entry'); END;
+PRAGMA application_id = {_APPLICATION_ID};
+"""  # noqa: S608 - constants of this package
+
+_INSERT = f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+class SqliteStore:
+    """Rows in a SQLite file at ``path``; waits up to ``timeout`` seconds for its lock."""
+
+    def __init__(self, path: Path, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self._path = path.absolute()
+        self._timeout = timeout
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return str(self._path)
+
+    def prepare(self) -> None:
+        """Make an empty ledger where there is none; leave an existing one alone."""
+        self._check_place()
+        with self._explained(), closing(self._connect("rwc")) as db:
+            self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
+            self._begin(db, "IMMEDIATE")
+            if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                for statement in _statements(_SCHEMA):
+                    db.execute(statement)
+            self._check_schema(db)
+            db.execute("COMMIT")
+        self._sync_directory()
+
+    def read(self) -> Snapshot:
+        """Return all rows and the head, as of one moment."""
+        self._check_exists()
+        with self._explained(), closing(self._connect_to_read()) as db:
+            self._begin(db, "DEFERRED")
+            return self._snapshot(db)
+
+    def append(self, decide: Callable[[Snapshot], Row]) -> Row:
+        """Add the row that ``decide`` makes of the present state, in one transaction."""
+        self._check_exists()
+        with self._explained(), closing(self._connect("rw")) as db:
+            # Closing without COMMIT rolls back, also when Ctrl-C comes in between.
+            self._begin(db, "IMMEDIATE")
+            row = decide(self._snapshot(db))
+            db.execute(_INSERT, row.values())
+            db.execute("COMMIT")
+            return row
+
+    def _snapshot(self, db: sqlite3.Connection) -> Snapshot:
+        self._check_schema(db)
+        count, digest = db.execute("SELECT count, digest FROM head").fetchone()
+        rows = db.execute(f"SELECT {COLUMNS} FROM entries ORDER BY sequence")  # noqa: S608
+        return Snapshot(tuple(map(stored_row, rows)), count, digest)
+
+    def _check_schema(self, db: sqlite3.Connection) -> None:
+        if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise LedgerError(
+                f"{self.name} is no lrm ledger but another SQLite file; "
+                f"name a ledger, or {CREATE_HINT} under a new name"
+            )
+        head = db.execute("SELECT version FROM head").fetchone()
+        if head is None or head[0] != SCHEMA_VERSION:
+            raise LedgerError(version_error(self.name, head and head[0]))
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            f"{self._path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=min(_WAIT_IN_C, self._timeout),
+            isolation_level=None,
+        )
+        # Settings of the connection, not of the file; fullfsync matters on macOS only.
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        return db
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Open for reading, also on media where SQLite cannot put its lock file.
+
+        Without a ``-wal`` file beside it nobody has the ledger open, and it can be
+        read as it is.
+        """
+        db = self._connect("ro")
+        try:
+            self._patiently(lambda: db.execute("SELECT 1 FROM sqlite_schema"))
+        except sqlite3.OperationalError as error:
+            db.close()
+            unwritable = error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
+            if not unwritable or Path(f"{self._path}-wal").exists():
+                raise
+            return self._connect("ro&immutable=1")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _begin(self, db: sqlite3.Connection, how: str) -> None:
+        self._patiently(lambda: db.execute(f"BEGIN {how}"))
+
+    def _patiently(self, attempt: Callable[[], object]) -> None:
+        """Repeat ``attempt`` while another process holds the lock, up to the timeout."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                attempt()
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+                if not busy or time.monotonic() >= deadline:
+                    raise
+                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - spreads the waiters
+            else:
+                return
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into sentences."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(self._explain(error)) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        code = getattr(error, "sqlite_errorname", "")
+        reasons = {
+            "SQLITE_BUSY": f"has been locked by another process for {self._timeout:g} s; "
+            "try again when that process has ended",
+            "SQLITE_FULL": "could not be written because the disk is full; "
+            "free some space and try again",
+            "SQLITE_IOERR": "could not be read or written (disk full, quota or failing disk?); "
+            "check the disk and try again",
+            "SQLITE_READONLY": "cannot be written; give yourself write access to the file "
+            "and its directory",
+            "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write the file "
+            "and its directory",
+            "SQLITE_NOTADB": "is no ledger; name the file that `lrm budget create` made",
+            "SQLITE_CORRUPT": "is damaged; restore a copy whose head you know",
+        }
+        for prefix, reason in reasons.items():
+            if code.startswith(prefix):
+                return f"ledger {self.name} {reason}"
+        return f"ledger {self.name} is no ledger or damaged ({error}); restore a copy"
+
+    def _check_place(self) -> None:
+        if not self._path.parent.is_dir():
+            raise LedgerError(f"ledger {self.name} has no directory to be in; make it first")
+        if self._path.is_dir():
+            raise LedgerError(f"ledger {self.name} is a directory; name a file in it")
+
+    def _check_exists(self) -> None:
+        self._check_place()
+        if not self._path.exists():
+            raise LedgerError(f"there is no ledger at {self.name}; {CREATE_HINT}")
+
+    def _sync_directory(self) -> None:
+        """Put the new file's name on disk, which SQLite leaves to the caller."""
+        directory = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script; ``executescript`` would commit the transaction that is open."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
