@@ -191,43 +191,6 @@ def test_empty_and_zero_weights():
     assert survival == pytest.approx([0, 1, 0], abs=1e-9)
 
 
-@pytest.mark.parametrize("confidence", [0.01, 0.95, 1 - 1e-9])
-def test_power_sums_and_blocks_change_nothing(long_rows, confidence, monkeypatch):
-    h = laplace_sum_half_widths(long_rows, confidence)
-    monkeypatch.setattr(laplace_cgf, "BLOCK_ENTRIES", 450)
-    assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-9)
-    monkeypatch.setattr(laplace_cgf, "LONG_ROW", 10_000)
-    assert laplace_sum_half_widths(long_rows, confidence) == pytest.approx(h, rel=1e-8)
-
-
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_matrix, sparse.csc_array])
-def test_sparse_weights_agree_with_dense(long_rows, form, monkeypatch):
-    dense = laplace_sum_half_widths(long_rows, 0.95)
-    monkeypatch.setattr(laplace_cgf, "BLOCK_ENTRIES", 450)
-    assert laplace_sum_half_widths(form(long_rows), 0.95) == pytest.approx(dense, rel=1e-8)
-    assert dense[3] == 0.0
-
-
-def test_a_step_that_is_too_coarse_is_refined(long_rows, monkeypatch):
-    h = laplace_sum_half_widths(long_rows, 0.95)
-    monkeypatch.setattr(laplace_contour, "STEP", 1.0)
-    assert laplace_sum_half_widths(long_rows, 0.95) == pytest.approx(h, rel=1e-5)
-    monkeypatch.setattr(laplace_contour, "REFINEMENTS", 1)
-    with pytest.raises(ConvergenceError, match="settle"):
-        laplace_sum_half_widths(long_rows, 0.95)
-
-
-def test_empty_and_zero_weights():
-    assert laplace_sum_half_widths(np.zeros((2, 3)), 0.9).tolist() == [0.0, 0.0]
-    assert laplace_sum_half_widths(np.zeros((2, 0)), 0.9).tolist() == [0.0, 0.0]
-    assert laplace_sum_half_widths(np.zeros((0, 3)), 0.9).shape == (0,)
-    assert laplace_sum_survival(np.array([[0.0], [1.0], [1.0]]), [0, 0, np.inf]).tolist() == [
-        0,
-        1,
-        0,
-    ]
-
-
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 95, float("nan")])
 def test_confidence_outside_zero_and_one_is_refused(confidence):
     with pytest.raises(UsageError, match="between 0 and 1"):
