@@ -17,7 +17,7 @@ from lrm.attributes import Attribute, Rule, is_nan
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Bins"]
+__all__ = ["Bins", "number_text"]
 
 
 @dataclass(frozen=True, init=False)
@@ -77,9 +77,8 @@ class Bins(Attribute):
             raise self._error(f"edges must be at least two numbers, not {len(self.edges)}")
         for low, high in itertools.pairwise(self.edges):
             if not low < high:
-                raise self._error(
-                    f"edges must ascend strictly, but {_number(low)} is followed by {_number(high)}"
-                )
+                pair = f"{number_text(low)} is followed by {number_text(high)}"
+                raise self._error(f"edges must ascend strictly, but {pair}")
         if self.edges[0] == math.inf or self.edges[-1] == -math.inf:
             raise self._error("the first edge must be below inf and the last above -inf")
 
@@ -90,7 +89,7 @@ class Bins(Attribute):
 
     def _regular_labels(self) -> Iterable[str]:
         pairs = itertools.pairwise(self.edges)
-        return (f"[{_number(low)}, {_number(high)})" for low, high in pairs)
+        return (f"[{number_text(low)}, {number_text(high)})" for low, high in pairs)
 
     def cell_of(self, value: object) -> int | None:
         """Return the cell of ``value``, or None where its row is dropped."""
@@ -115,5 +114,6 @@ def _to_float(value: numbers.Real | Decimal) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """Write a number so that it reads back the same, whole ones without a point."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)

@@ -1,0 +1,89 @@
+"""SQL batches → weights over the cells of a domain. Parsed, never executed.
+
+A batch is a text of ``SELECT`` statements over the declared table. Each is compiled, with
+SQL's three-valued logic, to one row of weights per answer and group, so that the answers
+are ``matrix @ counts``. Whatever is not on the list below is refused by name.
+
+- answers: ``COUNT(*)``, ``SUM(CASE WHEN … THEN number … ELSE number END)``,
+  ``SUM(attribute)`` where cells are single integers, each with
+  ``FILTER (WHERE …)``; their sums, differences and constant multiples; names by ``AS``
+- conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` with ``AND OR NOT``, an attribute on
+  one side and constants on the other
+- groups: ``GROUP BY`` attributes, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
+
+What differs from running the text on the table:
+
+- Rows that the domain drops are in no count: ``COUNT(*)`` counts rows within the domain.
+- A group is a declared cell, and every declared group has an answer, empty or not,
+  excluded by ``WHERE`` or not.
+- A sum over no rows is 0, where SQL says NULL.
+- A constant that cuts through a cell is refused with the nearest edges, never rounded;
+  so is text that is not declared.
+- A column declared as dates is compared by its day.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lrm.sql.batch import CompiledBatch, Group
+from lrm.workload import Workload
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+
+__all__ = ["CompiledBatch", "Group", "compile_sql", "workload_from_sql"]
+
+
+def compile_sql(text: str, domain: Domain) -> CompiledBatch:
+    """Compile a batch of ``SELECT`` statements to weights over ``domain``'s cells.
+
+    Parameters
+    ----------
+    text
+        Statements separated by semicolons; comments are free. An answer is named by
+        ``AS``, else by its statement: ``q3``, or ``q3.1``, ``q3.2`` where it has several.
+    domain
+        The public domain. Where it names its table, statements must read that table.
+
+    Raises
+    ------
+    SqlError
+        With the line, what was found there and the way out.
+
+    Examples
+    --------
+    >>> from lrm.domain import Categories, Domain, Integers
+    >>> domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 3)], "people")
+    >>> batch = compile_sql('''
+    ...     SELECT COUNT(*) FROM people WHERE age >= 2;
+    ...     SELECT state, SUM(age) AS years FROM people GROUP BY ROLLUP (state)''', domain)
+    >>> for name, row in zip(batch.names, batch.matrix.toarray().astype(int)):
+    ...     print(row, name)
+    [0 0 1 1 0 0 1 1] q1
+    [0 1 2 3 0 0 0 0] years[state=NY]
+    [0 0 0 0 0 1 2 3] years[state=NJ]
+    [0 1 2 3 0 1 2 3] years
+    >>> compile_sql("SELECT COUNT(*) FROM people JOIN visits USING (id)", domain)
+    Traceback (most recent call last):
+    ...
+    lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads the one declared table alone
+    """
+    # sqlglot takes a tenth of a second to import: only those who compile pay for it.
+    from lrm.sql.compiler import compile_batch  # noqa: PLC0415
+
+    return compile_batch(text, domain)
+
+
+def workload_from_sql(text: str, domain: Domain) -> Workload:
+    """Compile a batch to a workload; see `compile_sql`.
+
+    Examples
+    --------
+    >>> from lrm.domain import Domain, Integers
+    >>> domain = Domain([Integers("age", 0, 9)])
+    >>> workload_from_sql("SELECT age, COUNT(*) FROM t GROUP BY age", domain)
+    <Workload: 10 queries over 10 cells (sparse)>
+    """
+    batch = compile_sql(text, domain)
+    return Workload(batch.matrix, names=batch.names, domain=domain)

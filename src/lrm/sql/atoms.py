@@ -1,0 +1,213 @@
+"""Comparisons of one attribute with one constant, cell by cell.
+
+A cell stands for a set of values, so that a comparison has a *set* of possible truths on
+it: a subset of {true, false, null}, kept as the bits 1, 2, 4. A cell on which a
+comparison may be true and may be false is *cut* by it; the compiler refuses a query in
+which a cut still matters in the end, and never rounds the constant.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import operator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.bins import number_text
+from lrm.domain import Attribute, Bins, Categories, Dates, SteppedAttribute
+from lrm.errors import SqlError
+from lrm.sql.constants import Constant, date
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+__all__ = ["FALSE", "NOT", "NULL", "TRUE", "Truths", "compare", "is_null", "nearest_edges"]
+
+TRUE, FALSE, NULL = 1, 2, 4
+Truths = NDArray[np.uint8]
+"""Per cell, a subset of {true, false, null} as bits."""
+
+NOT = np.array(
+    [(s & NULL) | (FALSE if s & TRUE else 0) | (TRUE if s & FALSE else 0) for s in range(8)],
+    dtype=np.uint8,
+)
+"""Negation of a set of truths: indexed by it."""
+
+_ON_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_OPPOSITE = {"<>": "=", ">=": "<", ">": "<="}
+_ON_NAN = {"=": FALSE, "<": FALSE, "<=": FALSE}
+"""NaN equals no number and is greater than each, in DuckDB, PostgreSQL and Spark alike."""
+
+
+def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
+    """Return the possible truths of ``attribute <operation> value`` on each cell.
+
+    Parameters
+    ----------
+    operation
+        One of ``= <> < <= > >=``.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> compare(Integers("age", 0, 9, width=5, null="cell"), "<", Decimal(5)).tolist()
+    [1, 2, 4]
+    >>> compare(Integers("age", 0, 9, width=5), "<", Decimal(7)).tolist()  # cuts 5..9
+    [1, 3]
+    """
+    if operation in _OPPOSITE:
+        truths = compare(attribute, _OPPOSITE[operation], value)
+        return NOT[truths]
+    result = np.full(attribute.size, NULL, dtype=np.uint8)
+    if isinstance(attribute, Categories):
+        _compare_categories(attribute, operation, value, result)
+    elif isinstance(attribute, Bins):
+        _compare_bins(attribute, operation, _as_number(attribute, value), result)
+    elif isinstance(attribute, SteppedAttribute):
+        _compare_steps(attribute, operation, _as_step(attribute, value), result)
+    nan = attribute.special_cell("(nan)")
+    if nan is not None:
+        result[nan] = _ON_NAN[operation]
+    return result
+
+
+def is_null(attribute: Attribute) -> Truths:
+    """Return the truth of ``attribute IS NULL`` on each cell: never null itself."""
+    result = np.full(attribute.size, FALSE, dtype=np.uint8)
+    cell = attribute.special_cell("(null)")
+    if cell is not None:
+        result[cell] = TRUE
+    return result
+
+
+def _compare_steps(
+    attribute: SteppedAttribute, operation: str, value: Decimal, result: Truths
+) -> None:
+    first, last = attribute.spans
+    cells = result[: len(first)]
+    whole = int(value.to_integral_value(rounding=ROUND_FLOOR))
+    if operation == "=":
+        if whole != value:
+            cells[:] = FALSE
+            return
+        at = np.int64(_clamped(whole))
+        cells[:] = np.where((first <= at) & (at <= last), np.where(first == last, 1, 3), FALSE)
+        return
+    if operation == "<":  # x < 4.2 is x <= 4, and x < 4 is x <= 3
+        whole = int(value.to_integral_value(rounding=ROUND_CEILING)) - 1
+    at = np.int64(_clamped(whole))
+    cells[:] = np.where(last <= at, TRUE, np.where(first > at, FALSE, TRUE | FALSE))
+
+
+def _clamped(whole: int) -> int:
+    # One step inside the open ends ±2^63, so that a huge constant still cuts (below), (above).
+    return max(-(2**63) + 1, min(2**63 - 2, whole))
+
+
+def _compare_bins(attribute: Bins, operation: str, value: Decimal, result: Truths) -> None:
+    at = float(value)
+    if not np.isfinite(at):
+        raise SqlError(f"{value} is too large for a number of {attribute.name!r}")
+    edges = np.asarray(attribute.edges)
+    low, high = edges[:-1], edges[1:]
+    if attribute.outside == "cell":  # (above) holds inf itself, which no constant reaches
+        low, high = np.append(low, [-np.inf, edges[-1]]), np.append(high, [edges[0], np.inf])
+    cells = result[: len(low)]
+    if operation == "=":
+        cells[:] = np.where((low <= at) & (at < high), TRUE | FALSE, FALSE)
+        return
+    never = low >= at if operation == "<" else low > at
+    cells[:] = np.where(high <= at, TRUE, np.where(never, FALSE, TRUE | FALSE))
+
+
+def _compare_categories(
+    attribute: Categories, operation: str, value: Constant, result: Truths
+) -> None:
+    expected = {"text": str, "integer": Decimal, "boolean": bool}[attribute.value_type]
+    if type(value) is not expected:
+        raise SqlError(
+            f"{attribute.name!r} holds {attribute.value_type} values, but {value!s} came; "
+            "text stands in single quotes, numbers and TRUE, FALSE without"
+        )
+    if operation == "=":
+        _check_declared(attribute, value)
+    elif attribute.value_type != "integer":
+        raise SqlError(
+            f"the order of {attribute.value_type} values of {attribute.name!r} is not compiled "
+            "(engines differ about it); list the declared values with IN"
+        )
+    truth = _ON_NUMBERS[operation]
+    result[: attribute.regular] = [TRUE if truth(one, value) else FALSE for one in attribute.values]
+    other = attribute.special_cell("(other)")
+    if other is not None:
+        result[other] = FALSE if operation == "=" else TRUE | FALSE
+
+
+def _check_declared(attribute: Categories, value: Constant) -> None:
+    if value in attribute.values:
+        return
+    near = difflib.get_close_matches(str(value), attribute.labels[: attribute.regular], 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else "declare it in the domain, or leave it out"
+    other = attribute.special_cell("(other)")
+    where = "cuts through the cell (other)" if other is not None else "has no cell"
+    raise SqlError(
+        f"{str(value)!r} is not a declared value of {attribute.name!r}: it {where}; {hint}"
+    )
+
+
+def _as_number(attribute: Attribute, value: Constant) -> Decimal:
+    if not isinstance(value, Decimal):
+        raise SqlError(f"{attribute.name!r} holds numbers, but {str(value)!r} came")
+    return value
+
+
+def _as_step(attribute: SteppedAttribute, value: Constant) -> Decimal:
+    if isinstance(attribute, Dates):
+        if isinstance(value, str):
+            value = date(value)
+        if isinstance(value, dt.date):
+            return Decimal(value.toordinal())
+        raise SqlError(f"{attribute.name!r} holds dates such as '2024-01-31', but {value!s} came")
+    return _as_number(attribute, value)
+
+
+def nearest_edges(attribute: Attribute, cell: int) -> str:
+    """Name the edges of a cell that was cut, as constants for ``<`` and ``>=``.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> nearest_edges(Integers("age", 0, 9, width=5), 1)
+    'age >= 5 or age < 10'
+    """
+    name, below = attribute.name, cell == attribute.special_cell("(below)")
+    above = cell == attribute.special_cell("(above)")
+    if isinstance(attribute, Bins):
+        edges = attribute.edges
+        start = number_text(edges[-1] if above else edges[0 if below else cell])
+        after = number_text(edges[0] if below else edges[-1 if above else cell + 1])
+    elif isinstance(attribute, SteppedAttribute) and cell < len(attribute.spans[0]):
+        first, last = (int(side[cell]) for side in attribute.spans)
+        start, after = _step_text(attribute, first), _step_text(attribute, last + 1)
+    else:
+        return f"the declared values of {name}"
+    if below:
+        return f"{name} < {after}"
+    if above:
+        return f"{name} >= {start}"
+    return f"{name} >= {start} or {name} < {after}"
+
+
+def _step_text(attribute: SteppedAttribute, step: int) -> str:
+    if isinstance(attribute, Dates) and 1 <= step <= dt.date.max.toordinal():
+        return f"'{dt.date.fromordinal(step)}'"
+    return str(step)

@@ -1,0 +1,197 @@
+"""A batch of SQL → rows of weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from sqlglot import exp
+
+from lrm.errors import SqlError
+from lrm.sql.aggregates import Weights, filtered, weights
+from lrm.sql.batch import CompiledBatch, Group
+from lrm.sql.grouping import GroupingSet, grouping_sets
+from lrm.sql.predicates import Scope
+from lrm.sql.refusals import AGGREGATES, only, refuse
+from lrm.sql.statements import Statement, statements
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lrm.domain import Domain
+
+__all__ = ["compile_batch"]
+
+MAX_CELLS = 1 << 27
+"""Cells of a domain that SQL is compiled over: one pass over them takes about a second."""
+
+MAX_WEIGHTS = 1 << 28
+"""Non-zero weights of one batch: 3 GB. Beyond it an error is better than a full memory."""
+
+MAX_ROWS = 1 << 22
+"""Answers of one batch."""
+
+
+@dataclass
+class _Rows:
+    """The batch as it grows."""
+
+    domain: Domain
+    names: dict[str, int] = field(default_factory=dict)
+    queries: list[str] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    indices: list[NDArray[np.integer]] = field(default_factory=list)
+    data: list[NDArray[np.float64]] = field(default_factory=list)
+    lengths: list[NDArray[np.int64]] = field(default_factory=list)
+    weights: int = 0
+
+    def add(self, query: str, line: int, axes: GroupingSet, cells: _Cells) -> None:
+        """Append one row for each group of one grouping set."""
+        rows = math.prod(self.domain.shape[axis] for axis in axes)
+        self.weights += len(cells.indices)
+        if len(self.names) + rows > MAX_ROWS:
+            raise SqlError(f"line {line}: the batch has more than {MAX_ROWS:,} answers; split it")
+        if self.weights > MAX_WEIGHTS:
+            raise SqlError(
+                f"line {line}: the batch has more than {MAX_WEIGHTS:,} weights; "
+                "split it, or declare wider cells"
+            )
+        for group in self._labels(axes):
+            name = query + ("[" + ", ".join(f"{a}={b}" for a, b in group) + "]" if group else "")
+            if name in self.names:
+                raise SqlError(
+                    f"line {line}: the name {name!r} is already taken on line "
+                    f"{self.names[name]}; give each answer its own name with AS"
+                )
+            self.names[name] = line
+            self.queries.append(query)
+            self.groups.append(group)
+        indices, data, lengths = cells.by_group(axes, rows)
+        self.indices.append(indices)
+        self.data.append(data)
+        self.lengths.append(lengths)
+
+    def _labels(self, axes: GroupingSet) -> list[Group]:
+        attributes = [self.domain.attributes[axis] for axis in axes]
+        names = [attribute.name for attribute in attributes]
+        labels = product(*(attribute.labels for attribute in attributes))
+        return [tuple(zip(names, row, strict=True)) for row in labels]
+
+    def finished(self) -> CompiledBatch:
+        """Join the parts into one sparse matrix."""
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))])
+        index_type = np.int32 if self.weights < 2**31 else np.int64
+        parts = (
+            np.concatenate(self.data),
+            np.concatenate(self.indices).astype(index_type, copy=False),
+            indptr.astype(index_type),
+        )
+        matrix = sp.csr_array(parts, shape=(len(self.names), self.domain.size))
+        return CompiledBatch(
+            tuple(self.names),
+            matrix,
+            tuple(self.queries),
+            tuple(self.groups),
+            tuple(self.names.values()),
+            self.domain,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cells that one aggregate weighs, ascending, with their weights."""
+
+    indices: NDArray[np.int32]
+    data: NDArray[np.float64]
+    shape: tuple[int, ...]
+
+    def by_group(
+        self, axes: GroupingSet, rows: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+        """Sort the cells by their group; cells of one group stay ascending."""
+        if not axes:
+            return self.indices, self.data, np.array([len(self.indices)])
+        group = np.zeros(len(self.indices), dtype=np.int64)
+        for axis in axes:
+            after = math.prod(self.shape[axis + 1 :])
+            group *= self.shape[axis]
+            group += self.indices // after % self.shape[axis]
+        order = np.argsort(group, kind="stable")
+        return self.indices[order], self.data[order], np.bincount(group, minlength=rows)
+
+
+def compile_batch(text: str, domain: Domain) -> CompiledBatch:
+    """Compile a batch of SELECT statements; see `lrm.sql.compile_sql`."""
+    if domain.size > MAX_CELLS:
+        raise SqlError(
+            f"the domain has {domain.size:,} cells, but SQL is compiled over at most "
+            f"{MAX_CELLS:,}; declare fewer attributes or wider cells"
+        )
+    rows = _Rows(domain)
+    for statement in statements(text, domain.table):
+        try:
+            _compile_statement(statement, rows)
+        except SqlError as error:
+            sentence = str(error)
+            if sentence.startswith("line "):
+                raise
+            raise SqlError(f"line {statement.line}: {sentence}") from None
+        except RecursionError:
+            raise SqlError(f"line {statement.line}: the statement is nested too deeply") from None
+    return rows.finished()
+
+
+def _compile_statement(statement: Statement, rows: _Rows) -> None:
+    select, domain = statement.select, rows.domain
+    scope = Scope(domain, statement.table)
+    sets = grouping_sets(select.args.get("group"), scope)
+    answers = _answers(select, scope, {axis for axes in sets for axis in axes})
+    where = select.args.get("where")
+    if where is not None:
+        only(where, "this")
+        kept = scope.truths(where.this)
+    for position, (alias, node) in enumerate(answers, start=1):
+        compiled = weights(node, scope)
+        if where is not None:
+            compiled = filtered(compiled, kept)
+        cells = _cells(compiled, scope)
+        unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
+        for axes in sets:
+            rows.add(alias or unnamed, statement.line, axes, cells)
+
+
+def _answers(
+    select: exp.Select, scope: Scope, grouped: set[int]
+) -> list[tuple[str | None, exp.Expr]]:
+    """Split SELECT's list into group labels (checked) and answers (returned)."""
+    answers: list[tuple[str | None, exp.Expr]] = []
+    for item in select.expressions:
+        alias, node = None, item
+        if type(item) is exp.Alias:
+            only(item, "this", "alias")
+            alias, node = item.alias, item.this
+        if type(node) is not exp.Column:
+            answers.append((alias, node))
+            continue
+        name = scope.domain.names[axis := scope.axis(node)]
+        if axis not in grouped:
+            raise refuse(f"column {name!r} outside GROUP BY", f"add it: GROUP BY {name}", node)
+        if alias is not None:
+            raise refuse("AS on a group's column", "answers are labelled by the attribute", node)
+    if not answers:
+        raise refuse("a SELECT without an aggregate", AGGREGATES, select)
+    return answers
+
+
+def _cells(compiled: Weights, scope: Scope) -> _Cells:
+    shape = scope.domain.shape
+    if compiled.undecided.any():
+        undecided = np.broadcast_to(compiled.undecided, shape)
+        raise scope.explain(int(np.argmax(undecided)))
+    full = np.broadcast_to(compiled.values, shape).ravel()
+    indices = np.flatnonzero(full).astype(np.int32)
+    return _Cells(indices, full[indices], shape)

@@ -1,0 +1,82 @@
+"""GROUP BY, ROLLUP, CUBE and GROUPING SETS → sets of attributes."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, product
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.sql.refusals import at_line, only, refuse, refuse_node
+
+if TYPE_CHECKING:
+    from lrm.sql.predicates import Scope
+
+__all__ = ["GroupingSet", "grouping_sets"]
+
+GroupingSet = tuple[int, ...]
+"""Positions of the attributes that one set groups by, ascending."""
+
+_MAX_CUBE = 12  # 4,096 sets: more is a slip of the pen
+_WAY_OUT = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
+
+
+def grouping_sets(group: exp.Expr | None, scope: Scope) -> list[GroupingSet]:
+    """Return the grouping sets of a statement, one (the empty set) where it has no GROUP BY.
+
+    Several elements multiply, as the standard says: ``GROUP BY a, ROLLUP (b)`` is
+    ``GROUPING SETS ((a, b), (a))``.
+    """
+    if group is None:
+        return [()]
+    only(group, "expressions")
+    factors = [_element(node, scope) for node in group.expressions]
+    sets = [tuple(sorted(set(chain(*parts)))) for parts in product(*factors)]
+    for position, axes in enumerate(sets):
+        if axes in sets[:position]:
+            names = ", ".join(scope.domain.names[axis] for axis in axes)
+            raise refuse(f"the grouping set ({names}) twice", "name each set once", group)
+    return sets
+
+
+def _element(node: exp.Expr, scope: Scope) -> list[GroupingSet]:
+    kind = type(node)
+    if kind is exp.Rollup:
+        units = _units(node, scope)
+        return [tuple(chain(*units[:length])) for length in range(len(units), -1, -1)]
+    if kind is exp.Cube:
+        units = _units(node, scope)
+        if len(units) > _MAX_CUBE:
+            raise at_line(
+                node,
+                f"CUBE of {len(units)} attributes has 2^{len(units)} sets; "
+                f"at most {_MAX_CUBE} are compiled",
+            )
+        sizes = range(len(units), -1, -1)
+        chosen = chain.from_iterable(combinations(units, size) for size in sizes)
+        return [tuple(chain(*parts)) for parts in chosen]
+    if kind is exp.GroupingSets:
+        only(node, "expressions")
+        return list(chain.from_iterable(_element(item, scope) for item in node.expressions))
+    return [_unit(node, scope)]
+
+
+def _units(node: exp.Expr, scope: Scope) -> list[GroupingSet]:
+    only(node, "expressions")
+    if not node.expressions:
+        raise refuse(f"{node.key.upper()} without attributes", _WAY_OUT, node)
+    return [_unit(item, scope) for item in node.expressions]
+
+
+def _unit(node: exp.Expr, scope: Scope) -> GroupingSet:
+    if type(node) is exp.Tuple:
+        only(node, "expressions")
+        return tuple(scope.axis(item) for item in node.expressions)
+    if type(node) is exp.Paren:
+        only(node, "this")
+        return _unit(node.this, scope)
+    if type(node) is exp.Literal:
+        raise refuse("GROUP BY a position", "name the attribute", node)
+    if type(node) is not exp.Column:
+        raise refuse_node(node, _WAY_OUT)
+    return (scope.axis(node),)

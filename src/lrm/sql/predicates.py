@@ -1,0 +1,194 @@
+"""Conditions of SQL → possible truths over cells, by SQL's three-valued logic.
+
+Each comparison touches one attribute; AND and OR combine them by broadcasting, so that a
+condition never costs more than the product of the attributes that it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlglot import exp
+
+from lrm.errors import SqlError
+from lrm.sql.atoms import FALSE, NOT, NULL, TRUE, Truths, compare, is_null, nearest_edges
+from lrm.sql.constants import Constant, constant, is_constant
+from lrm.sql.refusals import PREDICATES, at_line, only, refuse, refuse_node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lrm.domain import Domain
+
+__all__ = ["Cut", "Scope"]
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _table(strong: int) -> Truths:
+    """Tabulate AND (``strong`` is FALSE) or OR (TRUE) over sets of truths.
+
+    One operand that is ``strong`` decides; else one that is NULL; else the other truth.
+    """
+    weak = TRUE if strong == FALSE else FALSE
+    table = np.zeros((8, 8), dtype=np.uint8)
+    for one in (TRUE, FALSE, NULL):
+        for two in (TRUE, FALSE, NULL):
+            both = strong if strong in (one, two) else NULL if NULL in (one, two) else weak
+            has_one = (np.arange(8) & one).astype(bool)[:, None]
+            has_two = (np.arange(8) & two).astype(bool)[None, :]
+            table[has_one & has_two] |= both
+    return table
+
+
+_AND, _OR = _table(FALSE), _table(TRUE)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A comparison or sum that some cells do not answer, and where it stands."""
+
+    node: exp.Expr
+    sentence: str
+    axis: int
+    cells: NDArray[np.bool_]
+
+
+class Scope:
+    """The names that one statement may use, and the cuts its conditions made so far."""
+
+    def __init__(self, domain: Domain, table: str) -> None:
+        self.domain = domain
+        self.table = table
+        self.cuts: list[Cut] = []
+        self._axes = {name.casefold(): axis for axis, name in enumerate(domain.names)}
+
+    def axis(self, node: exp.Expr) -> int:
+        """Return the attribute that a column names, whatever its case, as SQL does."""
+        if type(node) is not exp.Column:
+            raise refuse_node(node, PREDICATES)
+        only(node, "this", "table")
+        if type(node.this) is not exp.Identifier:
+            raise refuse_node(node.this, PREDICATES)
+        if node.table and node.table.casefold() != self.table.split(".")[-1].casefold():
+            raise refuse(f"table {node.table!r}", f"the batch reads {self.table!r} alone", node)
+        axis = self._axes.get(node.name.casefold())
+        if axis is None:
+            names = ", ".join(self.domain.names)
+            raise at_line(node, f"no attribute is called {node.name!r}; declared are {names}")
+        return axis
+
+    def spread(self, values: NDArray[np.generic], axis: int) -> NDArray[np.generic]:
+        """Shape one attribute's values so that they broadcast over the domain."""
+        shape = [1] * len(self.domain.shape)
+        shape[axis] = -1
+        return values.reshape(shape)
+
+    def truths(self, node: exp.Expr) -> Truths:  # noqa: PLR0911 - one per kind of node
+        """Return the possible truths of a condition, broadcastable over the domain."""
+        kind = type(node)
+        if kind in (exp.And, exp.Or):
+            table = _AND if kind is exp.And else _OR
+            parts = [self.truths(part) for part in _chain(node)]
+            return reduce(lambda one, two: table[one, two], parts)
+        if kind is exp.Not:
+            only(node, "this")
+            return NOT[self.truths(node.this)]
+        if kind is exp.Paren:
+            only(node, "this")
+            return self.truths(node.this)
+        if kind is exp.Is:
+            return self._is_null(node)
+        if kind is exp.In:
+            return self._in(node)
+        if kind is exp.Between:
+            return self._between(node)
+        if kind in _COMPARISONS:
+            return self._comparison(node)
+        if kind in (exp.Column, exp.Boolean, exp.Literal):
+            raise refuse(
+                f"{node.sql(dialect='duckdb')!r} as a condition",
+                "compare it: smoker = TRUE",
+                node,
+            )
+        raise refuse_node(node, PREDICATES)
+
+    def _comparison(self, node: exp.Expr) -> Truths:
+        only(node, "this", "expression")
+        left, right, operation = node.this, node.expression, _COMPARISONS[type(node)]
+        if is_constant(left):
+            left, right, operation = right, left, _FLIPPED[operation]
+        if is_constant(left):
+            raise refuse("a comparison of constants", PREDICATES, node)
+        axis = self.axis(left)
+        if type(right) is exp.Column:
+            raise refuse("a comparison of two columns", PREDICATES, node)
+        return self._atom(node, axis, operation, constant(right))
+
+    def _atom(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truths:
+        try:
+            truths = compare(self.domain.attributes[axis], operation, value)
+        except SqlError as error:
+            raise at_line(node, str(error)) from None
+        cells = truths == TRUE | FALSE
+        if cells.any():
+            text = f"{node.sql(dialect='duckdb')} cuts through"
+            self.cuts.append(Cut(node, text, axis, cells))
+        return self.spread(truths, axis)  # type: ignore[return-value] # same numbers, new shape
+
+    def _is_null(self, node: exp.Expr) -> Truths:
+        only(node, "this", "expression")
+        if type(node.expression) is not exp.Null:
+            raise refuse(f"IS {node.expression.sql(dialect='duckdb')}", PREDICATES, node)
+        axis = self.axis(node.this)
+        return self.spread(is_null(self.domain.attributes[axis]), axis)  # type: ignore[return-value]
+
+    def _in(self, node: exp.Expr) -> Truths:
+        only(node, "this", "expressions")
+        axis = self.axis(node.this)
+        if not node.expressions:
+            raise refuse("IN without constants", PREDICATES, node)
+        parts = [self._atom(node, axis, "=", constant(item)) for item in node.expressions]
+        return reduce(lambda one, two: _OR[one, two], parts)
+
+    def _between(self, node: exp.Expr) -> Truths:
+        only(node, "this", "low", "high")
+        axis = self.axis(node.this)
+        low = self._atom(node, axis, ">=", constant(node.args["low"]))
+        return _AND[low, self._atom(node, axis, "<=", constant(node.args["high"]))]
+
+    def explain(self, cell: int) -> SqlError:
+        """Name the first comparison that leaves ``cell`` undecided, and the nearest edges."""
+        place = np.unravel_index(cell, self.domain.shape)
+        for cut in self.cuts:
+            if cut.cells[place[cut.axis]]:
+                attribute = self.domain.attributes[cut.axis]
+                at = int(place[cut.axis])
+                return at_line(
+                    cut.node,
+                    f"{cut.sentence} the cell {attribute.labels[at]} of {attribute.name!r}, "
+                    "which is counted as one; "
+                    f"the nearest edges are {nearest_edges(attribute, at)}",
+                )
+        raise AssertionError(cell)  # pragma: no cover - an undecided cell was cut by someone
+
+
+def _chain(node: exp.Expr) -> list[exp.Expr]:
+    """Unroll ``((a AND b) AND c) …`` without recursion: batches hold long chains."""
+    parts, kind = [], type(node)
+    while type(node) is kind:
+        only(node, "this", "expression")
+        parts.append(node.expression)
+        node = node.this
+    return [node, *reversed(parts)]

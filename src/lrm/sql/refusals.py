@@ -1,0 +1,124 @@
+"""Refusals: what is not compiled, by name, with the way out.
+
+Deny by default: every visitor names the node types and arguments that it takes, and
+whatever else stands in the tree comes here. The names below only make the sentence
+better; a construct that is missing from them is refused all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.errors import SqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["at_line", "only", "refuse", "refuse_node"]
+
+ONE_TABLE = "a query reads the one declared table alone"
+EVERY_GROUP = "every declared group is answered; choose rows of the answer afterwards"
+PREDICATES = (
+    "conditions compare an attribute with constants by = <> < <= > >= IN BETWEEN IS NULL, "
+    "joined by AND OR NOT"
+)
+AGGREGATES = (
+    "answers are COUNT(*), SUM(CASE WHEN … END) and SUM(attribute), "
+    "their sums, differences and constant multiples"
+)
+
+_WAYS_OUT: dict[str, tuple[str, str]] = {
+    "joins": ("JOIN", ONE_TABLE),
+    "laterals": ("LATERAL", ONE_TABLE),
+    "with_": ("WITH", ONE_TABLE),
+    "pivots": ("PIVOT", ONE_TABLE),
+    "into": ("INTO", "the batch writes nothing"),
+    "having": ("HAVING", EVERY_GROUP),
+    "qualify": ("QUALIFY", EVERY_GROUP),
+    "limit": ("LIMIT", EVERY_GROUP),
+    "offset": ("OFFSET", EVERY_GROUP),
+    "order": ("ORDER BY", "answers stand in the order of the declared cells"),
+    "distinct": ("DISTINCT", "rows are counted as they are"),
+    "sample": ("TABLESAMPLE", "the whole table is counted"),
+    "windows": ("WINDOW", AGGREGATES),
+    "hint": ("a hint", "the text is never executed"),
+    "locks": ("FOR UPDATE", "the text is never executed"),
+    "all": ("GROUP BY ALL", "name the attributes to group by"),
+    "rollup": ("WITH ROLLUP", "write GROUP BY ROLLUP (…)"),
+    "cube": ("WITH CUBE", "write GROUP BY CUBE (…)"),
+    "grouping_sets": ("GROUPING SETS written so", "write GROUP BY GROUPING SETS ((…), …)"),
+    "alias": ("an alias", "use the declared name"),
+    "query": ("a subquery", "list the constants"),
+    "unnest": ("UNNEST", "list the constants"),
+    "symmetric": ("BETWEEN SYMMETRIC", "write the smaller constant first"),
+    "except_": ("EXCLUDE", AGGREGATES),
+    "subquery": ("a subquery", ONE_TABLE),
+    "select": ("a subquery", ONE_TABLE),
+    "exists": ("EXISTS", PREDICATES),
+    "any": ("ANY", PREDICATES),
+    "union": ("UNION", "write two statements, separated by ;"),
+    "intersect": ("INTERSECT", "write one condition with AND"),
+    "except": ("EXCEPT", "write one condition with AND NOT"),
+    "insert": ("INSERT", "a batch holds SELECT statements alone"),
+    "update": ("UPDATE", "a batch holds SELECT statements alone"),
+    "delete": ("DELETE", "a batch holds SELECT statements alone"),
+    "create": ("CREATE", "a batch holds SELECT statements alone"),
+    "drop": ("DROP", "a batch holds SELECT statements alone"),
+    "command": ("a command", "a batch holds SELECT statements alone"),
+    "like": ("LIKE", "list the declared values with IN"),
+    "ilike": ("ILIKE", "list the declared values with IN"),
+    "regexplike": ("a regular expression", "list the declared values with IN"),
+    "nullsafeeq": ("IS NOT DISTINCT FROM", "write = together with IS NULL"),
+    "nullsafeneq": ("IS DISTINCT FROM", "write <> together with IS NULL"),
+    "window": ("a window function (OVER)", AGGREGATES),
+    "withingroup": ("WITHIN GROUP", AGGREGATES),
+    "div": ("division", "multiply by a constant: 0.5 * COUNT(*)"),
+    "intdiv": ("integer division", "multiply by a constant: 0.5 * COUNT(*)"),
+    "star": ("SELECT *", AGGREGATES),
+    "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
+    "placeholder": ("a placeholder", "write the constant"),
+    "parameter": ("a parameter", "write the constant"),
+    "cast": ("a cast", "only DATE 'YYYY-MM-DD' is; declare the column as it is to be read"),
+    "interval": ("INTERVAL", "write the date itself"),
+    "unnestfunction": ("UNNEST", ONE_TABLE),
+    "values": ("VALUES", ONE_TABLE),
+}
+
+
+def at_line(node: exp.Expr | None, sentence: str) -> SqlError:
+    """Make the error for ``node``, with the line it stands on where that is known."""
+    line = None
+    for inner in node.walk() if node is not None else ():
+        line = inner.meta.get("line")
+        if line is not None:
+            break
+    return SqlError(sentence if line is None else f"line {line}: {sentence}")
+
+
+def refuse(what: str, way_out: str, node: exp.Expr | None = None) -> SqlError:
+    """Make the error that refuses a construct by its name."""
+    return at_line(node, f"{what} is not compiled; {way_out}")
+
+
+def refuse_node(node: exp.Expr, way_out: str) -> SqlError:
+    """Refuse a node that no visitor takes, named as SQL names it."""
+    name, better = _WAYS_OUT.get(node.key, ("", way_out))
+    if not name and isinstance(node, exp.Func):
+        name = f"{(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).upper()}()"
+    return refuse(name or f"{node.sql(dialect='duckdb')!r}", better, node)
+
+
+def only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse every argument of ``node`` that is set and not in ``allowed``."""
+    for key, value in node.args.items():
+        if key in allowed or value is None or value is False or value == []:
+            continue
+        name, way_out = _WAYS_OUT.get(key, (key.strip("_").upper().replace("_", " "), AGGREGATES))
+        raise refuse(name, way_out, _first(value) or node)
+
+
+def _first(value: object) -> exp.Expr | None:
+    values: Iterable[object] = value if isinstance(value, list) else [value]
+    return next((item for item in values if isinstance(item, exp.Expr)), None)

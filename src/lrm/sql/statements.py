@@ -1,0 +1,119 @@
+"""SQL text → checked SELECT statements over one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lrm.errors import SqlError
+from lrm.sql.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
+
+if TYPE_CHECKING:
+    from sqlglot import Token
+
+__all__ = ["Statement", "statements"]
+
+_DIALECT = "duckdb"
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One SELECT: its number and line in the text, the table it reads, its tree."""
+
+    number: int
+    line: int
+    table: str
+    select: exp.Select
+
+
+def statements(text: str, table: str | None) -> list[Statement]:
+    """Parse a batch and check that each statement is a plain SELECT of ``table``.
+
+    Parameters
+    ----------
+    table
+        The declared table; None takes whichever single table the batch names.
+    """
+    checked: list[Statement] = []
+    for number, tokens in enumerate(_split(text), start=1):
+        line = tokens[0].line
+        select = _select(_tree(tokens, text, line), line)
+        name = _table(select, line)
+        expected = table or (checked[0].table if checked else name)
+        if name.casefold() != expected.casefold():
+            declared = "the domain declares" if table else "the batch's first statement reads"
+            raise SqlError(f"line {line}: table {name!r} is unknown; {declared} {expected!r}")
+        checked.append(Statement(number, line, expected, select))
+    if not checked:
+        raise SqlError("the batch holds no statement; write at least one SELECT COUNT(*) FROM …")
+    return checked
+
+
+def _split(text: str) -> list[list[Token]]:
+    """Cut the batch at its semicolons, so that each statement's line is known."""
+    try:
+        tokens = sqlglot.tokenize(text, read=_DIALECT)
+    except SqlglotError as error:
+        raise SqlError(f"the batch is not SQL text: {_first_line(error)}") from None
+    chunks: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _tree(tokens: list[Token], text: str, line: int) -> exp.Expr:
+    parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
+    try:
+        (tree,) = parser.parse(tokens, text)
+    except ParseError as error:
+        detail = error.errors[0] if error.errors else {}
+        where = detail.get("line") or line
+        what = str(detail.get("description") or "not understood").rstrip(".")
+        near = str(detail.get("highlight") or "")
+        raise SqlError(
+            f"line {where}: not SQL that can be read: {what}" + (f" near {near!r}" if near else "")
+        ) from None
+    except (SqlglotError, RecursionError, ValueError) as error:
+        raise SqlError(f"line {line}: not SQL that can be read: {_first_line(error)}") from None
+    if tree is None:
+        raise SqlError(f"line {line}: expected a SELECT statement")
+    return tree
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _select(tree: exp.Expr, line: int) -> exp.Select:
+    if type(tree) is not exp.Select:
+        error = refuse_node(tree, "a batch holds SELECT statements alone")
+        sentence = str(error)
+        raise error if sentence.startswith("line ") else SqlError(f"line {line}: {sentence}")
+    if tree.args.get("from_") is None:
+        sentence = "SELECT without FROM is not compiled; name the table"
+        raise SqlError(f"line {line}: {sentence}")
+    only(tree, "expressions", "from_", "where", "group")
+    return tree
+
+
+def _table(select: exp.Select, line: int) -> str:
+    source = select.args["from_"]
+    only(source, "this")
+    table = source.this
+    if type(table) is not exp.Table:
+        raise refuse_node(table, ONE_TABLE)
+    if type(table.this) is not exp.Identifier:
+        raise refuse("a table function", ONE_TABLE, table)
+    only(table, "this", "db", "catalog")
+    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+    if any(part is not None and type(part) is not exp.Identifier for part in parts):
+        raise at_line(table, "the table's name must be plain")
+    del line
+    return ".".join(part.name for part in parts if part is not None)
