@@ -146,6 +146,8 @@ def _sum(node: exp.Expr, scope: Scope) -> Weights:
 
 
 def _case(node: exp.Expr, scope: Scope) -> Weights:
+    if node.this is not None:
+        raise refuse("CASE with an operand", "write CASE WHEN state = 'NY' THEN …", node)
     only(node, "ifs", "default")
     default = node.args.get("default")
     rest = _constant_weight(default, scope) if default is not None else _nothing(scope)

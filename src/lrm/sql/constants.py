@@ -21,9 +21,9 @@ _LONGEST = 300  # digits: more has no meaning beside 64-bit columns, and int() i
 
 def is_constant(node: exp.Expr) -> bool:
     """Tell whether a node may be a constant: it holds no column, and no function."""
-    if type(node) in {exp.Paren, exp.Neg}:
+    if type(node) in {exp.Paren, exp.Neg, exp.Cast}:
         return is_constant(node.this)
-    return type(node) in {exp.Literal, exp.Boolean, exp.Null, exp.Cast}
+    return type(node) in {exp.Literal, exp.Boolean, exp.Null}
 
 
 def constant(node: exp.Expr) -> Constant:

@@ -1,0 +1,221 @@
+"""Statements that must be refused, each with its sentence; none of them may reach an engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrm.domain import Bins, Categories, Dates, Domain, Integers
+from lrm.errors import SqlError
+from lrm.sql import compile_sql
+
+DOMAIN = Domain(
+    [
+        Categories("state", ["NY", "NJ"], outside="cell", null="cell"),
+        Integers("age", 0, 9),
+        Integers("band", 0, 99, width=10),
+        Bins("income", [0, 1000, 2500.5]),
+        Dates("admitted", "2024-01-01", "2024-12-31", by="month"),
+        Categories("smoker", [True, False]),
+        Integers("visits", 0, 3, outside="cell"),
+    ],
+    table="patients",
+)
+
+STATEMENTS = {
+    # other tables
+    "SELECT COUNT(*) FROM patients JOIN visits USING (id)": "JOIN is not compiled",
+    "SELECT COUNT(*) FROM patients, visits": "JOIN is not compiled",
+    "SELECT COUNT(*) FROM patients LEFT JOIN v ON TRUE": "JOIN is not compiled",
+    "SELECT COUNT(*) FROM patients NATURAL JOIN v": "JOIN is not compiled",
+    "SELECT COUNT(*) FROM patients, UNNEST([1, 2])": "JOIN is not compiled",
+    "SELECT COUNT(*) FROM (SELECT * FROM patients)": "a subquery is not compiled",
+    "WITH p AS (SELECT 1) SELECT COUNT(*) FROM patients": "WITH is not compiled",
+    "SELECT COUNT(*) FROM doctors": "table 'doctors' is unknown; the domain declares 'patients'",
+    "SELECT COUNT(*) FROM other.patients": "table 'other.patients' is unknown",
+    "SELECT COUNT(*) FROM patients AS p": "an alias is not compiled",
+    "SELECT COUNT(*) FROM read_csv('x.csv')": "a table function is not compiled",
+    "SELECT COUNT(*) FROM 'x.csv'": "table 'x.csv' is unknown",
+    "SELECT COUNT(*) FROM (VALUES (1)) v": "VALUES is not compiled",
+    "SELECT COUNT(*) FROM patients PIVOT (COUNT(*) FOR state IN ('NY'))": "PIVOT is not compiled",
+    "SELECT COUNT(*) FROM patients WHERE doctors.age = 1": "table 'doctors' is not compiled",
+    "SELECT COUNT(*)": "SELECT without FROM is not compiled",
+    # which rows are answered
+    "SELECT state, COUNT(*) FROM patients GROUP BY state HAVING COUNT(*) > 5": "HAVING is not",
+    "SELECT COUNT(*) FROM patients LIMIT 1": "LIMIT is not compiled",
+    "SELECT COUNT(*) FROM patients FETCH FIRST 1 ROW ONLY": "LIMIT is not compiled",
+    "SELECT COUNT(*) FROM patients OFFSET 1": "OFFSET is not compiled",
+    "SELECT COUNT(*) FROM patients ORDER BY 1": "ORDER BY is not compiled",
+    "SELECT DISTINCT COUNT(*) FROM patients": "DISTINCT is not compiled",
+    "SELECT COUNT(*) FROM patients TABLESAMPLE (10%)": "TABLESAMPLE is not compiled",
+    "SELECT COUNT(*) FROM patients USING SAMPLE 10": "TABLESAMPLE is not compiled",
+    "SELECT COUNT(*) FROM patients QUALIFY TRUE": "QUALIFY is not compiled",
+    "SELECT COUNT(*) FROM patients WINDOW w AS ()": "WINDOW is not compiled",
+    "SELECT COUNT(*) FROM patients FOR UPDATE": "FOR UPDATE is not compiled",
+    # other statements
+    "SELECT COUNT(*) FROM patients UNION SELECT COUNT(*) FROM patients": "UNION is not compiled",
+    "SELECT COUNT(*) FROM patients EXCEPT SELECT COUNT(*) FROM patients": "EXCEPT is not compiled",
+    "SELECT COUNT(*) FROM patients INTERSECT SELECT 1": "INTERSECT is not compiled",
+    "INSERT INTO patients VALUES (1)": "INSERT is not compiled",
+    "UPDATE patients SET age = 1": "UPDATE is not compiled",
+    "DELETE FROM patients": "DELETE is not compiled",
+    "DROP TABLE patients": "DROP is not compiled",
+    "CREATE TABLE t AS SELECT COUNT(*) FROM patients": "CREATE is not compiled",
+    "COPY patients TO 'x.csv'": "is not compiled; a batch holds SELECT statements alone",
+    "ATTACH 'x.db'": "is not compiled; a batch holds SELECT statements alone",
+    "PRAGMA version": "is not compiled; a batch holds SELECT statements alone",
+    "SELEC COUNT(*) FROM patients": "not SQL that can be read",
+    "SELECT COUNT(* FROM patients": "not SQL that can be read",
+    "SELECT 'abc": "not SQL text",
+    "": "the batch holds no statement",
+    "-- only a comment": "the batch holds no statement",
+    # answers
+    "SELECT * FROM patients": "SELECT * is not compiled",
+    "FROM patients": "SELECT * is not compiled",
+    "SELECT 1 FROM patients": "a constant as an answer is not compiled",
+    "SELECT 2 * 3 FROM patients": "a constant as an answer is not compiled",
+    "SELECT age FROM patients": "column 'age' outside GROUP BY is not compiled",
+    "SELECT state FROM patients GROUP BY state": "a SELECT without an aggregate is not compiled",
+    "SELECT state AS s, COUNT(*) FROM patients GROUP BY state": "AS on a group's column is not",
+    "SELECT COUNT(age) FROM patients": "write COUNT(*) FILTER (WHERE age IS NOT NULL)",
+    "SELECT COUNT(1) FROM patients": "COUNT(1) is not compiled; write COUNT(*)",
+    "SELECT COUNT(DISTINCT state) FROM patients": "COUNT(DISTINCT …) is not compiled",
+    "SELECT SUM(DISTINCT age) FROM patients": "SUM(DISTINCT …) is not compiled",
+    "SELECT AVG(age) FROM patients": "AVG() is not compiled",
+    "SELECT MIN(age) FROM patients": "MIN() is not compiled",
+    "SELECT MEDIAN(age) FROM patients": "MEDIAN() is not compiled",
+    "SELECT my_function(age) FROM patients": "MY_FUNCTION() is not compiled",
+    "SELECT COUNT(*) OVER () FROM patients": "a window function (OVER) is not compiled",
+    "SELECT AVG(age) FILTER (WHERE age > 1) FROM patients": "AVG() is not compiled",
+    "SELECT SUM(income) FROM patients": "SUM(income) is not compiled",
+    "SELECT SUM(band) FROM patients": "SUM(band) is not compiled; its cells must be single",
+    "SELECT SUM(visits) FROM patients": "SUM(visits) has no one value on the cell (below)",
+    "SELECT SUM(age * 2) FROM patients": "SUM(age * 2) is not compiled",
+    "SELECT SUM(1) FROM patients": "SUM(1) is not compiled",
+    "SELECT SUM(CASE state WHEN 'NY' THEN 1 END) FROM patients": "CASE with an operand is not",
+    "SELECT SUM(CASE WHEN age > 1 THEN age END) FROM patients": "CASE … THEN age is not compiled",
+    "SELECT SUM(CASE WHEN age > 1 THEN 'x' END) FROM patients": "must be a number, but x came",
+    "SELECT COUNT(*) + 1 FROM patients": "adding a constant is not compiled",
+    "SELECT COUNT(*) * COUNT(*) FROM patients": "a product of aggregates is not compiled",
+    "SELECT COUNT(*) / 2 FROM patients": "division is not compiled",
+    "SELECT COUNT(*) % 2 FROM patients": "is not compiled; answers are COUNT(*)",
+    "SELECT ROUND(COUNT(*)) FROM patients": "ROUND() is not compiled",
+    "SELECT COUNT(*)::DOUBLE FROM patients": "is not compiled",
+    "SELECT (SELECT COUNT(*) FROM patients) FROM patients": "a subquery is not compiled",
+    "SELECT COUNT(*) AS n FROM patients; SELECT COUNT(*) AS n FROM patients": "'n' is already",
+    # groups
+    "SELECT COUNT(*) FROM patients GROUP BY 1": "GROUP BY a position is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY ALL": "GROUP BY ALL is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY age / 2": "division is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY LOWER(state)": "LOWER() is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY state WITH ROLLUP": "WITH ROLLUP is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY CUBE (age, age)": "the grouping set (age) twice is not",
+    "SELECT COUNT(*) FROM patients GROUP BY town": "no attribute is called 'town'",
+}
+
+CONDITIONS = {
+    "town = 'NY'": "no attribute is called 'town'; declared are state, age, band",
+    "smoker": "'smoker' as a condition is not compiled",
+    "TRUE": "'TRUE' as a condition is not compiled",
+    "smoker IS TRUE": "IS TRUE is not compiled",
+    "smoker = 1": "'smoker' holds boolean values, but 1 came",
+    "smoker < TRUE": "the order of boolean values",
+    "state LIKE 'N%'": "LIKE is not compiled",
+    "state ILIKE 'n%'": "ILIKE is not compiled",
+    "state SIMILAR TO 'N.'": "is not compiled; ",
+    "regexp_matches(state, 'N')": "is not compiled; ",
+    "lower(state) = 'ny'": "LOWER() is not compiled",
+    "state || 'x' = 'NYx'": "is not compiled; conditions compare",
+    "state < 'NY'": "the order of text values of 'state' is not compiled",
+    "state = 5": "'state' holds text values, but 5 came",
+    "state = 'TX'": "'TX' is not a declared value of 'state': it cuts through the cell (other)",
+    "state = NULL": "NULL as a constant is not compiled; write IS NULL",
+    "state NOT IN ('NY', NULL)": "NULL as a constant is not compiled; write IS NULL",
+    "state IN ()": "IN without constants is not compiled",
+    "state IS DISTINCT FROM 'NY'": "IS DISTINCT FROM is not compiled",
+    "state IS NOT DISTINCT FROM 'NY'": "IS NOT DISTINCT FROM is not compiled",
+    "COALESCE(state, 'NY') = 'NY'": "COALESCE() is not compiled",
+    "age = '5'": "'age' holds numbers, but '5' came",
+    "age = ?": "a placeholder is not compiled",
+    "age = $1": "a placeholder is not compiled",
+    "age < band": "a comparison of two columns is not compiled",
+    "1 = 1": "a comparison of constants is not compiled",
+    "age + 1 < 3": "'age + 1' is not compiled",
+    "age % 2 = 0": "'age % 2' is not compiled",
+    "age < 2 + 3": "'2 + 3' is not compiled",
+    "age < 3 < 5": "'age < 3' is not compiled",
+    "age::DOUBLE < 3": "a cast is not compiled",
+    "age < random()": "RAND() is not compiled",
+    "age BETWEEN SYMMETRIC 5 AND 3": "BETWEEN SYMMETRIC is not compiled",
+    "age IN (SELECT 1)": "a subquery is not compiled",
+    "age = (SELECT 1)": "a subquery is not compiled",
+    "age = ANY ([1, 2])": "ANY is not compiled",
+    "EXISTS (SELECT 1)": "EXISTS is not compiled",
+    "(age, band) = (1, 2)": "is not compiled; conditions compare",
+    "age < 1e9999": "expected a number such as 12 or 0.5",
+    "income < 1e400": "too large for a number of 'income'",
+    "band < 15": "band < 15 cuts through the cell 10..19 of 'band', which is counted as one; "
+    "the nearest edges are band >= 10 or band < 20",
+    "band = 15": "the nearest edges are band >= 10 or band < 20",
+    "band IN (10, 11)": "cuts through the cell 10..19",
+    "band BETWEEN 0 AND 10": "cuts through the cell 10..19",
+    "visits < 99": "visits < 99 cuts through the cell (above) of 'visits', "
+    "which is counted as one; the nearest edges are visits >= 4",
+    "visits > -5": "cuts through the cell (below)",
+    "income <= 1000": "the nearest edges are income >= 1000 or income < 2500.5",
+    "income > 1000": "cuts through the cell [1000, 2500.5)",
+    "income = 0": "cuts through the cell [0, 1000)",
+    "income < 999.5": "the nearest edges are income >= 0 or income < 1000",
+    "admitted < '2024-03-15'": "the nearest edges are admitted >= '2024-03-01' or "
+    "admitted < '2024-04-01'",
+    "admitted < '2024-13-01'": "expected a date such as '2024-01-31', but '2024-13-01' came",
+    "admitted < 5": "'admitted' holds dates such as '2024-01-31', but 5 came",
+    "admitted < CURRENT_DATE": "CURRENT_DATE() is not compiled",
+    "admitted < TIMESTAMP '2024-03-01 12:00:00'": "a cast is not compiled",
+    "admitted < DATE '2024-03-01' + INTERVAL 1 DAY": "is not compiled",
+}
+
+
+def test_the_lists_are_long_enough():
+    assert len(STATEMENTS) + len(CONDITIONS) >= 60
+
+
+@pytest.mark.parametrize(("text", "sentence"), STATEMENTS.items())
+def test_a_statement_outside_the_list_is_refused_by_name(text, sentence):
+    with pytest.raises(SqlError) as caught:
+        compile_sql(text, DOMAIN)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(("condition", "sentence"), CONDITIONS.items())
+def test_a_condition_outside_the_list_is_refused_by_name(condition, sentence):
+    with pytest.raises(SqlError) as caught:
+        compile_sql(f"SELECT COUNT(*)\nFROM patients\nWHERE {condition}", DOMAIN)
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith("line ")
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_refused_condition_is_refused_wherever_it_stands(condition):
+    """WHERE, FILTER and CASE take the same conditions."""
+    for text in (
+        f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM patients",  # noqa: S608
+        f"SELECT SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM patients",  # noqa: S608
+        f"SELECT COUNT(*) FROM patients WHERE NOT ({condition})",  # noqa: S608
+    ):
+        with pytest.raises(SqlError):
+            compile_sql(text, DOMAIN)
+
+
+def test_the_line_of_the_statement_is_named():
+    text = "SELECT COUNT(*) FROM patients;\n\n-- second\nSELECT COUNT(*)\nFROM patients\nLIMIT 3"
+    with pytest.raises(SqlError, match=r"^line (4|5|6): LIMIT is not compiled"):
+        compile_sql(text, DOMAIN)
+
+
+def test_deep_nesting_is_an_error_and_long_chains_are_not():
+    deep = "(" * 5000 + "age < 5" + ")" * 5000
+    with pytest.raises(SqlError, match="line 1"):
+        compile_sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)  # noqa: S608
+    chain = " OR ".join(["age < 5"] * 3000)
+    batch = compile_sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)  # noqa: S608
+    assert batch.matrix.shape[0] == 1
