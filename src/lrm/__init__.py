@@ -1,1 +1,53 @@
-"""The Low-Rank Mechanism: batches of counting queries under differential privacy."""
+"""The Low-Rank Mechanism: batches of counting queries under differential privacy.
+
+>>> import lrm
+>>> plan = lrm.plan([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
+>>> round(plan.expected_squared_error(epsilon=1), 3)
+8.0
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain as Domain
+    from lrm.errors import LrmError as LrmError
+    from lrm.plans import Plan as Plan
+    from lrm.plan_file import load_plan as load_plan
+    from lrm.planner import plan as plan
+    from lrm.releases import Release as Release
+    from lrm.releases import release as release
+    from lrm.release_file import load_release as load_release
+    from lrm.workload import Workload as Workload
+
+__version__ = version("lrm")
+
+_HOMES = {
+    "Domain": "lrm.domain",
+    "LrmError": "lrm.errors",
+    "Plan": "lrm.plans",
+    "Release": "lrm.releases",
+    "Workload": "lrm.workload",
+    "load_plan": "lrm.plan_file",
+    "load_release": "lrm.release_file",
+    "plan": "lrm.planner",
+    "release": "lrm.releases",
+}
+"""Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
+
+__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - built from one list
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lrm' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

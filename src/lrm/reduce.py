@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lrm.linear_maps import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 
-__all__ = ["CellMap", "MergedWorkload", "merge_cells", "reduce_rows"]
+__all__ = ["CellMap", "MergedWorkload", "merge_cells", "reduce_rows", "scale_columns"]
 
 LARGEST_FACTOR = 1 << 10
 """Ratios p/q of columns are merged while the common denominator stays below this.
@@ -127,7 +127,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     factors = np.maximum(cells.largest_factors(), 1).astype(np.float64)
     kept = queries.columns(representatives)
     if np.any(factors != 1.0):
-        kept = _scale_columns(kept, 1.0 / factors)
+        kept = scale_columns(kept, 1.0 / factors)
     return MergedWorkload(kept, cells, representatives)
 
 
@@ -223,7 +223,8 @@ def _small_ratio(value: float) -> tuple[int, int]:
     return 0, 0
 
 
-def _scale_columns(queries: LinearMap, factors: Floats) -> LinearMap:
+def scale_columns(queries: LinearMap, factors: Floats) -> LinearMap:
+    """The same queries with each cell multiplied by a factor."""
     if isinstance(queries, SparseMap):
         return SparseMap(sp.csr_array(queries.matrix @ sp.diags_array(factors)))
     return DenseMap(queries.dense() * factors)

@@ -16,7 +16,7 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap, as_map
 
-__all__ = ["NumberedNames", "Workload", "as_workload"]
+__all__ = ["NumberedNames", "Workload", "as_workload", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
@@ -101,15 +101,6 @@ class Workload:
         """Number of queries and number of cells."""
         return self.queries.shape
 
-    def weighted(self) -> LinearMap:
-        """The map whose errors the strategy minimises: row i times √importanceᵢ."""
-        if self.importance is None:
-            return self.queries
-        weight = np.sqrt(self.importance)
-        if isinstance(self.queries, SparseMap):
-            return SparseMap(sp.csr_array(sp.diags_array(weight) @ self.queries.matrix))
-        return DenseMap(self.queries.dense() * weight[:, None])
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the queries, their names and importances."""
@@ -151,6 +142,16 @@ def _checked_importance(importance: ArrayLike | None, count: int) -> Floats | No
         return None
     values.flags.writeable = False
     return values
+
+
+def weigh_rows(queries: LinearMap, importance: Floats | None) -> LinearMap:
+    """The map whose total squared error is the weighted one: row i times √importanceᵢ."""
+    if importance is None:
+        return queries
+    weight = np.sqrt(importance)
+    if isinstance(queries, SparseMap):
+        return SparseMap(sp.csr_array(sp.diags_array(weight) @ queries.matrix))
+    return DenseMap(queries.dense() * weight[:, None])
 
 
 def as_workload(queries: Any) -> Workload:

@@ -1,0 +1,143 @@
+"""The file format of plans and releases: one zip of JSON and plain arrays, no pickle.
+
+``header.json`` names the kind of file, the version of its format, and the SHA-256 of every
+other member; arrays are stored as ``.npy``. A file appears under its name only when it is
+whole: it is written beside it and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import FileFormatError
+
+__all__ = ["read_archive", "write_archive", "write_text"]
+
+MEMBER_LIMIT = 1 << 32
+"""No member may unpack to more than 4 GiB: a small file must not fill the memory."""
+
+
+def write_archive(
+    path: str | os.PathLike[str],
+    kind: str,
+    version: int,
+    facts: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write facts and arrays as one file, whole or not at all."""
+    members = {"facts.json": json.dumps(facts, indent=1, ensure_ascii=False).encode()}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    seals = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    header = {"format": f"lrm-{kind}", "version": version, "sha256": seals}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as bundle:
+        for name, data in {"header.json": json.dumps(header).encode(), **members}.items():
+            # A fixed time, so that the same plan is the same file.
+            bundle.writestr(
+                zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
+            )
+    _replace(Path(path), packed.getvalue())
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, whole or not at all."""
+    _replace(Path(path), text.encode())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    folder = path.parent
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
+    except OSError as reason:
+        raise FileFormatError(
+            f"cannot write {path}: {reason.strerror or reason}; choose a folder that is writable"
+        ) from reason
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except OSError as reason:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise FileFormatError(f"cannot write {path}: {reason.strerror or reason}") from reason
+    except BaseException:  # Ctrl-C included: nothing half-written stays behind
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_archive(
+    path: str | os.PathLike[str], kind: str, newest: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a file that ``write_archive`` wrote; anything else is a clear error."""
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            header = json.loads(_member(bundle, "header.json"))
+            _check_header(header, kind, newest, path)
+            members = {name: _member(bundle, name) for name in header["sha256"]}
+    except FileNotFoundError as reason:
+        raise FileFormatError(f"no file at {path}; check the name") from reason
+    except OSError as reason:
+        raise FileFormatError(f"cannot read {path}: {reason.strerror or reason}") from reason
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as reason:
+        raise FileFormatError(
+            f"{path} is damaged or is no {kind} file; make it again or restore a copy"
+        ) from reason
+    for name, data in members.items():
+        if hashlib.sha256(data).hexdigest() != header["sha256"][name]:
+            raise FileFormatError(f"{path} is damaged: its part {name} was changed")
+    facts = json.loads(members.pop("facts.json"))
+    return facts, {name.removesuffix(".npy"): _array(data, path) for name, data in members.items()}
+
+
+def _member(bundle: zipfile.ZipFile, name: str) -> bytes:
+    if bundle.getinfo(name).file_size > MEMBER_LIMIT:
+        raise ValueError(name)
+    # zlib reports damage by its own exception, which zipfile passes on
+    try:
+        return bundle.read(name)
+    except Exception as reason:
+        raise ValueError(name) from reason
+
+
+def _check_header(header: Any, kind: str, newest: int, path: str | os.PathLike[str]) -> None:
+    if not isinstance(header, dict) or header.get("format") != f"lrm-{kind}":
+        found = header.get("format") if isinstance(header, dict) else None
+        raise FileFormatError(f"{path} is no {kind} file (it says {found!r})")
+    version = header.get("version")
+    if not isinstance(version, int) or version > newest:
+        raise FileFormatError(
+            f"{path} has format version {version}, but this lrm reads up to {newest}; "
+            "install a newer lrm"
+        )
+
+
+def _array(data: bytes, path: str | os.PathLike[str]) -> NDArray[Any]:
+    try:
+        return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+    except ValueError as reason:
+        raise FileFormatError(f"{path} is damaged: an array cannot be read") from reason

@@ -1,0 +1,69 @@
+"""Exact errors of level trees on prefix sums and all ranges, without their matrix.
+
+With ``G⁻¹ = Σ_ℓ (1/λ_ℓ)(A_ℓ − A_{ℓ+1})`` (see ``level_maps``) the squared norm of B, and of each
+of its rows, follows from how much of W each block average sees:
+``‖B‖² = Σ_ℓ (1/λ_ℓ)(a_ℓ − a_{ℓ+1})`` with ``a_ℓ = tr(W A_ℓ Wᵀ)``. For these two families a_ℓ is
+a sum of polynomials over blocks: O(n) for all levels together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lrm.level_maps import LevelMap, level_sizes
+from lrm.linear_maps import AllRanges, Floats, Prefix
+
+__all__ = ["level_energies", "row_squared_norms", "squared_norm"]
+
+
+def _block_energy(queries: Prefix | AllRanges, size: int) -> float:
+    """``tr(W A Wᵀ) = Σ_blocks ‖W·1_block‖² / size``; cells past the end count nothing."""
+    n = queries.cells
+    first = np.arange(0, n, size, dtype=np.float64)
+    width = np.minimum(size, n - first)
+    sum1 = width * (width - 1) / 2  # Σ a over a < width
+    sum2 = width * (width - 1) * (2 * width - 1) / 6  # Σ a²
+    if isinstance(queries, Prefix):
+        rising = sum2 + 2 * sum1 + width  # Σ (a+1)²: totals that end inside the block
+        energy = rising + width**2 * (n - first - width)
+    else:
+        left, right = first + 1, n - first  # W'W between cells i ≤ j is (i+1)(n−j)
+        own = width * left * right + (right - left) * sum1 - sum2
+        pairs = left * right * sum1 - left * sum2 + right * ((width - 1) * sum1 - sum2)
+        energy = own + 2 * (pairs - (sum1**2 - sum2) / 2)
+    return float(energy.sum() / size)
+
+
+def level_energies(queries: Prefix | AllRanges, fanouts: tuple[int, ...]) -> Floats:
+    """``a_ℓ − a_{ℓ+1}`` of every level, leaves first."""
+    seen = [_block_energy(queries, size) for size in level_sizes(fanouts)]
+    return -np.diff(np.array(seen), append=0.0)
+
+
+def squared_norm(queries: Prefix | AllRanges, tree: LevelMap) -> float:
+    """``‖B‖_F²`` of the least-squares reconstruction from ``tree``."""
+    return float(np.sum(level_energies(queries, tree.fanouts) / tree.eigenvalues()))
+
+
+def row_squared_norms(queries: Prefix | AllRanges, tree: LevelMap) -> Floats:
+    """Squared norm of each row of B."""
+    if isinstance(queries, Prefix):
+        first = np.zeros(queries.cells, dtype=np.int64)
+        last = np.arange(queries.cells, dtype=np.int64)
+    else:
+        first, last = queries.bounds(0, queries.shape[0])
+    inverse = np.diff(1.0 / tree.eigenvalues(), prepend=0.0)
+    result = np.zeros(len(first))
+    for size, step in zip(level_sizes(tree.fanouts), inverse, strict=True):
+        result += step * _range_energy(first, last, size)
+    return result
+
+
+def _range_energy(first: np.ndarray, last: np.ndarray, size: int) -> Floats:
+    """``wᵀA w`` for the ranges [first, last]: whole blocks, and the two ends."""
+    low, high = first // size, last // size
+    inside = (last - first + 1) ** 2 / size
+    head = (low + 1) * size - first
+    tail = last + 1 - high * size
+    across = (head**2 + tail**2) / size + (high - low - 1) * size
+    return np.where(low == high, inside, across).astype(np.float64)

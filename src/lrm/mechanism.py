@@ -1,0 +1,117 @@
+"""The one place where noise meets counts.
+
+True counts live in a record that hides them, and only ``measure`` opens it. Every check that
+could fail looks at shapes, types and declared limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lrm.budget import Privacy, PureDP
+from lrm.errors import BudgetError, CountsError
+from lrm.noise import Calibrated, calibrate_laplace
+from lrm.quantise import IntegerStrategy
+
+__all__ = ["Measurements", "TrueCounts", "calibrate", "measure"]
+
+
+class TrueCounts:
+    """How many records fall in each cell: private, and kept out of sight.
+
+    Neither ``repr`` nor ``str`` shows a value; pickling is refused.
+
+    >>> TrueCounts([3, 1, 4])
+    <TrueCounts of 3 cells, hidden>
+    """
+
+    __slots__ = ("__values",)
+
+    def __init__(self, counts: ArrayLike) -> None:
+        self.__values = _checked_counts(counts)
+
+    def __len__(self) -> int:
+        return len(self.__values)
+
+    def __repr__(self) -> str:
+        return f"<TrueCounts of {len(self)} cells, hidden>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("true counts are private and are not written to files")
+
+    def _open(self) -> NDArray[np.int64]:
+        return self.__values
+
+
+def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    try:
+        values = np.asarray(counts)
+    except (TypeError, ValueError) as reason:
+        raise CountsError("counts must be one list of whole numbers, one for each cell") from reason
+    if values.ndim != 1:
+        raise CountsError(
+            f"counts must be one list with a number for each cell, "
+            f"but an array of {values.ndim} dimensions came"
+        )
+    if values.dtype.kind == "f":
+        if not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
+            raise CountsError("counts must be whole numbers; something fractional or NaN came")
+        if np.any(np.abs(values) >= 2.0**53):
+            raise CountsError("counts of 2^53 and more must be given as integers, not as floats")
+    elif values.dtype.kind not in "iu":
+        raise CountsError(
+            f"counts must be whole numbers of at most 64 bits, but values of type "
+            f"{values.dtype.name} came"
+        )
+    if np.any(values < 0):
+        raise CountsError("counts must not be negative; something below 0 came")
+    if np.any(values > np.iinfo(np.int64).max >> 1):
+        raise CountsError("a count is too large for 62-bit integers")
+    return values.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy measurements: safe to publish, with the noise that they carry."""
+
+    noisy_values: NDArray[np.int64]
+    noise: Calibrated
+
+
+def calibrate(strategy: IntegerStrategy, privacy: Privacy, factor: int) -> Calibrated:
+    """The noise for one promise, where a privacy unit counts for ``factor`` records."""
+    if isinstance(privacy, PureDP):
+        return calibrate_laplace(strategy.sensitivity * factor, privacy)
+    raise BudgetError("only pure differential privacy is supported with this plan; give epsilon")
+
+
+def check_fit(counts: TrueCounts, strategy: IntegerStrategy) -> None:
+    """Refuse counts that do not belong to the strategy, before any noise is drawn."""
+    if len(counts) != strategy.cells.size:
+        raise CountsError(
+            f"the plan covers {strategy.cells.size} cells but {len(counts)} counts came; "
+            "were they made for another domain?"
+        )
+    # Summed with Python's integers: the sum itself must not wrap around.
+    if sum(counts._open().tolist()) > strategy.max_records:  # noqa: SLF001 - the one door
+        raise CountsError(
+            f"the plan admits at most {strategy.max_records:,} records and more came; "
+            "plan again with a larger max_records"
+        )
+
+
+def measure(counts: TrueCounts, strategy: IntegerStrategy, noise: Calibrated) -> Measurements:
+    """Measure the strategy on the counts, with noise. Nothing else sees the counts."""
+    check_fit(counts, strategy)
+    true_values = strategy.measure(counts._open())  # noqa: SLF001 - the one door
+    return Measurements(noise.add_to(true_values), noise)
+
+
+def spent(measurements: Measurements) -> Fraction:
+    """What the release cost, by the map of the noise that was drawn."""
+    return measurements.noise.loss

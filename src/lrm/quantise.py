@@ -1,0 +1,270 @@
+"""From a strategy in real numbers to one in integers, whose sensitivity is exact.
+
+The strategy is normalised to sensitivity 1, multiplied by 2^q and rounded, and from then on
+it *is* the rounded one: sensitivity is measured on its integers and the reconstruction
+is computed from them. Rounding must not break ``W = B·L``:
+
+1. A strategy of full column rank has nothing to lose: ``B = W·L⁺`` is exact for any rounding.
+2. Where W is integer and ``L = X·W``, X is rounded instead: ``L = X_q·W`` keeps the row
+   space exactly.
+3. Otherwise q is made large, and how far one record can move an answer through the residual
+   is measured and stated with the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.errors import CountsError
+from lrm.inverses import LeftInverse, Spectral, as_sparse, left_inverse
+from lrm.level_maps import LevelMap
+from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap
+from lrm.reduce import CellMap
+from lrm.strategies.base import Strategy
+
+__all__ = ["DEFAULT_MAX_RECORDS", "IntegerStrategy", "quantise", "unit_strategy"]
+
+CARRIER_BITS = 62
+"""Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
+
+DEFAULT_MAX_RECORDS = 1 << 32
+"""Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
+
+FINE_MAX_RECORDS = 1 << 27
+"""The same where exactness rests on the number of bits (134 million): leaves 35 bits."""
+
+SPARSE_BELOW = 0.25
+"""A strategy with a smaller share of non-zeros is kept sparse."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerStrategy:
+    """What is really measured: integers on merged integer counts.
+
+    Parameters
+    ----------
+    matrix
+        L·2^bits as whole numbers, r × merged cells.
+    cells
+        How counts are merged before they are measured.
+    bits
+        The binary exponent of the scale.
+    sensitivity
+        Largest L1 norm of a column over the original cells: an exact integer.
+    max_records
+        With at most this many records no measurement leaves 62 bits.
+    row_rank
+        The rank of the matrix, where it is known and below its number of columns.
+    """
+
+    matrix: LinearMap
+    cells: CellMap
+    bits: int
+    sensitivity: int
+    max_records: int
+    row_rank: int | None = None
+
+    def sensitivity_for(self, noise: str) -> float:
+        """Sensitivity in the norm that ``noise`` asks for, on the integers."""
+        if noise == "laplace":
+            return float(self.sensitivity)
+        return math.sqrt(self.squared_l2_sensitivity)
+
+    @cached_property
+    def squared_l2_sensitivity(self) -> int:
+        """Largest squared L2 norm of a column over the original cells: an exact integer."""
+        factors = self.cells.largest_factors()
+        if isinstance(self.matrix, LevelMap):
+            return sum(round(w) ** 2 for w in self.matrix.weights) * int(factors.max()) ** 2
+        columns = sp.csc_array(as_sparse(self.matrix))
+        squares = np.asarray(columns.power(2).sum(axis=0)).ravel() * factors.astype(float) ** 2
+        # float64 finds the candidates, Python's integers decide: squares pass 2^64
+        near = np.flatnonzero(squares >= squares.max() * (1 - 1e-9))
+        return max(
+            sum(int(v) ** 2 for v in columns.data[columns.indptr[j] : columns.indptr[j + 1]])
+            * int(factors[j]) ** 2
+            for j in near
+        )
+
+    def measure(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The true measurements, in exact 64-bit integers (see ``max_records``)."""
+        merged = self.cells.merge_counts(counts)
+        if isinstance(self.matrix, LevelMap):
+            return np.asarray(self.matrix.apply(merged))
+        return np.asarray(as_sparse(self.matrix).astype(np.int64) @ merged)
+
+    def remeasured(self) -> IntegerStrategy:
+        """The same integers with sensitivity and limits read off them again."""
+        return _measure(self.matrix, self.cells, self.bits, None, self.row_rank)
+
+    def real_matrix(self) -> Floats | sp.csr_array:
+        """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
+        whole = as_sparse(self.matrix) @ self.cells.matrix()
+        scaled = whole * 2.0**-self.bits
+        small = scaled.shape[0] * scaled.shape[1] <= 1 << 24
+        return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """An integer strategy, and its left inverse where B is ``W·L⁺``."""
+
+    strategy: IntegerStrategy
+    inverse: LeftInverse | None
+    reconstruction: LinearMap | None
+
+
+def quantise(strategy: Strategy, queries: LinearMap, max_records: int | None = None) -> Quantised:
+    """Round ``strategy`` to integers without losing what it can reconstruct.
+
+    Parameters
+    ----------
+    strategy
+        L in real numbers, over merged cells.
+    queries
+        The workload over the same merged cells.
+    max_records
+        The declared largest number of records of a table that the plan will meet.
+    """
+    matrix = _without_idle_rows(strategy.matrix)
+    norm = _column_norm(matrix, strategy.cells)
+    if not norm > 0:  # a workload of zeros: measure nothing worth knowing, with noise
+        matrix = DenseMap(np.eye(1, matrix.shape[1]))
+        norm = 1.0
+    if strategy.reconstruction is not None:
+        fine = CARRIER_BITS - _bits(max_records or FINE_MAX_RECORDS)
+        factor = 2.0**fine / norm
+        if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
+            factor = 2.0 ** np.floor(np.log2(factor))
+        final = _measure(_round(matrix, factor), strategy.cells, fine, max_records)
+        return Quantised(final, None, _scale(strategy.reconstruction, 2.0**fine / factor))
+    coarse = min(30, CARRIER_BITS - _bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _measure(_round(matrix, 2.0**coarse / norm), strategy.cells, coarse, max_records)
+    if _determines_cells(matrix):
+        inverse = inverse_of(final)
+        if not isinstance(inverse, Spectral):
+            return Quantised(final, inverse, None)
+    return _row_space_route(strategy, matrix, norm, queries, max_records)
+
+
+def _determines_cells(matrix: LinearMap) -> bool:
+    """Whether the strategy has enough rows to determine every merged cell."""
+    return isinstance(matrix, LevelMap) or matrix.shape[0] >= matrix.shape[1]
+
+
+def _row_space_route(
+    strategy: Strategy, matrix: LinearMap, norm: float, queries: LinearMap, max_records: int | None
+) -> Quantised:
+    """Ways 2 and 3: strategies that do not determine every merged cell."""
+    dense = matrix.dense() / norm
+    combination = _integer_combination(dense, queries)
+    if combination is not None:
+        base, mix, rank = combination
+        bits = CARRIER_BITS - _bits(max_records or DEFAULT_MAX_RECORDS)
+        whole = np.rint(mix * 2.0**bits) @ base
+        if np.abs(whole).max() < 2.0**52:
+            final = _measure(DenseMap(whole), strategy.cells, bits, max_records, rank)
+            return Quantised(final, inverse_of(final), None)
+    bits = CARRIER_BITS - _bits(max_records or FINE_MAX_RECORDS)
+    final = _measure(_round(matrix, 2.0**bits / norm), strategy.cells, bits, max_records)
+    return Quantised(final, inverse_of(final), None)
+
+
+def inverse_of(final: IntegerStrategy) -> LeftInverse:
+    """The left inverse of the final integers, in units where a record counts about 1."""
+    matrix = unit_strategy(final.matrix, final.bits)
+    return left_inverse(matrix, rounding=2.0**-final.bits, rank=final.row_rank)
+
+
+def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
+    """Integer rows ``base`` of W and ``mix`` with ``strategy = mix·base``, where there are."""
+    if not queries.is_integer():
+        return None
+    rows = queries.dense()
+    _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diag(corner))
+    rank = int(np.sum(size > size[0] * 1e-10))
+    # Independent rows are enough, and round less than all of them where there are many.
+    base = rows[np.sort(order[:rank])] if len(rows) > rows.shape[1] else rows
+    mix = la.lstsq(base.T, strategy.T, check_finite=False)[0].T
+    gap = np.abs(mix @ base - strategy).max()
+    return (base, mix, rank) if gap < 1e-9 else None
+
+
+def _without_idle_rows(matrix: LinearMap) -> LinearMap:
+    """Drop rows of zeros, and keep what is mostly zeros sparse."""
+    if isinstance(matrix, LevelMap):
+        return matrix
+    compact = as_sparse(matrix)
+    busy = np.flatnonzero(np.diff(compact.indptr))
+    compact = compact[busy] if len(busy) < compact.shape[0] else compact
+    if compact.nnz < SPARSE_BELOW * compact.shape[0] * compact.shape[1]:
+        return SparseMap(compact)
+    return DenseMap(compact.toarray())
+
+
+def _column_norm(matrix: LinearMap, cells: CellMap) -> float:
+    factors = cells.largest_factors().astype(np.float64)
+    return float((matrix.column_absolute_sums() * factors).max(initial=0.0))
+
+
+def _round(matrix: LinearMap, factor: float) -> LinearMap:
+    """``factor`` times the matrix, rounded to whole numbers."""
+    if isinstance(matrix, LevelMap):
+        return matrix.with_weights(tuple(float(np.rint(w * factor)) for w in matrix.weights))
+    if isinstance(matrix, SparseMap):
+        data = sp.csr_array(matrix.matrix, copy=True)
+        data.data = np.rint(data.data * factor)
+        return SparseMap(data)
+    return DenseMap(np.rint(matrix.dense() * factor))
+
+
+def _scale(matrix: LinearMap, factor: float) -> LinearMap:
+    if isinstance(matrix, SparseMap):
+        return SparseMap(sp.csr_array(matrix.matrix * factor))
+    return DenseMap(matrix.dense() * factor)
+
+
+def unit_strategy(rounded: LinearMap, bits: int) -> LinearMap:
+    """The rounded strategy back in units where a record counts about 1."""
+    if isinstance(rounded, LevelMap):
+        return rounded.with_weights(tuple(weight * 2.0**-bits for weight in rounded.weights))
+    return _scale(rounded, 2.0**-bits)
+
+
+def _bits(count: int) -> int:
+    """The least b with count ≤ 2^b."""
+    return max(0, int(count - 1).bit_length())
+
+
+def _measure(
+    rounded: LinearMap,
+    cells: CellMap,
+    bits: int,
+    max_records: int | None,
+    row_rank: int | None = None,
+) -> IntegerStrategy:
+    """Read sensitivity and largest entry off the final integers, with integer arithmetic."""
+    factors = cells.largest_factors()
+    if isinstance(rounded, LevelMap):
+        sensitivity = round(rounded.column_norm())
+        largest = max(abs(round(weight)) for weight in rounded.weights)
+    else:
+        entries = abs(as_sparse(rounded).astype(np.int64))
+        columns = np.asarray(entries.sum(axis=0), dtype=np.int64).ravel()
+        sensitivity = int((columns * factors).max())
+        largest = int((np.asarray(entries.max(axis=0).todense()).ravel() * factors).max())
+    admitted = (1 << CARRIER_BITS) // max(largest, 1)
+    if max_records is not None and admitted < max_records:
+        raise CountsError(
+            f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "
+            f"which admits {admitted:,}; declare a smaller max_records"
+        )
+    return IntegerStrategy(rounded, cells, bits, sensitivity, admitted, row_rank)

@@ -1,0 +1,140 @@
+"""Reconstruction: how answers follow from measurements, and how noise travels with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm import level_errors
+from lrm.errors import WorkloadError
+from lrm.inverses import LeftInverse, Levels, as_sparse
+from lrm.linear_maps import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
+from lrm.reduce import reduce_rows
+
+__all__ = ["Reconstruction"]
+
+EXPLICIT_ENTRIES = 1 << 26
+"""B is built as an array up to this many entries (512 MB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """B, m×r: ``W·L⁺``, or a given matrix.
+
+    Parameters
+    ----------
+    queries
+        W over the merged cells.
+    measured
+        L over the merged cells, in units where a record counts about 1.
+    inverse
+        L⁺, or None where ``given`` holds B.
+    given
+        B itself, where it is not the least-squares one.
+    """
+
+    queries: LinearMap
+    measured: LinearMap
+    inverse: LeftInverse | None
+    given: LinearMap | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and of measurements."""
+        return self.queries.shape[0], self.measured.shape[0]
+
+    def apply(self, measurements: Floats) -> Floats:
+        """Answers to all queries from (noisy) measurements."""
+        if self.given is not None:
+            return self.given.apply(measurements)
+        assert self.inverse is not None  # noqa: S101 - one of the two is set, by construction
+        return self.queries.apply(self.inverse.estimate(measurements))
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """Rows ``start:stop`` of B."""
+        if self.given is not None:
+            return self.given.rows(start, stop)
+        assert self.inverse is not None  # noqa: S101
+        return self.inverse.rows_times(self.queries.rows(start, stop))
+
+    def matrix(self) -> Floats | sp.csr_array:
+        """All of B; sparse where a given B is."""
+        m, r = self.shape
+        if self.given is not None:
+            return self.given.dense() if m * r <= EXPLICIT_ENTRIES else as_sparse(self.given)
+        if m * r > EXPLICIT_ENTRIES:
+            raise WorkloadError(
+                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
+                "use its products or blocks of its rows"
+            )
+        return self._explicit
+
+    @cached_property
+    def _explicit(self) -> Floats:
+        blocks = [self.rows(start, start + len(block)) for start, block in self._blocks()]
+        matrix = np.vstack(blocks)
+        matrix.flags.writeable = False
+        return matrix
+
+    def row_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
+        m, r = self.shape
+        height = max(1, BLOCK_ENTRIES // max(r, self.queries.shape[1]))
+        for start in range(0, m, height):
+            yield start, min(start + height, m)
+
+    def _blocks(self) -> Iterator[tuple[int, Floats]]:
+        return self.queries.row_blocks(width=self.measured.shape[0])
+
+    @cached_property
+    def row_squared_norms(self) -> Floats:
+        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
+        m, r = self.shape
+        structured = isinstance(self.queries, Prefix | AllRanges)
+        if structured and isinstance(self.inverse, Levels):
+            return level_errors.row_squared_norms(self.queries, self.inverse.tree)
+        if self.given is None and m * r <= EXPLICIT_ENTRIES:
+            return np.asarray((self._explicit**2).sum(axis=1))
+        parts = [
+            (self.rows(start, start + len(block)) ** 2).sum(axis=1)
+            for start, block in self._blocks()
+        ]
+        return np.concatenate(parts)
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """``‖B‖_F²``: the total error per unit of noise variance."""
+        if isinstance(self.queries, Prefix | AllRanges):
+            if isinstance(self.inverse, Levels):
+                return level_errors.squared_norm(self.queries, self.inverse.tree)
+            if self.inverse is not None and isinstance(self.queries, AllRanges):
+                return float((self.inverse.rows_times(reduce_rows(self.queries)) ** 2).sum())
+        return float(self.row_squared_norms.sum())
+
+    @cached_property
+    def residual(self) -> float:
+        """Largest ``|W − B·L|``: how far one record can move an answer past the noise."""
+        if isinstance(self.inverse, Levels):
+            return 0.0  # the inverse is a closed form of the integers themselves
+        if isinstance(self.queries, AllRanges) and self.inverse is not None:
+            # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload
+            block = reduce_rows(self.queries)
+            rebuilt = self.measured.apply_transpose(self.inverse.rows_times(block).T).T
+            return float(np.abs(block - rebuilt).max())
+        worst = 0.0
+        for start, block in self._blocks():
+            rebuilt = self.measured.apply_transpose(self.rows(start, start + len(block)).T).T
+            worst = max(worst, float(np.abs(block - rebuilt).max()))
+        return worst
+
+    @cached_property
+    def relative_residual(self) -> float:
+        """``residual`` beside the largest weight of W."""
+        if isinstance(self.queries, Prefix | AllRanges):
+            return self.residual
+        largest = max(float(np.abs(block).max()) for _, block in self.queries.row_blocks())
+        return self.residual / largest if largest else self.residual

@@ -1,0 +1,66 @@
+"""The best known strategy: a portfolio that is never worse than what it starts from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from lrm.errors import UsageError
+from lrm.linear_maps import Floats
+from lrm.solvers.portfolio import search as search_portfolio
+from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.trees import haar_tree, total_tree
+
+__all__ = ["best"]
+
+Effort = Literal["quick", "normal", "thorough"]
+EFFORTS = ("quick", "normal", "thorough")
+
+FANOUTS = (2, 3, 4, 5, 8, 16)
+"""Fan-outs of the trees that are starts; the hierarchical mechanism offers any."""
+
+
+def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Strategy:
+    """Search for the strategy of least error, from every start that a rival offers.
+
+    Parameters
+    ----------
+    problem, search
+        The workload, and whom to report to.
+    effort
+        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
+    """
+    if effort not in EFFORTS:
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
+    found = search_portfolio(
+        problem.reduced,
+        effort=effort,
+        rng=search.rng(),
+        on_step=search.on_step,
+        extra_starts=_rival_starts(problem),
+    )
+    details = {
+        "winner": found.winner,
+        "candidates": [
+            {"name": c.name, "error": c.error, "iterations": c.iterations} for c in found.candidates
+        ],
+        "effort": effort,
+        "converged": found.converged,
+        "interrupted": found.interrupted,
+    }
+    matrix = problem.from_reduced(found.strategy)
+    return Strategy("best", problem.merged.cells, matrix, details=details)
+
+
+def _rival_starts(problem: Problem) -> list[Floats]:
+    """The rivals' strategies on the original cells, restricted to the merged ones.
+
+    A strategy for all cells, kept only at the cells that represent their class, still
+    rebuilds every query and has no larger sensitivity: it can only have become better.
+    """
+    kept = problem.merged.representatives
+    trees = [haar_tree(problem.cells)]
+    trees += [total_tree(problem.cells, f, root=root) for f in FANOUTS for root in (True, False)]
+    starts = [tree.columns(kept).dense() for tree in trees]
+    return [start[np.any(start != 0, axis=1)] for start in starts]

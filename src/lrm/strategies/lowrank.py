@@ -1,0 +1,91 @@
+"""The paper's mechanism: Algorithm 1 on the reduced workload, made exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lrm.errors import UsageError
+from lrm.linear_maps import DenseMap
+from lrm.reduce import CellMap
+from lrm.solvers.exact import make_exact
+from lrm.solvers.lagrangian import decompose
+from lrm.strategies.base import Problem, Search, Strategy
+
+__all__ = ["lowrank"]
+
+
+def lowrank(  # noqa: PLR0913 - the parameters of the paper
+    problem: Problem,
+    search: Search,
+    *,
+    rank: int | None = None,
+    rank_ratio: float = 1.2,
+    gamma: float = 0.01,
+    exact: bool = True,
+) -> Strategy:
+    """Factor ``W ≈ B·L`` by the inexact augmented Lagrangian of the paper.
+
+    Parameters
+    ----------
+    problem, search
+        The workload, and whom to report to.
+    rank
+        Number of measurements r; by default ``rank_ratio`` times the rank of W.
+    rank_ratio
+        r over rank(W), where ``rank`` is not given. The paper's choice is 1.2.
+    gamma
+        The paper's relaxation: iterate until ``‖W − B·L‖_F ≤ gamma``.
+    exact
+        True: the result is then corrected so that ``W = B·L`` holds. False: the relaxed
+        program of the paper, whose answers carry a bias that depends on the data; the plan
+        states how far one record can move an answer.
+    """
+    R = problem.reduced
+    k, n = R.shape
+    r = math.ceil(rank_ratio * k - 1e-9) if rank is None else rank
+    if r < (k if exact else 1):
+        raise UsageError(
+            f"an exact factorisation needs at least rank(W) = {k} measurements, but {r} came; "
+            "ask for more, or for exact=False"
+        )
+    if not gamma > 0:
+        raise UsageError(f"gamma must be above 0, but {gamma} came; the paper uses 0.01")
+    # A merged column stands for several of the workload: its residual counts as often.
+    copies = int(np.bincount(problem.merged.cells.index, minlength=n).max())
+    found = decompose(
+        R, r, gamma=gamma / math.sqrt(copies), rng=search.rng(), on_step=search.on_step
+    )
+    details = {
+        "rank_of_workload": k,
+        "rounds": len(found.rounds),
+        "gamma": gamma,
+        "residual": found.residual,
+        "converged": found.converged,
+        "interrupted": found.interrupted,
+    }
+    cells = problem.merged.cells
+    if exact:
+        pair = make_exact(R, found.B, found.L)
+        return Strategy("lowrank", cells, problem.from_reduced(pair.strategy), details=details)
+    return _relaxed(problem, cells, found.B, found.L, details)
+
+
+def _relaxed(
+    problem: Problem, cells: CellMap, B: np.ndarray, L: np.ndarray, details: dict[str, object]
+) -> Strategy:
+    """Keep the pair as the algorithm left it, with B mapped back to all queries."""
+    back = problem.merged.queries.dense() @ np.linalg.pinv(problem.reduced / _factors(cells))
+    return Strategy(
+        "lowrank",
+        cells,
+        problem.from_reduced(L),
+        reconstruction=DenseMap(back @ B),
+        exact=False,
+        details=details,
+    )
+
+
+def _factors(cells: CellMap) -> np.ndarray:
+    return np.maximum(cells.largest_factors(), 1)

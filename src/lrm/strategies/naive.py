@@ -1,0 +1,46 @@
+"""The two baselines: noise on data, and noise on results."""
+
+from __future__ import annotations
+
+import scipy.sparse as sp
+
+from lrm.errors import WorkloadError
+from lrm.linear_maps import DenseMap, SparseMap
+from lrm.reduce import CellMap
+from lrm.strategies.base import Problem, Search, Strategy
+
+__all__ = ["noise_on_data", "noise_on_results"]
+
+RESULT_ENTRIES = 1 << 26
+"""Noise on results measures the workload itself, as an array of at most this size."""
+
+
+def noise_on_data(problem: Problem, search: Search) -> Strategy:
+    """Measure every cell: ``L = I``, ``B = W``. Error ``‖W‖_F²``."""
+    del search
+    cells = problem.cells
+    return Strategy(
+        "noise-on-data", CellMap.trivial(cells), SparseMap(sp.eye_array(cells, format="csr"))
+    )
+
+
+def noise_on_results(problem: Problem, search: Search) -> Strategy:
+    """Measure every query itself: ``L = W``, ``B = I``. Error ``m·(max_j Σ_i |W_ij|)²``.
+
+    The answers are not made consistent with each other: this is the Laplace mechanism as
+    it stands, in which each answer carries its own noise.
+    """
+    del search
+    queries = problem.workload.queries
+    m, n = queries.shape
+    if not isinstance(queries, SparseMap) and m * n > RESULT_ENTRIES:
+        raise WorkloadError(
+            f"noise on results would measure all {m:,} queries one by one; choose another mechanism"
+        )
+    matrix = queries if isinstance(queries, SparseMap) else DenseMap(queries.dense())
+    return Strategy(
+        "noise-on-results",
+        CellMap.trivial(n),
+        matrix,
+        reconstruction=SparseMap(sp.eye_array(m, format="csr")),
+    )

@@ -1,0 +1,65 @@
+"""Trees over the cells in their order: the wavelet and the hierarchical mechanism."""
+
+from __future__ import annotations
+
+from lrm.errors import UsageError
+from lrm.level_maps import LevelMap
+from lrm.reduce import CellMap
+from lrm.strategies.base import Problem, Search, Strategy
+
+__all__ = ["haar_tree", "hierarchical", "total_tree", "wavelet"]
+
+
+def _fanouts(cells: int, fanout: int) -> tuple[int, ...]:
+    """As many levels of ``fanout`` as it takes to cover ``cells`` leaves."""
+    levels = 0
+    while fanout**levels < cells:
+        levels += 1
+    return (fanout,) * levels
+
+
+def haar_tree(cells: int) -> LevelMap:
+    """The Haar wavelet with every coefficient weighted to ±1: sensitivity 1 + log₂ n.
+
+    >>> haar_tree(4).dense()
+    array([[ 1., -1.,  0.,  0.],
+           [ 0.,  0.,  1., -1.],
+           [ 1.,  1., -1., -1.],
+           [ 1.,  1.,  1.,  1.]])
+    """
+    fanouts = _fanouts(cells, 2)
+    return LevelMap(cells, fanouts, (0.0, *(1.0,) * len(fanouts), 1.0), contrast=True)
+
+
+def total_tree(cells: int, fanout: int, *, root: bool = True) -> LevelMap:
+    """Totals of all blocks of a tree of one fan-out, all of weight 1."""
+    fanouts = _fanouts(cells, fanout)
+    top = 1.0 if root or not fanouts else 0.0
+    return LevelMap(cells, fanouts, (*(1.0,) * len(fanouts), top))
+
+
+def wavelet(problem: Problem, search: Search) -> Strategy:
+    """Privelet: the Haar wavelet transform with its weights, any n by padding.
+
+    Reference: Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010.
+    """
+    del search
+    cells = problem.cells
+    return Strategy("wavelet", CellMap.trivial(cells), haar_tree(cells))
+
+
+def hierarchical(
+    problem: Problem, search: Search, *, fanout: int = 2, root: bool = True
+) -> Strategy:
+    """Totals of all blocks of a tree, made consistent by least squares, any n by padding.
+
+    Reference: Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private
+    histograms through consistency", VLDB 2010.
+    """
+    del search
+    if fanout < 2:
+        raise UsageError(f"fanout must be at least 2, but {fanout} came")
+    cells = problem.cells
+    tree = total_tree(cells, fanout, root=root)
+    details = {"fanout": fanout, "root": root}
+    return Strategy("hierarchical", CellMap.trivial(cells), tree, details=details)
