@@ -1,0 +1,136 @@
+"""Counts from files, into the record that hides them.
+
+The file is private. No message here holds anything that stands in it, nor an exception
+that does: what is wrong is found first and raised afterwards, so that no context is chained.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lrm.errors import CountsError, FileFormatError
+from lrm.mechanism import TrueCounts
+
+__all__ = ["read_counts"]
+
+_WHOLE = re.compile(r"\+?([0-9]{1,19})(\.0*)?", re.ASCII)
+_BELOW_ZERO = re.compile(r"-[0-9]{1,19}(\.0*)?", re.ASCII)
+_LABEL = re.compile(r"[^\W\d_][^,;\t]*")
+"""A first line that begins with a letter and has one field is a header."""
+
+
+def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
+    """Read how many records fall in each cell, in the order of the workload's columns.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` (one whole number a line; a header is skipped), ``.npy`` (a vector of
+        integers) or ``.parquet`` (one column of integers).
+
+    Raises
+    ------
+    CountsError
+        When the contents are no counts. The message never tells what stands in the file.
+    FileFormatError
+        When the file is missing, unreadable or damaged.
+    """
+    file = Path(path)
+    readers = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}
+    if file.suffix.lower() not in readers:
+        raise CountsError(
+            f"counts are read from {', '.join(readers)} files, but the name is {file.name!r}; "
+            "save them as one of those"
+        )
+    values, problem = None, ""
+    try:
+        if not file.exists():
+            problem = f"no counts file at {file}; check the name"
+        else:
+            values = readers[file.suffix.lower()](file)
+    except (CountsError, FileFormatError):
+        raise
+    except MemoryError:
+        problem = f"the counts in {file} are damaged, or do not fit the memory"
+    except OSError as reason:
+        problem = f"cannot read the counts {file}: {reason.strerror or 'it is no such file'}"
+    if values is None:
+        raise FileFormatError(problem)
+    return TrueCounts(values)
+
+
+def _read_csv(path: Path) -> list[int]:
+    try:
+        text: str | None = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = None
+    if text is None:
+        raise FileFormatError(f"{path} is not text in UTF-8; save the counts as CSV again")
+    lines = [line.strip().strip('"') for line in text.splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    skipped = 1 if lines and _LABEL.fullmatch(lines[0]) else 0
+    if len(lines) == skipped:
+        raise CountsError(f"{path} holds no counts; it needs one whole number a line")
+    return list(_whole_numbers(path, lines[skipped:], skipped + 1))
+
+
+def _whole_numbers(path: Path, lines: list[str], first: int) -> Iterable[int]:
+    for number, line in enumerate(lines, start=first):
+        match = _WHOLE.fullmatch(line)
+        if match:
+            yield int(match[1])
+        elif _BELOW_ZERO.fullmatch(line):
+            # The mechanism refuses it, in the same words for every kind of file.
+            yield -1
+        else:
+            raise CountsError(
+                f"{path}: line {number} is not a whole number; counts need one whole number a "
+                "line and nothing else"
+            )
+
+
+def _read_npy(path: Path) -> Any:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, KeyError):
+        array = None
+    if not isinstance(array, np.ndarray):
+        raise FileFormatError(
+            f"{path} is damaged or does not hold one NumPy array; write it with numpy.save"
+        )
+    if array.size == 0:
+        raise CountsError(f"{path} holds no counts; it needs one whole number for each cell")
+    return array
+
+
+def _read_parquet(path: Path) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for this kind of file only
+    import pyarrow.parquet as pq  # noqa: PLC0415 - same
+
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowException:
+        table = None
+    if table is None:
+        raise FileFormatError(f"{path} is damaged or is no Parquet file; write it again")
+    if table.num_columns != 1:
+        raise CountsError(
+            f"{path}: counts need one column, but {table.num_columns} came; keep the counts alone"
+        )
+    column = table.column(0)
+    if not pa.types.is_integer(column.type):
+        raise CountsError(
+            f"{path}: counts need a column of integers, but it holds {column.type}; convert it"
+        )
+    if column.null_count:
+        raise CountsError(f"{path}: a count is empty (NULL); write 0 where there are no records")
+    if not len(column):
+        raise CountsError(f"{path} holds no counts; it needs one whole number for each cell")
+    return column.to_numpy()
