@@ -15,7 +15,7 @@ from lrm.errors import SqlError
 from lrm.sql.aggregates import Weights, filtered, weights
 from lrm.sql.batch import CompiledBatch, Group
 from lrm.sql.grouping import GroupingSet, grouping_sets
-from lrm.sql.predicates import Scope
+from lrm.sql.predicates import Known, Scope
 from lrm.sql.refusals import AGGREGATES, only, refuse
 from lrm.sql.statements import Statement, statements
 
@@ -34,6 +34,10 @@ MAX_WEIGHTS = 1 << 28
 
 MAX_ROWS = 1 << 22
 """Answers of one batch."""
+
+
+Answers = list[tuple[str | None, exp.Expr]]
+"""The aggregates of one statement, each with its name if it has one."""
 
 
 @dataclass
@@ -132,9 +136,10 @@ def compile_batch(text: str, domain: Domain) -> CompiledBatch:
             f"{MAX_CELLS:,}; declare fewer attributes or wider cells"
         )
     rows = _Rows(domain)
+    known: Known = {}
     for statement in statements(text, domain.table):
         try:
-            _compile_statement(statement, rows)
+            _compile_statement(statement, rows, known)
         except SqlError as error:
             sentence = str(error)
             if sentence.startswith("line "):
@@ -145,30 +150,33 @@ def compile_batch(text: str, domain: Domain) -> CompiledBatch:
     return rows.finished()
 
 
-def _compile_statement(statement: Statement, rows: _Rows) -> None:
+def _compile_statement(statement: Statement, rows: _Rows, known: Known) -> None:
     select, domain = statement.select, rows.domain
-    scope = Scope(domain, statement.table)
+    scope = Scope(domain, statement.table, known)
     sets = grouping_sets(select.args.get("group"), scope)
     answers = _answers(select, scope, {axis for axes in sets for axis in axes})
     where = select.args.get("where")
-    if where is not None:
-        only(where, "this")
-        kept = scope.truths(where.this)
-    for position, (alias, node) in enumerate(answers, start=1):
-        compiled = weights(node, scope)
-        if where is not None:
-            compiled = filtered(compiled, kept)
-        cells = _cells(compiled, scope)
+    _weigh(answers, where, scope)
+    scope.merge()
+    compiled = _weigh(answers, where, scope)
+    for position, ((alias, _), answer) in enumerate(zip(answers, compiled, strict=True), start=1):
+        cells = _cells(answer, scope)
         unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
         for axes in sets:
             rows.add(alias or unnamed, statement.line, axes, cells)
 
 
-def _answers(
-    select: exp.Select, scope: Scope, grouped: set[int]
-) -> list[tuple[str | None, exp.Expr]]:
+def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weights]:
+    if where is None:
+        return [weights(node, scope) for _, node in answers]
+    only(where, "this")
+    kept = scope.truths(where.this)
+    return [filtered(weights(node, scope), kept) for _, node in answers]
+
+
+def _answers(select: exp.Select, scope: Scope, grouped: set[int]) -> Answers:
     """Split SELECT's list into group labels (checked) and answers (returned)."""
-    answers: list[tuple[str | None, exp.Expr]] = []
+    answers: Answers = []
     for item in select.expressions:
         alias, node = None, item
         if type(item) is exp.Alias:
@@ -188,10 +196,22 @@ def _answers(
 
 
 def _cells(compiled: Weights, scope: Scope) -> _Cells:
+    """Spread weights of merged cells over the cells of the domain, touching only those weighed."""
     shape = scope.domain.shape
     if compiled.undecided.any():
-        undecided = np.broadcast_to(compiled.undecided, shape)
-        raise scope.explain(int(np.argmax(undecided)))
-    full = np.broadcast_to(compiled.values, shape).ravel()
-    indices = np.flatnonzero(full).astype(np.int32)
-    return _Cells(indices, full[indices], shape)
+        raise scope.explain(compiled.undecided)
+    weighed = np.nonzero(compiled.values)
+    members, classes = [], []
+    for axis, merged in enumerate(scope.classes or ()):
+        if compiled.values.shape[axis] == 1:  # not asked about by this aggregate
+            merged = np.zeros(shape[axis], dtype=np.intp)  # noqa: PLW2901
+        inside = np.zeros(compiled.values.shape[axis], dtype=bool)
+        inside[weighed[axis]] = True
+        members.append(np.flatnonzero(inside[merged]))
+        classes.append(merged[members[-1]])
+    part = compiled.values[np.ix_(*classes)]
+    indices = np.zeros((1,) * len(shape), dtype=np.int32)
+    for size, cells in zip(shape, np.ix_(*members), strict=True):
+        indices = indices * np.int32(size) + cells.astype(np.int32)
+    found = part != 0.0
+    return _Cells(indices[found], part[found], shape)

@@ -1,7 +1,9 @@
 """Conditions of SQL → possible truths over cells, by SQL's three-valued logic.
 
 Each comparison touches one attribute; AND and OR combine them by broadcasting, so that a
-condition never costs more than the product of the attributes that it names.
+condition never costs more than the product of the attributes that it names. Cells of an
+attribute that a statement cannot tell apart are merged before anything is multiplied: a
+statement is walked twice, first to see which cells its comparisons tell apart.
 """
 
 from __future__ import annotations
@@ -65,13 +67,21 @@ class Cut:
     cells: NDArray[np.bool_]
 
 
-class Scope:
-    """The names that one statement may use, and the cuts its conditions made so far."""
+Known = dict[tuple[int, str, type, Constant], Truths]
+"""Comparisons made so far in a batch: statements repeat them. (TRUE and 1 are equal in Python.)"""
 
-    def __init__(self, domain: Domain, table: str) -> None:
+
+class Scope:
+    """The names that one statement may use, its merged cells, and the cuts made so far."""
+
+    def __init__(self, domain: Domain, table: str, known: Known) -> None:
         self.domain = domain
         self.table = table
         self.cuts: list[Cut] = []
+        self.classes: tuple[NDArray[np.intp], ...] | None = None
+        self._known = known
+        self._seen: list[list[NDArray[np.generic]]] = [[] for _ in domain.shape]
+        self._first: list[NDArray[np.intp]] = []
         self._axes = {name.casefold(): axis for axis, name in enumerate(domain.names)}
 
     def axis(self, node: exp.Expr) -> int:
@@ -90,10 +100,32 @@ class Scope:
         return axis
 
     def spread(self, values: NDArray[np.generic], axis: int) -> NDArray[np.generic]:
-        """Shape one attribute's values so that they broadcast over the domain."""
+        """Shape one attribute's values so that they broadcast over the merged cells.
+
+        Before `merge`, the values are only noted, and one of them stands for all.
+        """
+        if self.classes is None:
+            self._seen[axis].append(values)
+            values = values[:1]
+        else:
+            values = values[self._first[axis]]
         shape = [1] * len(self.domain.shape)
         shape[axis] = -1
         return values.reshape(shape)
+
+    def merge(self) -> None:
+        """Merge the cells of each attribute that the noted values do not tell apart."""
+        classes = []
+        for size, seen in zip(self.domain.shape, self._seen, strict=True):
+            merged, first = np.zeros(size, dtype=np.intp), np.zeros(1, dtype=np.intp)
+            for values in seen:
+                _, codes = np.unique(values, return_inverse=True)
+                joined = merged * (int(codes.max()) + 1) + codes
+                _, first, merged = np.unique(joined, return_index=True, return_inverse=True)
+            classes.append(merged)
+            self._first.append(first)
+        self.classes = tuple(classes)
+        self.cuts.clear()
 
     def truths(self, node: exp.Expr) -> Truths:  # noqa: PLR0911 - one per kind of node
         """Return the possible truths of a condition, broadcastable over the domain."""
@@ -137,10 +169,14 @@ class Scope:
         return self._atom(node, axis, operation, constant(right))
 
     def _atom(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truths:
-        try:
-            truths = compare(self.domain.attributes[axis], operation, value)
-        except SqlError as error:
-            raise at_line(node, str(error)) from None
+        key = (axis, operation, type(value), value)
+        truths = self._known.get(key)
+        if truths is None:
+            try:
+                truths = compare(self.domain.attributes[axis], operation, value)
+            except SqlError as error:
+                raise at_line(node, str(error)) from None
+            self._known[key] = truths
         cells = truths == TRUE | FALSE
         if cells.any():
             text = f"{node.sql(dialect='duckdb')} cuts through"
@@ -168,20 +204,22 @@ class Scope:
         low = self._atom(node, axis, ">=", constant(node.args["low"]))
         return _AND[low, self._atom(node, axis, "<=", constant(node.args["high"]))]
 
-    def explain(self, cell: int) -> SqlError:
-        """Name the first comparison that leaves ``cell`` undecided, and the nearest edges."""
-        place = np.unravel_index(cell, self.domain.shape)
+    def explain(self, undecided: NDArray[np.bool_]) -> SqlError:
+        """Name the first comparison that leaves a cell undecided, and the nearest edges."""
+        place = np.unravel_index(int(np.argmax(undecided)), undecided.shape)
         for cut in self.cuts:
-            if cut.cells[place[cut.axis]]:
+            if undecided.shape[cut.axis] != len(self._first[cut.axis]):
+                continue  # this answer does not ask about that attribute
+            at = int(self._first[cut.axis][place[cut.axis]])
+            if cut.cells[at]:
                 attribute = self.domain.attributes[cut.axis]
-                at = int(place[cut.axis])
                 return at_line(
                     cut.node,
                     f"{cut.sentence} the cell {attribute.labels[at]} of {attribute.name!r}, "
                     "which is counted as one; "
                     f"the nearest edges are {nearest_edges(attribute, at)}",
                 )
-        raise AssertionError(cell)  # pragma: no cover - an undecided cell was cut by someone
+        raise AssertionError(place)  # pragma: no cover - an undecided cell was cut by someone
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:
