@@ -135,10 +135,10 @@ class SqliteStore:
             timeout=min(_WAIT_IN_C, self._timeout),
             isolation_level=None,
         )
-        # Settings of the connection, not of the file; fullfsync matters on macOS only.
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA fullfsync = ON")
-        db.execute("PRAGMA trusted_schema = OFF")
+        if mode.startswith("rw"):
+            # Settings of the connection, not of the file; fullfsync matters on macOS only.
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA fullfsync = ON")
         return db
 
     def _connect_to_read(self) -> sqlite3.Connection:

