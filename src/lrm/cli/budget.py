@@ -1,10 +1,12 @@
 """``lrm budget``: give tables a budget, and see what was spent of it."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from lrm.cli.options import json_option
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Entry
@@ -15,7 +17,6 @@ _DIGITS_SHOWN = 12
 
 def _shared(command: _Command) -> _Command:
     """Add the options that every command of the group has."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for a machine.")
     ledger = click.option(
         "--ledger",
         required=True,
@@ -23,12 +24,12 @@ def _shared(command: _Command) -> _Command:
         metavar="FILE|URL",
         help="The SQLite file or postgresql:// URL of the ledger; also from LRM_LEDGER.",
     )
-    return ledger(as_json(command))
+    return ledger(json_option(command))
 
 
 @click.group(short_help="Give tables a privacy budget and see what was spent.")
 def budget() -> None:
-    r"""Give tables a privacy budget, and see what was spent of it.
+    """Give tables a privacy budget, and see what was spent of it.
 
     A ledger is a SQLite file on a local disk or, for a team, a PostgreSQL database.
     Releases spend from it before they read data. For a PostgreSQL password use
@@ -38,7 +39,7 @@ def budget() -> None:
     Example:
       lrm budget create people --limit 1 --ledger budget.sqlite
       lrm budget show --ledger budget.sqlite
-    """
+    """  # noqa: D301 - click wants the character itself
 
 
 @budget.command(short_help="Give a table its budget.")
@@ -53,20 +54,21 @@ def budget() -> None:
 )
 @_shared
 def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> None:
-    r"""Give TABLE its budget, once: a limit never changes.
+    """Give TABLE its budget, once: a limit never changes.
 
     Makes the ledger if there is none.
 
     \b
     Example:
       lrm budget create people --limit 1 --ledger budget.sqlite
-    """
+    """  # noqa: D301 - click wants the character itself
     from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.cli.output import print_json  # noqa: PLC0415 - same
     from lrm.ledger import Ledger  # noqa: PLC0415 - same
 
     made = Ledger.open(ledger).create(table, limit, unit)
     if as_json:
-        _print_json(_budget_fields(made))
+        print_json(_budget_fields(made))
     else:
         click.echo(f"table '{made.table}' may spend {format_amount(made.limit)} {made.unit.value}")
 
@@ -75,57 +77,58 @@ def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> 
 @click.argument("table", required=False)
 @_shared
 def show(table: str | None, ledger: str, *, as_json: bool) -> None:
-    r"""Show limit, spent and remaining of TABLE, or of all tables.
+    """Show limit, spent and remaining of TABLE, or of all tables.
 
     \b
     Example:
       lrm budget show --ledger budget.sqlite
-    """
-    from lrm.ledger import Ledger  # noqa: PLC0415 - `lrm --help` stays fast
+    """  # noqa: D301 - click wants the character itself
+    from lrm.cli.output import print_json, print_table  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.ledger import Ledger  # noqa: PLC0415 - same
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
     if as_json:
-        _print_json({"budgets": [_budget_fields(each) for each in budgets]})
+        print_json({"budgets": [_budget_fields(each) for each in budgets]})
         return
     columns = ("table", "unit", "limit", "spent", "remaining")
     rows = [
         (b.table, b.unit.value, _short(b.limit), _short(b.spent), _short(b.remaining))
         for b in budgets
     ]
-    _print_table(columns, rows, numbers={"limit", "spent", "remaining"})
+    print_table(columns, rows, words=("table", "unit"))
 
 
 @budget.command(short_help="Everything that was ever spent.")
 @click.argument("table", required=False)
 @_shared
 def history(table: str | None, ledger: str, *, as_json: bool) -> None:
-    r"""List what was created and spent for TABLE, or for all tables, oldest first.
+    """List what was created and spent for TABLE, or for all tables, oldest first.
 
     \b
     Example:
       lrm budget history people --ledger budget.sqlite
-    """
-    from lrm.ledger import Ledger  # noqa: PLC0415 - `lrm --help` stays fast
+    """  # noqa: D301 - click wants the character itself
+    from lrm.cli.output import print_json, print_table  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.ledger import Ledger  # noqa: PLC0415 - same
 
     entries = Ledger.open(ledger).history(table)
     if as_json:
-        _print_json({"entries": [_entry_fields(entry) for entry in entries]})
+        print_json({"entries": [_entry_fields(entry) for entry in entries]})
         return
-    columns = ("#", "time (UTC)", "table", "entry", "amount", "unit", "purpose")
+    columns = ("#", "date", "table", "entry", "amount", "purpose")
     rows = [
         (
             str(e.sequence),
-            e.time[:16].replace("T", " "),
+            e.time[:10],
             e.table,
             e.kind.value,
-            _short(e.amount),
-            e.unit.value,
+            f"{_short(e.amount)} {e.unit.value}",
             e.purpose,
         )
         for e in entries
     ]
-    _print_table(columns, rows, numbers={"#", "amount"})
+    print_table(columns, rows, words=("table", "entry", "purpose"))
 
 
 @budget.command(short_help="Check that nobody changed the history.")
@@ -136,7 +139,7 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
 )
 @_shared
 def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
-    r"""Check every entry, link and sum of the ledger, and print its head.
+    """Check every entry, link and sum of the ledger, and print its head.
 
     Whoever can write the ledger can replace it as a whole, for example by an older
     copy. Note the head elsewhere, and pass it here, to find that out too.
@@ -144,12 +147,13 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     \b
     Example:
       lrm budget verify --ledger budget.sqlite
-    """
-    from lrm.ledger import Ledger  # noqa: PLC0415 - `lrm --help` stays fast
+    """  # noqa: D301 - click wants the character itself
+    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.ledger import Ledger  # noqa: PLC0415 - same
 
     head = Ledger.open(ledger).verify(expected_head)
     if as_json:
-        _print_json({"verified": True, "head": head})
+        print_json({"verified": True, "head": head})
     else:
         click.echo(f"the history is consistent\nhead {head}")
 
@@ -178,37 +182,9 @@ def _entry_fields(entry: "Entry") -> dict[str, str | int]:
     }
 
 
-def _short(amount: Any) -> str:
+def _short(amount: Fraction) -> str:
     """Spell an amount for a narrow column; ``≈`` marks what JSON would give exactly."""
     from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
 
     exact = format_amount(amount)
     return exact if len(exact) <= _DIGITS_SHOWN else f"≈{float(amount):.6g}"
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: set[str]
-) -> None:
-    """Print a table that fits the terminal: long texts wrap, numbers never do."""
-    from rich import box  # noqa: PLC0415 - `lrm --help` stays fast
-    from rich.console import Console  # noqa: PLC0415 - same
-    from rich.table import Table  # noqa: PLC0415 - same
-    from rich.text import Text  # noqa: PLC0415 - same
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        wraps = column in {"table", "purpose"}
-        table.add_column(
-            column,
-            justify="right" if column in numbers else "left",
-            no_wrap=not wraps,
-            overflow="fold",
-        )
-    for row in rows:
-        # Text, not str: a purpose in square brackets is no markup.
-        table.add_row(*map(Text, row))
-    Console(highlight=False).print(table)

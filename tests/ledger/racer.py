@@ -1,0 +1,67 @@
+"""One of many processes that spend from a ledger until it is empty.
+
+Arguments: location, file for its reports, file whose appearance starts the race, and
+optionally a moment at which the process kills itself.
+"""
+
+import os
+import signal
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import lrm.ledger.core
+import lrm.ledger.sqlite
+from lrm.budget import PureDP
+from lrm.errors import BudgetExceeded
+from lrm.ledger import Ledger
+
+STEPS = [Fraction(1, 200), Fraction(1, 350), Fraction(1, 150)]
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at(moment: str) -> None:
+    """Arrange for ``kill -9`` at a chosen moment of the next spend."""
+    if moment == "locked":
+        lrm.ledger.core.check_history = die
+    elif moment == "reported":
+        lrm.ledger.core.read_entry = die
+    elif moment in {"insert", "commit"}:
+        connect = lrm.ledger.sqlite.SqliteStore._connect
+
+        def connect_and_watch(store, mode):
+            db = connect(store, mode)
+            # The callback runs before the statement does.
+            db.set_trace_callback(lambda sql: sql.upper().startswith(moment.upper()) and die())
+            return db
+
+        lrm.ledger.sqlite.SqliteStore._connect = connect_and_watch
+
+
+def main() -> None:
+    location, report, start, *moment = sys.argv[1:]
+    ledger = Ledger.open(location, timeout=60)
+    if moment:
+        die_at(moment[0])
+    with Path(report).open("a", buffering=1) as reports:
+        reports.write("ready\n")
+        while not Path(start).exists():
+            time.sleep(0.01)
+        turn = os.getpid()
+        while True:
+            turn += 1
+            try:
+                entry = ledger.spend("people", PureDP(STEPS[turn % 3]), purpose=f"by {os.getpid()}")
+            except BudgetExceeded:
+                if turn % 3 == 1:  # the smallest step no longer fits
+                    return
+            else:
+                reports.write(f"{entry.digest}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Many processes, killed at any moment: never overspent, never corrupted, nothing lost."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lrm.budget import PureDP
+from lrm.ledger import Ledger
+
+RACER = Path(__file__).with_name("racer.py")
+PROCESSES = 50
+KILLED = 20
+
+
+def start_racer(location, folder, number, *moment):
+    command = [sys.executable, RACER, location, folder / f"report-{number}", folder / "go", *moment]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def reports(folder):
+    return [line for file in folder.glob("report-*") for line in file.read_text().splitlines()]
+
+
+def wait_until_ready(folder, count):
+    deadline = time.monotonic() + 120
+    while len(reports(folder)) < count:
+        assert time.monotonic() < deadline, "the racers did not start"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+def test_fifty_processes_race_while_some_are_killed(location, tmp_path):
+    race(location, tmp_path, PROCESSES, KILLED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+def test_processes_race_on_postgres_while_some_are_killed(location, tmp_path):
+    race(location, tmp_path, 16, 6)
+
+
+def race(location, folder, processes, killed):
+    ledger = Ledger.open(location)
+    ledger.create("people", 1, "epsilon")
+    with ExitStack() as stack:
+        racers = [
+            stack.enter_context(start_racer(location, folder, number))
+            for number in range(processes)
+        ]
+        wait_until_ready(folder, processes)
+        (folder / "go").touch()
+        victims = random.sample(racers, killed)
+        for victim in victims:
+            time.sleep(random.uniform(0, 0.1))  # noqa: S311 - any moment will do
+            victim.kill()
+        outcomes = [racer.communicate(timeout=120)[1] for racer in racers]
+    survivors = [racer for racer in racers if racer not in victims]
+    assert [racer.returncode for racer in survivors] == [0] * len(survivors), outcomes
+    assert any(victim.returncode == -signal.SIGKILL for victim in victims)
+    check(ledger, folder)
+
+
+def check(ledger, folder):
+    budget = ledger.budget("people")
+    entries = ledger.history("people")[1:]
+    assert budget.spent == sum(entry.amount for entry in entries)
+    assert 0 <= budget.remaining < Fraction(1, 350), "survivors went on until nothing fitted"
+    ledger.verify()
+    reported = [line for line in reports(folder) if len(line) == 64]
+    assert len(reported) == len(set(reported)) > 0
+    assert set(reported) <= {entry.digest for entry in entries}, "a success without its entry"
+
+
+@pytest.mark.parametrize(
+    ("location", "moment", "left"),
+    [
+        ("sqlite", "locked", 1),
+        ("sqlite", "insert", 1),
+        ("sqlite", "commit", 1),
+        ("sqlite", "reported", 0),
+        ("postgres", "locked", 1),
+        ("postgres", "reported", 0),
+    ],
+    indirect=["location"],
+)
+def test_killed_at_each_moment_of_a_spend(location, tmp_path, moment, left):
+    """Before the commit there is no trace, after it there is the whole entry; the lock is free."""
+    ledger = Ledger.open(location, timeout=10)
+    ledger.create("people", 1, "epsilon")
+    (tmp_path / "go").touch()
+    with start_racer(location, tmp_path, 0, moment) as racer:
+        racer.communicate(timeout=60)
+    assert racer.returncode == -signal.SIGKILL
+    assert (ledger.remaining("people") == 1) == bool(left)
+    assert reports(tmp_path) == ["ready"]
+    ledger.spend("people", PureDP(Fraction(1, 2)), purpose="after the crash")
+    ledger.verify()
+
+
+def test_processes_that_make_the_same_ledger_agree(location):
+    """Whoever comes first makes the budget; the others are told so, and nothing breaks."""
+    code = (
+        "import sys; from lrm.ledger import Ledger; from lrm.errors import LedgerError\n"
+        "try: Ledger.open(sys.argv[1]).create('people', 1, 'epsilon')\n"
+        "except LedgerError as e: sys.exit('already has a budget' not in str(e) and str(e))\n"
+        "print('made')"
+    )
+    command = [sys.executable, "-c", code, location]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with ExitStack() as stack:
+        makers = [stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(6)]
+        outcomes = [maker.communicate(timeout=60) for maker in makers]
+    assert [maker.returncode for maker in makers] == [0] * 6, outcomes
+    assert sum("made" in said for said, _ in outcomes) == 1
+    assert Ledger.open(location).remaining("people") == 1
+    assert len(Ledger.open(location).history()) == 1
