@@ -1,0 +1,107 @@
+"""A draft of a domain file, from names and types of columns alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["draft"]
+
+_HEADER = """\
+# Draft of a domain file. It was made from the names and types of the table's columns; no
+# value was read. Complete it from public knowledge (a codebook, a form, a law), never by
+# looking at the rows: what you saw there would show in every release.
+# Replace each TODO. Delete the attributes that no query needs: cells multiply.
+lrm-domain: 1
+"""
+
+_UNIT = """\
+# Whom the promise protects: `row`, or a person named by a column with at most so many rows:
+#   {column: person_id, max_rows: 3, neighbours: add-remove}   (or substitute)
+unit: TODO
+"""
+
+_RULES = """\
+    null: drop        # or cell: NULL gets a cell of its own
+    outside: drop     # or cell: values that are not declared get a cell of their own
+"""
+
+_NAN = "    nan: drop         # or cell: NaN gets a cell of its own\n"
+
+_BODIES = {
+    "categories": "    kind: categories\n    values: TODO      # e.g. [NY, NJ, CT]\n" + _RULES,
+    "flag": "    kind: categories\n    values: [true, false]\n" + _RULES,
+    "integers": "    kind: integers\n    low: TODO\n    high: TODO\n"
+    "    width: 1          # integers per cell\n" + _RULES + _NAN,
+    "bins": "    kind: bins\n    edges: TODO       # e.g. [0, 10, 20]: cells [0, 10), [10, 20)\n"
+    + _RULES
+    + _NAN,
+    "dates": "    kind: dates\n    start: TODO       # e.g. 2024-01-01\n"
+    "    end: TODO         # included\n"
+    "    by: TODO          # day, month or year\n" + _RULES,
+}
+
+_TYPES = {
+    "flag": "BOOL BOOLEAN BIT",
+    "integers": "TINYINT SMALLINT INT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINT UINTEGER "
+    "UBIGINT UHUGEINT LONG SHORT BYTE SERIAL BIGSERIAL",
+    "bins": "DOUBLE FLOAT REAL DECIMAL NUMERIC HALFFLOAT",
+    "dates": "DATE TIMESTAMP DATETIME",
+    "categories": "VARCHAR CHAR CHARACTER TEXT STRING LARGE_STRING STR UTF BPCHAR ENUM UUID "
+    "OBJECT CATEGORY",
+}
+"""First words of types, without digits: INT4 and INT64 are INT."""
+
+
+def draft(columns: Sequence[tuple[str, str]], table: str | None = None) -> str:
+    """Return a draft of a domain file for a person to complete.
+
+    Parameters
+    ----------
+    columns
+        Names and types of the table's columns: a draft is made from nothing else.
+    table
+        The table's name.
+
+    Examples
+    --------
+    >>> text = draft([("age", "BIGINT"), ("photo", "BLOB")], "people")
+    >>> print(text[text.index("attributes:"):], end="")
+    attributes:
+      - name: "age"       # BIGINT
+        kind: integers
+        low: TODO
+        high: TODO
+        width: 1          # integers per cell
+        null: drop        # or cell: NULL gets a cell of its own
+        outside: drop     # or cell: values that are not declared get a cell of their own
+        nan: drop         # or cell: NaN gets a cell of its own
+      # left out: "photo", whose type "BLOB" has no cells
+    """
+    named = "" if table is None else f"table: {_quoted(table)}\n"
+    entries = [_entry(name, kind) for name, kind in columns]
+    return _HEADER + named + _UNIT + "attributes:\n" + "".join(entries)
+
+
+def _entry(name: str, declared: str) -> str:
+    kind = _kind(declared)
+    if kind is None:
+        return f"  # left out: {_quoted(name)}, whose type {_quoted(declared)} has no cells\n"
+    comment = "".join(letter for letter in declared if letter.isprintable())
+    return f"  - {'name: ' + _quoted(name):<17} # {comment}\n{_BODIES[kind]}"
+
+
+def _kind(declared: str) -> str | None:
+    """Find the kind of attribute for a type of DuckDB, PostgreSQL, Spark, Arrow or pandas."""
+    word = declared.upper().strip()
+    if word.endswith("]") or word.startswith(("STRUCT", "MAP", "LIST", "ARRAY", "UNION")):
+        return None
+    word = word.split("(")[0].split("[")[0].split()[0].rstrip("0123456789") if word else ""
+    return next((kind for kind, words in _TYPES.items() if word in words.split()), None)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

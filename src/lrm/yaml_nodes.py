@@ -1,0 +1,243 @@
+"""YAML as nodes that know their line, so that errors can name line and field.
+
+Plain scalars are read by the rules of YAML 1.2 (``yes``, ``no``, ``on`` and ``2024-01-31``
+are text), and a number with leading zeros stays text: a list of codes must not lose them.
+The plain word ``TODO`` marks what a person still has to fill in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lrm.errors import FileFormatError, UsageError
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator
+
+__all__ = ["Node", "dump", "parse", "read_text"]
+
+_TODO = "!todo"
+_RESOLVERS: tuple[tuple[str, str, str], ...] = (
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", "~nN\0"),
+    ("tag:yaml.org,2002:int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+    ("tag:yaml.org,2002:merge", r"<<", "<"),
+    (_TODO, r"TODO", "T"),
+)
+
+
+@cache
+def _yaml() -> Any:
+    try:
+        import yaml  # noqa: PLC0415 - only those who read or write YAML pay for it
+    except ImportError as error:  # pragma: no cover - a dependency of lrm
+        raise FileFormatError("YAML files need PyYAML: pip install pyyaml") from error
+    return yaml
+
+
+@cache
+def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for tag, pattern, first in _RESOLVERS:
+        for letter in first:
+            key = "" if letter == "\0" else letter
+            table.setdefault(key, []).append((tag, re.compile(rf"^(?:{pattern})$")))
+    return table
+
+
+@cache
+def _loader() -> Any:
+    loader = type("Loader", (_yaml().SafeLoader,), {"yaml_implicit_resolvers": _resolvers()})
+    loader.add_constructor("tag:yaml.org,2002:float", _float)  # type: ignore[attr-defined]
+    return loader
+
+
+def _float(_: Any, node: Any) -> float:
+    text = node.value.lower()
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+
+
+@cache
+def _dumper() -> Any:
+    dumper = type("Dumper", (_yaml().SafeDumper,), {"yaml_implicit_resolvers": _resolvers()})
+    dumper.add_representer(str, _text)  # type: ignore[attr-defined]
+    return dumper
+
+
+def _text(dumper: Any, text: str) -> Any:
+    # YAML folds line breaks (U+0085 among them) in every style but the escaped one.
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def read_text(path: pathlib.Path) -> str:
+    """Read a UTF-8 file; an unreadable one is an error with the way out."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileFormatError(f"{path} cannot be read: {reason}") from None
+
+
+def dump(data: Any) -> str:
+    """Write plain lists, dicts and scalars as YAML that `parse` reads back the same."""
+    dumped: str = _yaml().dump(
+        data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=None
+    )
+    return dumped
+
+
+def parse(text: str, source: str, error: type[UsageError]) -> Node:
+    """Parse one YAML document into nodes.
+
+    Parameters
+    ----------
+    source
+        Name of the file, for errors.
+    error
+        The class of every error about this text.
+    """
+    yaml = _yaml()
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _loader())):
+            raise error(f"{source}: aliases (*name) are not read; write the value out")
+        tree = yaml.compose(text, _loader())
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark is not None else ""
+        what = getattr(problem, "problem", None) or "unexpected character"
+        raise error(f"{source}{line}: not YAML that can be read: {what}") from None
+    except RecursionError:
+        raise error(f"{source}: nested too deeply") from None
+    if tree is None:
+        raise error(f"{source} is empty; see the format's documentation for an example")
+    return Node(tree, source, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A value of a YAML file, its line, and what it is called in errors."""
+
+    tree: Any
+    source: str
+    error: type[UsageError]
+    where: str = ""
+
+    @property
+    def line(self) -> int:
+        """Line of the file, from 1."""
+        return int(self.tree.start_mark.line) + 1
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Raise the file's error with line and field."""
+        place = f", {self.where}" if self.where else ""
+        raise self.error(f"{self.source} line {self.line}{place}: {sentence}") from None
+
+    def at(self, where: str) -> Node:
+        """Return the same node under another name."""
+        return Node(self.tree, self.source, self.error, where)
+
+    def below(self, tree: Any, name: str) -> Node:
+        """Return a part of this node, called ``name`` within it."""
+        return Node(tree, self.source, self.error, f"{self.where}, {name}".removeprefix(", "))
+
+    def fields(self, required: set[str], optional: set[str]) -> dict[str, Node]:
+        """Return a mapping's values by key, having checked that the keys are the known ones."""
+        if not isinstance(self.tree, _yaml().MappingNode):
+            self.fail(f"expected fields ({', '.join(sorted(required))}), not {self._kind()}")
+        found: dict[str, Node] = {}
+        for key, value in self.tree.value:
+            name = str(key.value) if isinstance(key.value, str) else "?"
+            at = Node(key, self.source, self.error, self.where)
+            if name not in required | optional:
+                known = ", ".join(sorted(required | optional))
+                at.fail(f"unknown field {name!r}; known are {known}")
+            if name in found:
+                at.fail(f"field {name!r} is given twice")
+            found[name] = self.below(value, f"field {name!r}")
+        missing = sorted(required - set(found))
+        if missing:
+            self.fail(f"field {missing[0]!r} is missing")
+        return found
+
+    def has(self, name: str) -> bool:
+        """Tell whether this is a mapping with such a key."""
+        return isinstance(self.tree, _yaml().MappingNode) and any(
+            key.value == name for key, _ in self.tree.value
+        )
+
+    def items(self) -> list[Node]:
+        """Return the entries of a list."""
+        if not isinstance(self.tree, _yaml().SequenceNode):
+            self.fail(f"expected a list, not {self._kind()}")
+        return [Node(item, self.source, self.error, self.where) for item in self.tree.value]
+
+    def scalar(self) -> Any:
+        """Return text, a number, a truth or None."""
+        if not isinstance(self.tree, _yaml().ScalarNode):
+            self.fail(f"expected one value, not {self._kind()}")
+        if self.tree.tag == _TODO:
+            self.fail("is not filled in yet (TODO)")
+        loader = _loader()("")
+        try:
+            return loader.construct_object(self.tree)
+        except (_yaml().YAMLError, ValueError):
+            self.fail(f"expected a plain value, not {self.tree.value!r}")
+        finally:
+            loader.dispose()
+
+    def text(self) -> str:
+        """Return a text."""
+        value = self.scalar()
+        if not isinstance(value, str):
+            self.fail(f"expected text, not {value!r} (quote it if it is text)")
+        return value
+
+    def integer(self) -> int:
+        """Return an integer."""
+        value = self.scalar()
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fail(f"expected an integer, not {value!r}")
+        return value
+
+    def number(self) -> float:
+        """Return a number."""
+        value = self.scalar()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.fail(f"expected a number, not {value!r}")
+        return value
+
+    def is_list(self) -> bool:
+        """Tell whether this is a list."""
+        return isinstance(self.tree, _yaml().SequenceNode)
+
+    def unfilled(self) -> Iterator[Node]:
+        """Yield every TODO below this node, named by the fields that lead to it."""
+        if isinstance(self.tree, _yaml().MappingNode):
+            named = [v.value for k, v in self.tree.value if k.value == "name"]
+            label = f"attribute {named[0]!r}" if named and isinstance(named[0], str) else self.where
+            for key, value in self.tree.value:
+                yield from self.at(label).below(value, f"field {key.value!r}").unfilled()
+        elif isinstance(self.tree, _yaml().SequenceNode):
+            for item in self.items():
+                yield from item.unfilled()
+        elif self.tree.tag == _TODO:
+            yield self
+
+    def _kind(self) -> str:
+        if isinstance(self.tree, _yaml().SequenceNode):
+            return "a list"
+        if isinstance(self.tree, _yaml().MappingNode):
+            return "fields"
+        return repr(self.tree.value) if self.tree.value else "nothing"
