@@ -1,0 +1,51 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["MECHANISMS", "chosen_mechanisms", "json_option", "plot_option", "seed_option"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# The names of ``lrm.strategies.MECHANISMS``, which would load NumPy; a test holds them equal.
+MECHANISMS = (
+    "best",
+    "lowrank",
+    "noise-on-data",
+    "noise-on-results",
+    "wavelet",
+    "hierarchical",
+    "matrix",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a machine.")
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="For the random starts of solvers; never for the noise of a release.",
+)
+
+plot_option = click.option(
+    "--plot", metavar="FILE", help="Draw it too, as .svg or .png, replacing FILE."
+)
+
+
+def chosen_mechanisms(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    """Read ``a,b,c`` (a click callback): all mechanisms where nothing is given."""
+    if value is None:
+        return MECHANISMS
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    unknown = [name for name in names if name not in MECHANISMS]
+    if unknown or not names:
+        came = repr(unknown[0] if unknown else value)
+        raise click.BadParameter(
+            f"no mechanism is called {came}; there are {', '.join(MECHANISMS)}", ctx, param
+        )
+    return names

@@ -1,0 +1,96 @@
+"""``lrm plan``: choose a strategy for a workload."""
+
+from typing import Any
+
+import click
+
+from lrm.cli.options import MECHANISMS, json_option, seed_option
+
+
+@click.command(short_help="Choose a strategy for a workload, without data.")
+@click.argument("workload")
+@click.option(
+    "-m",
+    "--mechanism",
+    type=click.Choice(MECHANISMS),
+    default="best",
+    show_default=True,
+    help="How the strategy is chosen.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Save the plan, for instance as plan.lrm.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@seed_option
+@click.option("--max-records", type=click.IntRange(min=1), help="Most records of any table.")
+@click.option(
+    "--effort",
+    type=click.Choice(["quick", "normal", "thorough"]),
+    help="best: how long to look (normal by default).",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End a solver with the best so far.",
+)
+@click.option("--rank", type=click.IntRange(min=1), help="lowrank: number of measurements.")
+@click.option("--rank-ratio", type=float, help="lowrank: measurements over rank (1.2).")
+@click.option("--gamma", type=float, help="lowrank: the paper's relaxation (0.01).")
+@click.option("--relaxed", is_flag=True, help="lowrank: keep W ≈ B·L as the paper does (biased).")
+@click.option("--fanout", type=click.IntRange(min=2), help="hierarchical: fan-out (2).")
+@click.option("--no-root", is_flag=True, help="hierarchical: leave the total out.")
+@json_option
+def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:
+    r"""Choose a strategy for WORKLOAD and tell its error. Sees no data, costs no privacy.
+
+    WORKLOAD is a file with one row a query and one column a cell (.csv, .npy, .npz,
+    .parquet), or a family: identity:N, total:N, prefix:N, all-ranges:N,
+    width-ranges:NxWIDTH, wrange:MxN, wdiscrete:MxN, wrelated:MxN, each of the last
+    three with :seed=K. Ctrl-C ends a long search with the best so far.
+
+    \b
+    Example:
+      lrm plan workload.csv -o plan.lrm
+      lrm plan all-ranges:64 --effort quick
+      lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
+    """
+    from lrm.cli.output import print_facts, print_json  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
+    from lrm.cli.plan_facts import plan_fields, plan_lines  # noqa: PLC0415 - same
+    from lrm.cli.progress import Watch  # noqa: PLC0415 - same
+    from lrm.planner import plan as make_plan  # noqa: PLC0415 - same
+    from lrm.workload_file import read_workload  # noqa: PLC0415 - same
+
+    check_apart({"--output": output}, {"WORKLOAD": workload})
+    check_output(output, force=choices["force"])
+    batch = read_workload(workload)
+    with Watch(f"plan {mechanism}") as on_step:
+        made = make_plan(
+            batch,
+            mechanism,
+            seed=choices["seed"],
+            on_step=on_step,
+            max_records=choices["max_records"],
+            time_limit=choices["time_limit"],
+            **_mechanism_options(choices),
+        )
+    if output is not None:
+        made.save(output)
+    if choices["as_json"]:
+        print_json({**plan_fields(made), "file": output})
+        return
+    print_facts(plan_lines(made))
+    if output is None:
+        click.echo("not saved; add -o plan.lrm to keep it")
+    else:
+        click.echo(f"saved to {output}")
+
+
+def _mechanism_options(choices: dict[str, Any]) -> dict[str, Any]:
+    """Only what was said: the planner refuses what a mechanism does not take."""
+    names = ("effort", "rank", "rank_ratio", "gamma", "fanout")
+    options = {name: choices[name] for name in names if choices[name] is not None}
+    if choices["no_root"]:
+        options["root"] = False
+    if choices["relaxed"]:
+        options["exact"] = False
+    return options

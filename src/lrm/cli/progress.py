@@ -1,0 +1,72 @@
+"""A solver's reports as a line on the terminal, and its time limit."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from lrm.errors import StopSolver
+
+if TYPE_CHECKING:
+    from lrm.solvers.progress import Step
+
+__all__ = ["Watch"]
+
+PATIENCE = 2.0
+"""Seconds of work before a bar appears: what is over sooner needs none."""
+
+
+class Watch:
+    """Takes a solver's steps: shows them on a terminal, and stops it when its time is up.
+
+    Parameters
+    ----------
+    label
+        What is being done, in front of the bar.
+    time_limit
+        Seconds after which the solver is asked to end with the best so far.
+    """
+
+    def __init__(self, label: str, time_limit: float | None = None) -> None:
+        self._label = label
+        self._limit = time_limit
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, step: "Step") -> None:
+        """Take one step (``on_step``)."""
+        passed = time.monotonic() - self._began
+        if passed > PATIENCE and sys.stderr.isatty():
+            self._show(step)
+        if self._limit is not None and passed > self._limit:
+            raise StopSolver
+
+    def _show(self, step: "Step") -> None:
+        if self._bar is None:
+            from rich.console import Console  # noqa: PLC0415 - only on a terminal
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._label, total=None)
+            self._bar.start()
+        self._bar.update(self._task, description=self._describe(step))
+
+    def _describe(self, step: "Step") -> str:
+        from lrm.cli.output import number  # noqa: PLC0415 - only on a terminal
+
+        best = f"best error {number(2 * step.error)}/ε²"  # "—" before there is one
+        return f"{self._label}: {step.stage}, round {step.iteration}, {best} (Ctrl-C keeps it)"

@@ -1,0 +1,104 @@
+"""``lrm show``: what a plan or a release says."""
+
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrm.cli.options import json_option, plot_option
+
+if TYPE_CHECKING:
+    from lrm.releases import Release
+
+
+@click.command(short_help="Show a plan or a release.")
+@click.argument("file")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, help="Answers shown (20).")
+@click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
+@plot_option
+@json_option
+def show(file: str, **choices: Any) -> None:
+    r"""Show FILE, a plan or a release: what it holds, and how accurate it is.
+
+    --plot draws the answers of a release with their intervals.
+
+    \b
+    Example:
+      lrm show plan.lrm
+      lrm show answers.lrm --confidence 0.99 --csv answers.csv
+      lrm show answers.lrm --plot answers.svg
+    """
+    from lrm.cli.output import print_facts, print_json  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
+    from lrm.cli.plan_facts import plan_fields, plan_lines  # noqa: PLC0415 - same
+    from lrm.plan_file import load_plan  # noqa: PLC0415 - same
+    from lrm.plots import KINDS  # noqa: PLC0415 - same
+    from lrm.release_file import load_release  # noqa: PLC0415 - same
+
+    check_apart({"--plot": choices["plot"], "--csv": choices["csv"]}, {"FILE": file})
+    check_output(choices["plot"], kinds=KINDS)
+    check_output(choices["csv"])
+    if _format_of(file) == "lrm-release":
+        _show_release(load_release(file), choices)
+        return
+    plan = load_plan(file)
+    if choices["plot"] or choices["csv"]:
+        raise click.UsageError("--plot and --csv show answers, but a plan has none yet")
+    if choices["as_json"]:
+        print_json({"kind": "plan", **plan_fields(plan)})
+    else:
+        print_facts(plan_lines(plan))
+
+
+def _format_of(path: str) -> str | None:
+    """What the header says; whatever else is wrong, loading the file tells."""
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            kind = json.loads(bundle.read("header.json"))["format"]
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, NotImplementedError):
+        return None
+    return str(kind)
+
+
+def _show_release(release: "Release", choices: dict[str, Any]) -> None:
+    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.cli.output_files import write_answers_csv  # noqa: PLC0415 - same
+    from lrm.cli.plan_facts import release_fields  # noqa: PLC0415 - same
+    from lrm.plots import plot_answers  # noqa: PLC0415 - same
+
+    confidence, limit = choices["confidence"], choices["limit"]
+    if choices["csv"] is not None:
+        write_answers_csv(release, choices["csv"], confidence)
+    if choices["plot"] is not None:
+        plot_answers(release, choices["plot"], confidence=confidence)
+    if choices["as_json"]:
+        print_json({"kind": "release", **release_fields(release, confidence)})
+    else:
+        print_release(release, confidence, limit)
+
+
+def print_release(release: "Release", confidence: float, limit: int) -> None:
+    """Print what a release promises, and its first answers with their intervals."""
+    from lrm.cli.output import number, print_facts, print_table  # noqa: PLC0415 - as above
+    from lrm.cli.plan_facts import release_lines  # noqa: PLC0415 - same
+
+    print_facts(release_lines(release))
+    intervals = release.intervals(confidence)
+    count = min(limit, len(release.names))
+    rows = [
+        (
+            release.names[i],
+            number(float(release.answers[i]), 6),
+            number(float(release.standard_errors[i])),
+            f"{number(float(intervals[i, 0]), 6)} … {number(float(intervals[i, 1]), 6)}",
+        )
+        for i in range(count)
+    ]
+    if rows:
+        columns = ("query", "answer", "standard error", f"{confidence:.4g} interval")
+        print_table(columns, rows, words=("query",))
+    if count < len(release.names):
+        click.echo(f"{count:,} of {len(release.names):,} answers shown; --json or --csv has all")
+    click.echo("intervals cover the noise alone, and answers are neither rounded nor clipped at 0")

@@ -1,0 +1,186 @@
+"""Plots of a comparison, of a plan's errors, and of answers with their intervals."""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lrm.amounts import format_amount
+from lrm.archive import _replace as write_bytes
+from lrm.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lrm.comparison import Comparison
+    from lrm.plans import Plan
+    from lrm.releases import Release
+
+__all__ = ["KINDS", "plot_answers", "plot_comparison", "plot_query_errors"]
+
+KINDS = (".svg", ".png")
+"""Endings of the files that can be drawn."""
+
+INK, BEST, OTHER, FAINT = "#1f2430", "#0b6e4f", "#8fa3b8", "#d5dbe3"
+"""Dark enough for print; the best is told apart by lightness, not by hue alone."""
+
+MOST_QUERIES = 20_000
+"""Beyond this many points a plot shows no more; the queries drawn are spread evenly."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "savefig.dpi": 160,
+    "svg.hashsalt": "lrm",  # the same figure is the same file
+}
+
+
+@contextmanager
+def _figure(path: str | os.PathLike[str], width: float, height: float) -> Iterator[tuple[Any, Any]]:
+    """Give a figure and its axes, and write the file whole once it is drawn."""
+    from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
+    from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
+
+    kind = Path(path).suffix.lower()
+    if kind not in KINDS:
+        raise UsageError(f"plots end in {' or '.join(KINDS)}, but {os.fspath(path)!r} came")
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.add_subplot()
+        drawn = io.BytesIO()
+        metadata = {"Date": None} if kind == ".svg" else {"Software": None}
+        figure.savefig(drawn, format=kind[1:], metadata=metadata)
+    write_bytes(Path(path), drawn.getvalue())
+
+
+def plot_comparison(
+    comparison: Comparison, epsilon: Fraction, path: str | os.PathLike[str]
+) -> None:
+    """Draw the error of every mechanism as a bar, least first, on a logarithmic axis."""
+    planned = [(outcome, outcome.plan) for outcome in comparison.outcomes if outcome.plan]
+    if not planned:
+        raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
+    planned.sort(key=lambda pair: pair[0].error, reverse=True)
+    errors = [plan.expected_squared_error(epsilon) for _, plan in planned]
+    bound = planned[0][1].lower_bound(epsilon)
+    floor = min([error for error in errors if error > 0] + [bound] if bound > 0 else errors)
+    queries, cells = planned[0][1].workload.shape
+    with _figure(path, 7.0, 1.3 + 0.42 * len(planned)) as (_, axes):
+        colours = [BEST if outcome is comparison.best else OTHER for outcome, _ in planned]
+        axes.barh([outcome.mechanism for outcome, _ in planned], errors, color=colours, height=0.66)
+        axes.set_xscale("log")
+        axes.set_xlim(floor / 1.6, max(errors) * 4)
+        for row, (outcome, _) in enumerate(planned):
+            times = f"{comparison.ratio_to_best(outcome):.3g}×"
+            axes.annotate(
+                times, (errors[row], row), (4, 0), textcoords="offset points", va="center"
+            )
+        if bound > 0:
+            axes.axvline(bound, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+            axes.annotate(
+                "no strategy is below",
+                (bound, 1.0),
+                (3, 2),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                fontsize=8,
+            )
+        axes.set_title(f"{queries:,} queries over {cells:,} cells", pad=16)
+        axes.set_xlabel(f"expected total squared error at ε = {format_amount(epsilon)}")
+        axes.tick_params(axis="y", length=0)
+
+
+def plot_query_errors(plan: Plan, epsilon: Fraction, path: str | os.PathLike[str]) -> None:
+    """Draw the standard error of every query, largest first."""
+    errors = np.sort(plan.standard_errors(epsilon))[::-1]
+    shown = _spread(len(errors))
+    with _figure(path, 7.0, 3.4) as (_, axes):
+        axes.fill_between(
+            shown + 1, errors[shown], color=FAINT, step="mid" if len(shown) < 60 else None
+        )
+        axes.plot(
+            shown + 1,
+            errors[shown],
+            color=BEST,
+            linewidth=1.6,
+            drawstyle="steps-mid" if len(shown) < 60 else "default",
+        )
+        typical = float(np.sqrt(np.mean(errors**2)))
+        axes.axhline(typical, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        axes.annotate(
+            f"root mean square {typical:,.3g}",
+            (1.0, typical),
+            (0, 3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+        )
+        axes.set_ylim(0, max(errors.max() * 1.08, 1e-12))
+        axes.set_xlim(0.5, len(errors) + 0.5)
+        axes.set_title(f"Error of each query by {plan.mechanism}")
+        axes.set_xlabel("queries, from the largest error to the least")
+        axes.set_ylabel(f"standard error at ε = {format_amount(epsilon)}")
+
+
+def plot_answers(
+    release: Release,
+    path: str | os.PathLike[str],
+    *,
+    confidence: float = 0.95,
+    limit: int = 40,
+    truth: ArrayLike | None = None,
+) -> None:
+    """Draw the first ``limit`` answers with their intervals.
+
+    ``truth`` is for synthetic tables only, where it is no secret.
+    """
+    count = min(limit, len(release.names))
+    answers = release.answers[:count]
+    low, high = release.intervals(confidence)[:count].T
+    place = np.arange(count)[::-1]
+    with _figure(path, 7.0, 1.2 + 0.24 * count) as (_, axes):
+        axes.hlines(place, low, high, color=BEST, linewidth=2.2, alpha=0.55)
+        axes.plot(answers, place, "o", color=BEST, markersize=4.5, label="answer")
+        if truth is not None:
+            true_answers = np.asarray(truth)[:count]
+            axes.plot(true_answers, place, "|", color=INK, markersize=9, label="synthetic truth")
+            axes.legend(frameon=False, loc="lower right")
+        axes.set_yticks(place, [_shortened(name) for name in release.names[:count]])
+        axes.set_ylim(-0.8, count - 0.2)
+        axes.grid(axis="x", color=FAINT, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
+        rest = (
+            f", the first {count} of {len(release.names):,}" if count < len(release.names) else ""
+        )
+        axes.set_title(f"Answers with {confidence:.4g} intervals{rest}")
+        axes.set_xlabel("number of records")
+
+
+def _spread(count: int) -> Any:
+    """Indices of at most ``MOST_QUERIES`` points, both ends included."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_QUERIES)).astype(np.int64))
+
+
+def _shortened(name: str, most: int = 34) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
