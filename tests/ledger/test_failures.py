@@ -165,9 +165,11 @@ def test_another_database_is_left_alone(tmp_path):
     path = tmp_path / "app.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE head (version)")
+    content = path.read_bytes()
     for ask in (lambda: spend(path), lambda: Ledger.open(path).create("people", 1, "epsilon")):
         with pytest.raises(LedgerError, match="is no lrm ledger but another SQLite file"):
             ask()
+    assert path.read_bytes() == content
 
 
 def test_an_empty_file_is_no_ledger_until_one_is_made(tmp_path):

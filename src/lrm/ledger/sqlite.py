@@ -85,9 +85,13 @@ class SqliteStore:
         """Make an empty ledger where there is none; leave an existing one alone."""
         self._check_place()
         with self._explained(), closing(self._connect("rwc")) as db:
-            self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
             self._begin(db, "IMMEDIATE")
-            if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            empty = _is_empty(db)
+            db.execute("ROLLBACK")
+            if empty:  # the mode of somebody else's file stays what it is
+                self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
+            self._begin(db, "IMMEDIATE")
+            if _is_empty(db):
                 for statement in _statements(_SCHEMA):
                     db.execute(statement)
             self._check_schema(db)
@@ -225,6 +229,10 @@ class SqliteStore:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,))
 
 
 def _statements(script: str) -> Iterator[str]:
