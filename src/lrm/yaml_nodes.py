@@ -161,7 +161,8 @@ class Node:
             name = str(key.value) if isinstance(key.value, str) else "?"
             at = Node(key, self.source, self.error, self.where)
             if name not in required | optional:
-                known = ", ".join(sorted(required | optional))
+                some = sorted(required | optional)
+                known = ", ".join(some[:20]) + (" …" if len(some) > 20 else "")
                 at.fail(f"unknown field {name!r}; known are {known}")
             if name in found:
                 at.fail(f"field {name!r} is given twice")
@@ -218,9 +219,9 @@ class Node:
             self.fail(f"expected a number, not {value!r}")
         return value
 
-    def is_list(self) -> bool:
-        """Tell whether this is a list."""
-        return isinstance(self.tree, _yaml().SequenceNode)
+    def is_mapping(self) -> bool:
+        """Tell whether this holds fields."""
+        return isinstance(self.tree, _yaml().MappingNode)
 
     def unfilled(self) -> Iterator[Node]:
         """Yield every TODO below this node, named by the fields that lead to it."""

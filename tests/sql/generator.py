@@ -144,7 +144,9 @@ class Generator:
         draw = self.random.random()
         if depth == 0 or draw < 0.4:
             return self.atom(domain)
-        if draw < 0.55:
+        if draw < 0.48:
+            return f"NOT {self.atom(domain)}"
+        if draw < 0.58:
             return f"NOT ({self.condition(domain, depth - 1)})"
         word = self.random.choice(["AND", "OR"])
         parts = [self.condition(domain, depth - 1) for _ in range(self.random.randint(2, 3))]
@@ -179,6 +181,8 @@ class Generator:
         if draw < 0.4:
             other, their_other = self.aggregate(domain)
             sign = self.random.choice(["+", "-"])
+            if self.random.random() < 0.5:
+                return f"{text} {sign} {other}", f"{theirs} {sign} {their_other}"
             return f"{text} {sign} ({other})", f"{theirs} {sign} ({their_other})"
         return (f"-({text})", f"-({theirs})") if draw < 0.45 else (text, theirs)
 

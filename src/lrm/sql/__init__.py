@@ -27,10 +27,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lrm.sql.batch import CompiledBatch, Group
-from lrm.workload import Workload
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
+    from lrm.workload import Workload
 
 __all__ = ["CompiledBatch", "Group", "compile_sql", "workload_from_sql"]
 
@@ -85,5 +85,4 @@ def workload_from_sql(text: str, domain: Domain) -> Workload:
     >>> workload_from_sql("SELECT age, COUNT(*) FROM t GROUP BY age", domain)
     <Workload: 10 queries over 10 cells (sparse)>
     """
-    batch = compile_sql(text, domain)
-    return Workload(batch.matrix, names=batch.names, domain=domain)
+    return compile_sql(text, domain).workload

@@ -1,4 +1,4 @@
-"""What a SQL batch compiles to: named rows of weights over the domain's cells."""
+"""What a batch compiles to: named rows of weights over the domain's cells."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lrm.errors import SqlError
+from lrm.workload import Workload
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -36,6 +37,8 @@ class CompiledBatch:
         Per row, the line of the batch's text where its statement starts.
     domain
         The domain whose cells the columns are.
+    importance
+        Per row, how much its error counts for; 1 each by default.
     """
 
     names: tuple[str, ...]
@@ -44,6 +47,7 @@ class CompiledBatch:
     groups: tuple[Group, ...]
     lines: tuple[int, ...]
     domain: Domain
+    importance: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.names)
@@ -56,5 +60,14 @@ class CompiledBatch:
             raise SqlError(f"every one of {rows} rows needs a query, a group and a line")
         if len(set(self.names)) != rows:
             raise SqlError("names of compiled rows must differ")
+        if self.importance is not None and len(self.importance) != rows:
+            raise SqlError(f"{rows} rows need {rows} importances, not {len(self.importance)}")
         for array in (self.matrix.data, self.matrix.indices, self.matrix.indptr):
             array.setflags(write=False)
+
+    @property
+    def workload(self) -> Workload:
+        """The batch as a workload over its domain."""
+        return Workload(
+            self.matrix, names=self.names, importance=self.importance, domain=self.domain
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Statement", "statements"]
 
 _DIALECT = "duckdb"
+
+# sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, eq=False)
