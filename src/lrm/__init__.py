@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lrm.domain import Domain as Domain
     from lrm.errors import LrmError as LrmError
-    from lrm.plans import Plan as Plan
     from lrm.plan_file import load_plan as load_plan
     from lrm.planner import plan as plan
+    from lrm.plans import Plan as Plan
+    from lrm.release_file import load_release as load_release
     from lrm.releases import Release as Release
     from lrm.releases import release as release
-    from lrm.release_file import load_release as load_release
     from lrm.workload import Workload as Workload
 
 __version__ = version("lrm")

@@ -149,9 +149,10 @@ def left_inverse(
     r, n = strategy.shape
     if isinstance(strategy, LevelMap):
         return Levels(strategy)
-    split = _diagonal_rows(strategy) if isinstance(strategy, SparseMap) else None
-    if split is not None:
-        return _woodbury(strategy, *split)
+    if isinstance(strategy, SparseMap):
+        split = _diagonal_rows(strategy)
+        if split is not None:
+            return _woodbury(strategy, *split)
     if n > DENSE_CELLS and r > DENSE_CELLS:
         raise ConvergenceError(
             f"a general strategy over {n} cells needs an {n}×{n} factorisation; "

@@ -9,6 +9,7 @@ a sum of polynomials over blocks: O(n) for all levels together.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrm.level_maps import LevelMap, level_sizes
 from lrm.linear_maps import AllRanges, Floats, Prefix
@@ -59,11 +60,11 @@ def row_squared_norms(queries: Prefix | AllRanges, tree: LevelMap) -> Floats:
     return result
 
 
-def _range_energy(first: np.ndarray, last: np.ndarray, size: int) -> Floats:
+def _range_energy(first: NDArray[np.int64], last: NDArray[np.int64], size: int) -> Floats:
     """``wᵀA w`` for the ranges [first, last]: whole blocks, and the two ends."""
     low, high = first // size, last // size
     inside = (last - first + 1) ** 2 / size
     head = (low + 1) * size - first
     tail = last + 1 - high * size
     across = (head**2 + tail**2) / size + (high - low - 1) * size
-    return np.where(low == high, inside, across).astype(np.float64)
+    return np.asarray(np.where(low == high, inside, across), dtype=np.float64)

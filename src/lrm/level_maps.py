@@ -13,6 +13,7 @@ A product with the inverse costs O(n·levels); nothing of size n×n is ever buil
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -118,17 +119,22 @@ class LevelMap(LinearMap):
         return LevelMap(self.leaves, self.fanouts, self.weights, self.contrast)
 
     def apply(self, x: Floats) -> Floats:
+        return np.concatenate([weight * sums for weight, sums in self._block_sums(x)])
+
+    def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+        """``L @ x`` in 64-bit integers, for whole weights."""
+        return np.concatenate([round(weight) * sums for weight, sums in self._block_sums(x)])
+
+    def _block_sums(self, x: NDArray[Any]) -> Iterator[tuple[float, NDArray[Any]]]:
+        """The weight of each measured level, and the totals or contrasts of its blocks."""
         padded = np.zeros((self.leaves, *x.shape[1:]), dtype=x.dtype)
         padded[: self.cells] = x
-        parts = []
         for size, weight, contrast in self._measured():
             if contrast:
                 halves = padded.reshape(-1, 2, size // 2, *x.shape[1:]).sum(axis=2)
-                block = halves[:, 0] - halves[:, 1]
+                yield weight, halves[:, 0] - halves[:, 1]
             else:
-                block = padded.reshape(-1, size, *x.shape[1:]).sum(axis=1)
-            parts.append(block * x.dtype.type(weight))
-        return np.concatenate(parts)
+                yield weight, padded.reshape(-1, size, *x.shape[1:]).sum(axis=1)
 
     def apply_transpose(self, y: Floats) -> Floats:
         cells = np.zeros((self.leaves, *y.shape[1:]))

@@ -259,14 +259,14 @@ class AllRanges(LinearMap):
     def apply(self, x: Floats) -> Floats:
         total = np.concatenate([np.zeros((1, *x.shape[1:])), np.cumsum(x, axis=0)])
         first, last = self.bounds(0, self.shape[0])
-        return total[last + 1] - total[first]
+        return np.asarray(total[last + 1] - total[first])
 
     def apply_transpose(self, y: Floats) -> Floats:
         first, last = self.bounds(0, self.shape[0])
         change = np.zeros((self.cells + 1, *y.shape[1:]))
         np.add.at(change, first, y)
         np.subtract.at(change, last + 1, y)
-        return np.cumsum(change, axis=0)[:-1]
+        return np.asarray(np.cumsum(change, axis=0)[:-1])
 
     def rows(self, start: int, stop: int) -> Floats:
         first, last = self.bounds(start, stop)
@@ -280,7 +280,8 @@ class AllRanges(LinearMap):
 
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
-        return (np.minimum.outer(cell, cell) + 1.0) * (self.cells - np.maximum.outer(cell, cell))
+        first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
+        return np.asarray((first + 1.0) * (self.cells - last))
 
     def column_absolute_sums(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrm.archive import read_archive, write_archive
 from lrm.bounds import Spectrum
-from lrm.domain_file import domain_from_text, domain_to_text
+from lrm.domain_file import domain_text, parse_domain
 from lrm.errors import FileFormatError, LrmError
 from lrm.map_files import pack_map, unpack_map
 from lrm.plans import Plan
@@ -63,7 +63,7 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
         "details": dict(plan.details),
         "digest": plan.digest,
         "names": None if numbered else list(workload.names),
-        "domain": None if workload.domain is None else domain_to_text(workload.domain),
+        "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
         "merged_workload": pack_map("merged", rebuild.queries, arrays) if merged else None,
         "strategy": pack_map("strategy", measured.matrix, arrays),
@@ -82,7 +82,7 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
 def unpack_plan(facts: dict[str, Any], arrays: Arrays) -> Plan:
     """Build the plan that ``pack_plan`` took apart, and check that it is the same."""
     queries = unpack_map("workload", facts["workload"], arrays)
-    domain = None if facts["domain"] is None else domain_from_text(facts["domain"])
+    domain = None if facts["domain"] is None else parse_domain(facts["domain"])
     workload = Workload(
         queries, names=facts["names"], importance=arrays.get("importance"), domain=domain
     )

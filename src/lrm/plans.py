@@ -68,8 +68,8 @@ class Plan:
         if self.exact and not self.rebuild.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} rebuilds the workload only to "
-                f"{self.rebuild.relative_residual:.1e} of its largest weight (at most {EXACTNESS:.0e} "
-                "is allowed); try another mechanism, or scale the queries to similar size"
+                f"{self.rebuild.relative_residual:.1e} of its largest weight, and {EXACTNESS:.0e} "
+                "is the most allowed; try another mechanism, or scale the queries to similar size"
             )
 
     @property

@@ -97,7 +97,7 @@ class IntegerStrategy:
         """The true measurements, in exact 64-bit integers (see ``max_records``)."""
         merged = self.cells.merge_counts(counts)
         if isinstance(self.matrix, LevelMap):
-            return np.asarray(self.matrix.apply(merged))
+            return self.matrix.apply_exactly(merged)
         return np.asarray(as_sparse(self.matrix).astype(np.int64) @ merged)
 
     def remeasured(self) -> IntegerStrategy:

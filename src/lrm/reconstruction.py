@@ -94,8 +94,7 @@ class Reconstruction:
     def row_squared_norms(self) -> Floats:
         """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
         m, r = self.shape
-        structured = isinstance(self.queries, Prefix | AllRanges)
-        if structured and isinstance(self.inverse, Levels):
+        if isinstance(self.inverse, Levels) and isinstance(self.queries, Prefix | AllRanges):
             return level_errors.row_squared_norms(self.queries, self.inverse.tree)
         if self.given is None and m * r <= EXPLICIT_ENTRIES:
             return np.asarray((self._explicit**2).sum(axis=1))

@@ -12,7 +12,7 @@ Two kinds, both exact:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import lcm
 
 import numpy as np
 import scipy.linalg as la
@@ -29,6 +29,10 @@ LARGEST_FACTOR = 1 << 10
 A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
 affordable, and ratios of real batches (halves, tenths, percents) stay below it.
 """
+
+
+CHECKED_AT_ONCE = 1 << 18
+"""Entries of the matrix that are compared in one piece."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +114,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     >>> merged.cells.merged_size, merged.cells.factor
     (1, array([ 1,  1,  0, -2]))
     """
-    m, n = queries.shape
+    n = queries.shape[1]
     if isinstance(queries, Prefix | AllRanges):  # all columns differ, by construction
         return MergedWorkload(queries, CellMap.trivial(n), np.arange(n))
     columns = _column_form(queries)
@@ -141,77 +145,95 @@ def _column_form(queries: LinearMap) -> sp.csc_array:
 
 def _equal_columns(columns: sp.csc_array, used: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Number the classes of equal columns; −1 for columns without an entry."""
-    m, n = columns.shape
     rng = np.random.default_rng(20120827)  # any fixed seed: groups are verified below
-    keys = columns.T @ rng.random((m, 2))
+    keys = columns.T @ rng.random((columns.shape[0], 2))
     # ``columns.T @ …`` adds in the order of the rows, so equal columns get equal sums.
     _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     group = group.ravel().astype(np.int64)
-    differs = (columns - columns[:, first[group]]) != 0
-    strangers = np.flatnonzero(np.diff(sp.csc_array(differs).indptr))
+    strangers = np.flatnonzero(~_same_as(columns, first[group]))
     group[strangers] = len(first) + np.arange(len(strangers))  # a collision: keep it apart
     group[~used] = -1
     return group
+
+
+def _same_as(columns: sp.csc_array, model: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each column j equals column ``model[j]``, entry by entry."""
+    lengths = np.diff(columns.indptr)
+    same: NDArray[np.bool_] = lengths == lengths[model]
+    checked = np.flatnonzero(same & (model != np.arange(len(model))) & (lengths > 0))
+    # In pieces that fit the cache: 20 million entries at once took four times as long.
+    pieces = 1 + int(lengths[checked].sum()) // CHECKED_AT_ONCE
+    for part in np.array_split(checked, pieces):
+        if not len(part):
+            continue
+        sizes = lengths[part]
+        start = np.cumsum(sizes) - sizes
+        place = np.arange(sizes.sum())
+        own = place + np.repeat(columns.indptr[part] - start, sizes)
+        other = place + np.repeat(columns.indptr[model[part]] - start, sizes)
+        equal = columns.indices[own] == columns.indices[other]
+        equal &= columns.data[own] == columns.data[other]
+        same[part] = np.logical_and.reduceat(equal, start)
+    return same
 
 
 def _integer_factors(
     group: NDArray[np.int64], lead: Floats, used: NDArray[np.bool_]
 ) -> tuple[CellMap, NDArray[np.int64]]:
     """Give each cell a whole-number factor within its class, splitting where there is none."""
-    n = len(group)
-    index = np.zeros(n, dtype=np.int64)
-    factor = np.zeros(n, dtype=np.int64)
     cells = np.flatnonzero(used)
+    if not len(cells):  # no query looks at any cell: keep one, so that nothing is empty
+        nothing = np.zeros(len(group), dtype=np.int64)
+        return CellMap(1, nothing, nothing), np.zeros(1, dtype=np.int64)
     order = cells[np.lexsort((cells, -np.abs(lead[cells]), group[cells]))]
     starts = np.flatnonzero(np.diff(group[order], prepend=-2))
-    # Most classes hold one size only (equal columns): no ratio to look at.
+    ends = np.append(starts[1:], len(order))
+    merged = np.repeat(np.arange(len(starts)), ends - starts)
+    classes = _Classes(len(group), lead, list(order[starts]))
+    classes.index[order] = merged
+    # Equal columns up to sign; the representative counts +1, whatever its sign.
+    classes.factor[order] = np.sign(lead[order] * lead[order[starts]][merged]).astype(np.int64)
+    # Few classes hold columns of different size: only they need a look at ratios.
     size = np.abs(lead[order])
-    spread = size[np.append(starts[1:], len(order)) - 1] != size[starts] if len(order) else []
-    merged = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
-    index[order] = merged
-    factor[order] = np.sign(lead[order]).astype(np.int64)
-    # The representative counts +1, whatever its sign.
-    factor[order] *= np.sign(lead[order[starts]])[merged].astype(np.int64) if len(order) else 1
-    representatives = list(order[starts])
-    for number in np.flatnonzero(spread):
-        stop = starts[number + 1] if number + 1 < len(starts) else len(order)
-        members = order[starts[number] : stop]
-        _split_ratios(members, lead, int(number), index, factor, representatives)
-    kept = np.array(representatives, dtype=np.int64)
-    if not len(kept):  # no query looks at any cell: keep one, so that nothing is empty
-        kept = np.zeros(1, dtype=np.int64)
-    # Number merged cells by their first representative, so that order survives.
-    rank = np.argsort(np.argsort(kept))
-    return CellMap(len(kept), rank[index], factor), np.sort(kept)
+    for number in np.flatnonzero(size[ends - 1] != size[starts]):
+        classes.split(order[starts[number] : ends[number]])
+    return classes.numbered()
 
 
-def _split_ratios(
-    members: NDArray[np.int64],
-    lead: Floats,
-    number: int,
-    index: NDArray[np.int64],
-    factor: NDArray[np.int64],
-    representatives: list[np.int64],
-) -> None:
-    """Merge members whose size is p/q of the largest, with one denominator for all."""
-    top = lead[members[0]]
-    denominator, numerators, apart = 1, [], []
-    for cell in members:
-        p, q = _small_ratio(lead[cell] / top)
-        joint = denominator * q // gcd(denominator, q) if q else 0
-        if 0 < joint <= LARGEST_FACTOR:
-            denominator = joint
-            numerators.append((cell, p, q))
-        else:
-            apart.append(cell)
-    for cell, p, q in numerators:
-        factor[cell] = p * (denominator // q)
-    if apart:  # start a class of their own, largest first
-        representatives.append(apart[0])
-        fresh = len(representatives) - 1
-        rest = np.array(apart)
-        index[rest] = fresh
-        _split_ratios(rest, lead, fresh, index, factor, representatives)
+class _Classes:
+    """Classes of proportional columns while whole-number factors are found for them."""
+
+    def __init__(self, cells: int, lead: Floats, representatives: list[np.int64]) -> None:
+        self.index = np.zeros(cells, dtype=np.int64)
+        self.factor = np.zeros(cells, dtype=np.int64)
+        self.lead = lead
+        self.representatives = representatives
+
+    def split(self, members: NDArray[np.int64]) -> None:
+        """Merge members whose size is p/q of the largest; the others form classes of their own."""
+        top = self.lead[members[0]]
+        denominator, together, apart = 1, [], []
+        for cell in members:
+            p, q = _small_ratio(self.lead[cell] / top)
+            joint = lcm(denominator, q)
+            if 0 < joint <= LARGEST_FACTOR:
+                denominator = joint
+                together.append((cell, p, q))
+            else:
+                apart.append(cell)
+        for cell, p, q in together:
+            self.factor[cell] = p * (denominator // q)
+        if apart:  # the first is the largest, as in ``members``
+            rest = np.array(apart)
+            self.representatives.append(rest[0])
+            self.index[rest] = len(self.representatives) - 1
+            self.split(rest)
+
+    def numbered(self) -> tuple[CellMap, NDArray[np.int64]]:
+        """Number classes by their representatives, so that the order of the cells survives."""
+        kept = np.array(self.representatives, dtype=np.int64)
+        rank = np.argsort(np.argsort(kept))
+        return CellMap(len(kept), rank[self.index], self.factor), np.sort(kept)
 
 
 def _small_ratio(value: float) -> tuple[int, int]:

@@ -30,11 +30,10 @@ class NumberedNames(Sequence[str]):
     'q3'
     """
 
-    count: int
-    prefix: str = "q"
+    length: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -42,11 +41,11 @@ class NumberedNames(Sequence[str]):
     def __getitem__(self, index: slice) -> Sequence[str]: ...
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(self.count)))
-        number = index + self.count if index < 0 else index
-        if not 0 <= number < self.count:
+            return tuple(self[i] for i in range(*index.indices(self.length)))
+        number = index + self.length if index < 0 else index
+        if not 0 <= number < self.length:
             raise IndexError(index)
-        return f"{self.prefix}{number + 1}"
+        return f"q{number + 1}"
 
 
 @dataclass(frozen=True, eq=False)

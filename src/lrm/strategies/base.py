@@ -64,6 +64,10 @@ class Problem:
             return SparseMap(sp.csr_array(strategy @ sp.diags_array(shares)))
         return DenseMap(strategy * shares)
 
+    def weighted_squared_norm(self) -> float:
+        """``‖W‖_F²`` with the importance of each query."""
+        return weigh_rows(self.workload.queries, self.workload.importance).squared_norm()
+
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""
         if strategy.cells is self.merged.cells:

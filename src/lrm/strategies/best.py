@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.linear_maps import Floats
+from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.solvers.portfolio import search as search_portfolio
 from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.large import best_naive, best_tree
 from lrm.strategies.trees import haar_tree, total_tree
 
 __all__ = ["best"]
@@ -19,6 +20,13 @@ EFFORTS = ("quick", "normal", "thorough")
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are starts; the hierarchical mechanism offers any."""
+
+
+TREE_CELLS = 2048
+"""Prefix sums and all ranges over more cells are measured by weighted trees."""
+
+DENSE_CELLS = 10_000
+"""Merged cells up to which the general solvers run: their arrays are rank × cells."""
 
 
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Strategy:
@@ -33,6 +41,12 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     """
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
+    queries = problem.workload.queries
+    structured = isinstance(queries, Prefix | AllRanges) and problem.workload.importance is None
+    if structured and queries.shape[1] > TREE_CELLS:
+        return best_tree(problem, queries, search)
+    if problem.merged.cells.merged_size > DENSE_CELLS:
+        return best_naive(problem, queries, search)
     found = search_portfolio(
         problem.reduced,
         effort=effort,

@@ -1,0 +1,92 @@
+"""Strategies for domains on which nothing dense can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+import numpy as np
+
+from lrm.level_errors import level_energies
+from lrm.level_maps import LevelMap, level_sizes
+from lrm.linear_maps import AllRanges, Floats, LinearMap, Prefix
+from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
+from lrm.solvers.progress import Step
+from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.naive import noise_on_data, noise_on_results
+
+__all__ = ["best_naive", "best_tree"]
+
+FANOUTS = range(2, 33)
+"""Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
+
+
+def best_tree(problem: Problem, queries: Prefix | AllRanges, search: Search) -> Strategy:
+    """The best weighted tree over all cells: fan-outs and one weight a level.
+
+    Its error is exact (``lrm.level_errors``), so every uniform tree and the wavelet, with
+    and without weights, is a candidate that the result is not worse than.
+    """
+    best_error, best, tried = np.inf, None, []
+    for number, (error, tree) in enumerate(_candidates(queries), start=1):
+        name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
+        tried.append({"name": name, "error": error, "iterations": 1})
+        if error < best_error:
+            best_error, best = error, tree
+        search.on_step(Step("weighted trees", number, best_error))
+    assert best is not None  # noqa: S101 - there is always a tree of fan-out 2
+    details = {
+        "winner": f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}",
+        "candidates": tried,
+        "converged": True,
+        "interrupted": False,
+    }
+    return Strategy("best", problem.merged.cells, best, details=details)
+
+
+def _candidates(queries: Prefix | AllRanges) -> Iterator[tuple[float, LevelMap]]:
+    n = queries.cells
+    for fanout in FANOUTS:
+        fanouts = _cover(n, fanout)
+        energies, sizes = level_energies(queries, fanouts), _sizes(fanouts)
+        levels = len(sizes)
+        starts = level_starts(levels) if fanout == 2 else [np.ones(levels)]
+        error, weights = level_weights(energies, sizes, starts)
+        yield error, LevelMap(n, fanouts, tuple(map(float, weights)))
+        if set(fanouts) == {2}:
+            error, weights = contrast_weights(energies, np.append(sizes[1:], sizes[-1]))
+            yield error, LevelMap(n, fanouts, (0.0, *map(float, weights)), contrast=True)
+
+
+def _cover(cells: int, fanout: int) -> tuple[int, ...]:
+    """Levels of ``fanout`` with a smaller one on top, so that few leaves are too many."""
+    fanouts: list[int] = []
+    blocks = cells
+    while blocks > fanout:
+        fanouts.append(fanout)
+        blocks = ceil(blocks / fanout)
+    return (*fanouts, blocks) if blocks > 1 else tuple(fanouts)
+
+
+def _sizes(fanouts: tuple[int, ...]) -> Floats:
+    return np.array(level_sizes(fanouts), dtype=np.float64)
+
+
+def best_naive(problem: Problem, queries: LinearMap, search: Search) -> Strategy:
+    """Noise on data or noise on results, whichever has the smaller (weighted) error."""
+    weight = problem.workload.importance
+    on_data = problem.weighted_squared_norm()
+    total = queries.shape[0] if weight is None else float(weight.sum())
+    on_results = total * float(queries.column_absolute_sums().max()) ** 2
+    chosen = noise_on_data if on_data <= on_results else noise_on_results
+    found = chosen(problem, search)
+    details = {
+        "winner": found.mechanism,
+        "candidates": [
+            {"name": "noise-on-data", "error": on_data, "iterations": 0},
+            {"name": "noise-on-results", "error": on_results, "iterations": 0},
+        ],
+        "converged": True,
+        "interrupted": False,
+    }
+    return Strategy("best", found.cells, found.matrix, found.reconstruction, details=details)

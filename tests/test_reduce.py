@@ -1,0 +1,65 @@
+"""Reductions lose nothing: the workload comes back, and so does every error."""
+
+import numpy as np
+import scipy.sparse as sp
+from batches import matrices
+from hypothesis import given
+
+from lrm.linear_maps import DenseMap, SparseMap
+from lrm.reduce import merge_cells, reduce_rows
+
+
+@given(matrices)
+def test_merging_can_be_undone(matrix):
+    """W = W'·M with whole-number factors, and merged counts answer every query."""
+    merged = merge_cells(DenseMap(matrix))
+    rebuilt = merged.queries.dense() @ merged.cells.matrix().toarray()
+    np.testing.assert_allclose(rebuilt, matrix, rtol=1e-13, atol=0)
+    counts = np.arange(1, matrix.shape[1] + 1)
+    answers = merged.queries.apply(merged.cells.merge_counts(counts).astype(float))
+    np.testing.assert_allclose(answers, matrix @ counts, rtol=1e-9, atol=1e-9)
+
+
+@given(matrices)
+def test_merged_columns_differ(matrix):
+    """No merged cell is another one again, up to sign."""
+    columns = merge_cells(DenseMap(matrix)).queries.dense().T
+    for i, one in enumerate(columns):
+        for other in columns[:i]:
+            assert np.any(one != other)
+            assert np.any(one != -other)
+
+
+@given(matrices)
+def test_sparse_and_dense_merge_alike(matrix):
+    dense, sparse = merge_cells(DenseMap(matrix)), merge_cells(SparseMap(sp.csr_array(matrix)))
+    np.testing.assert_array_equal(dense.cells.index, sparse.cells.index)
+    np.testing.assert_array_equal(dense.cells.factor, sparse.cells.factor)
+
+
+@given(matrices)
+def test_rows_reduce_to_the_rank(matrix):
+    factor = reduce_rows(DenseMap(matrix))
+    scale = max(1.0, np.abs(matrix).max() ** 2)
+    np.testing.assert_allclose(factor.T @ factor, matrix.T @ matrix, atol=1e-11 * scale)
+    assert factor.shape[0] == max(1, np.linalg.matrix_rank(matrix))
+
+
+def test_order_of_the_cells_survives():
+    """Ranges over many cells become ranges over few: trees still make sense on them."""
+    matrix = np.repeat(np.eye(3), [2, 1, 4], axis=1)
+    merged = merge_cells(DenseMap(matrix))
+    np.testing.assert_array_equal(merged.cells.index, [0, 0, 1, 2, 2, 2, 2])
+
+
+def test_a_million_cells_merge_from_the_sparse_form():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 990_000, size=200)
+    indices = (first[:, None] + np.arange(2000)).ravel()
+    indptr = np.arange(0, len(indices) + 1, 2000)
+    matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(200, 1_000_000))
+    merged = merge_cells(SparseMap(matrix))
+    assert merged.cells.merged_size <= 2 * 200 + 1
+    counts = rng.integers(0, 9, size=1_000_000)
+    answers = merged.queries.apply(merged.cells.merge_counts(counts).astype(float))
+    np.testing.assert_array_equal(answers, matrix @ counts)

@@ -1,0 +1,108 @@
+"""Workloads: maps agree with their matrices; bad input is refused in a sentence."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lrm import families
+from lrm.domain import Categories, Domain, Integers
+from lrm.errors import WorkloadError
+from lrm.level_maps import LevelMap
+from lrm.linear_maps import AllRanges, DenseMap, Prefix, SparseMap, as_map
+from lrm.workload import Workload
+
+MAPS = [
+    Prefix(1),
+    Prefix(9),
+    AllRanges(1),
+    AllRanges(7),
+    SparseMap(sp.random_array((5, 8), density=0.4, rng=np.random.default_rng(0))),
+    DenseMap(np.random.default_rng(1).standard_normal((4, 6))),
+    LevelMap(7, (2, 4), (1.0, 0.0, 2.0)),
+    LevelMap(6, (2, 2, 2), (0.0, 1.0, 2.0, 3.0, 0.5), contrast=True),
+]
+
+
+@pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")
+def test_a_map_is_its_matrix(queries):
+    """Every product that a map offers is that of the matrix it stands for."""
+    matrix, rng = queries.dense(), np.random.default_rng(2)
+    m, n = queries.shape
+    assert matrix.shape == (m, n)
+    for extra in ((), (3,)):
+        x, y = rng.standard_normal((n, *extra)), rng.standard_normal((m, *extra))
+        np.testing.assert_allclose(queries.apply(x), matrix @ x, atol=1e-12)
+        np.testing.assert_allclose(queries.apply_transpose(y), matrix.T @ y, atol=1e-12)
+    np.testing.assert_allclose(queries.gram(), matrix.T @ matrix, atol=1e-12)
+    np.testing.assert_allclose(queries.column_absolute_sums(), np.abs(matrix).sum(axis=0))
+    assert queries.squared_norm() == pytest.approx((matrix**2).sum())
+    some = np.arange(n)[::2]
+    np.testing.assert_array_equal(queries.columns(some).dense(), matrix[:, some])
+    np.testing.assert_array_equal(np.vstack([rows for _, rows in queries.row_blocks()]), matrix)
+
+
+def test_levels_solve_their_gram_matrix():
+    tree = LevelMap(8, (2, 4), (3.0, 1.0, 2.0))
+    x = np.random.default_rng(0).standard_normal(8)
+    np.testing.assert_allclose(tree.gram() @ tree.solve_gram(x), x, atol=1e-12)
+
+
+def test_large_families_stay_small():
+    """A thousand sparse queries over a million cells, and 2·10⁹ ranges, are no matrix."""
+    assert families.all_ranges(65_536).shape == (2_147_516_416, 65_536)
+    assert families.prefix(1_000_000).queries.apply(np.ones(1_000_000))[-1] == 1_000_000
+
+
+def test_marginals_add_up():
+    domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 4)])
+    workload = families.marginals(domain, 1)
+    counts = np.arange(domain.size, dtype=float)
+    table = counts.reshape(domain.shape)
+    expected = np.concatenate([table.sum(axis=1), table.sum(axis=0)])
+    np.testing.assert_allclose(workload.queries.apply(counts), expected)
+    assert workload.names[0] == "state=NY"
+    assert families.marginals(domain, 0).names[0] == "total"
+
+
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 99))
+def test_the_papers_workloads_are_what_it_says(m, n, seed):
+    discrete = families.wdiscrete(m, n, seed=seed).queries.dense()
+    assert set(np.unique(discrete)) <= {-1.0, 1.0}
+    ranges = families.wrange(m, n, seed=seed).queries.dense()
+    assert np.all(np.abs(np.diff(np.pad(ranges, ((0, 0), (1, 1))), axis=1)).sum(axis=1) == 2)
+    related = families.wrelated(m, n, seed=seed, s=1).queries.dense()
+    assert np.linalg.matrix_rank(related) == 1
+
+
+def test_importance_changes_no_answer():
+    plain, weighted = Workload(np.eye(3)), Workload(np.eye(3), importance=[1, 4, 9])
+    x = np.array([3.0, 1.0, 2.0])
+    np.testing.assert_array_equal(plain.queries.apply(x), weighted.queries.apply(x))
+    assert plain.digest != weighted.digest
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: as_map([1, 2, 3]), "one row a query"),
+        (lambda: as_map([[1, 2], [3]]), "rows of equal length"),
+        (lambda: as_map([["a", "b"]]), "not a number"),
+        (lambda: as_map(np.zeros((0, 3))), "at least one query"),
+        (lambda: as_map([[1.0, np.nan]]), "finite numbers"),
+        (lambda: as_map([[1e200, 1.0]]), "between 1e-100 and 1e100"),
+        (lambda: Workload(np.eye(2), names=["a"]), "2 names, but 1 came"),
+        (lambda: Workload(np.eye(2), names=["a", "a"]), "'a' stands there twice"),
+        (lambda: Workload(np.eye(2), importance=[1, -1]), "above 0"),
+        (lambda: Workload(np.eye(2), importance=[1]), "one number a query"),
+        (lambda: Workload(np.eye(2), domain=Domain([Integers("age", 0, 4)])), "another domain"),
+        (lambda: families.prefix(0), "at least 1"),
+        (lambda: families.ranges(4, [(2, 1)]), "0 ≤ first ≤ last < 4"),
+        (lambda: families.width_ranges(4, 5), "between 1 and 4"),
+    ],
+)
+def test_bad_input_gets_one_sentence(build, sentence):
+    with pytest.raises(WorkloadError, match="[^\n]+") as caught:
+        build()
+    assert sentence in str(caught.value)
