@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,9 @@ def _whole_numbers(path: Path, lines: list[str], first: int) -> Iterable[int]:
 
 def _read_npy(path: Path) -> Any:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, KeyError):
+        with path.open("rb") as file:  # np.load leaves a damaged file open
+            array = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile):
         array = None
     if not isinstance(array, np.ndarray):
         raise FileFormatError(

@@ -90,7 +90,8 @@ def plot_comparison(
         axes.set_xscale("log")
         axes.set_xlim(floor / 1.6, max(errors) * 4)
         for row, (outcome, _) in enumerate(planned):
-            times = f"{comparison.ratio_to_best(outcome):.3g}×"
+            factor = comparison.ratio_to_best(outcome)
+            times = f"{factor:.3g}×" if factor < 1000 else f"{factor:,.0f}×"
             axes.annotate(
                 times, (errors[row], row), (4, 0), textcoords="offset points", va="center"
             )
@@ -113,17 +114,10 @@ def plot_query_errors(plan: Plan, epsilon: Fraction, path: str | os.PathLike[str
     """Draw the standard error of every query, largest first."""
     errors = np.sort(plan.standard_errors(epsilon))[::-1]
     shown = _spread(len(errors))
+    edges = np.append(shown, len(errors)) + 0.5
     with _figure(path, 7.0, 3.4) as (_, axes):
-        axes.fill_between(
-            shown + 1, errors[shown], color=FAINT, step="mid" if len(shown) < 60 else None
-        )
-        axes.plot(
-            shown + 1,
-            errors[shown],
-            color=BEST,
-            linewidth=1.6,
-            drawstyle="steps-mid" if len(shown) < 60 else "default",
-        )
+        axes.stairs(errors[shown], edges, fill=True, color=FAINT)
+        axes.stairs(errors[shown], edges, color=BEST, linewidth=1.6)
         typical = float(np.sqrt(np.mean(errors**2)))
         axes.axhline(typical, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(
@@ -137,6 +131,7 @@ def plot_query_errors(plan: Plan, epsilon: Fraction, path: str | os.PathLike[str
         )
         axes.set_ylim(0, max(errors.max() * 1.08, 1e-12))
         axes.set_xlim(0.5, len(errors) + 0.5)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_title(f"Error of each query by {plan.mechanism}")
         axes.set_xlabel("queries, from the largest error to the least")
         axes.set_ylabel(f"standard error at ε = {format_amount(epsilon)}")
@@ -159,11 +154,12 @@ def plot_answers(
     low, high = release.intervals(confidence)[:count].T
     place = np.arange(count)[::-1]
     with _figure(path, 7.0, 1.2 + 0.24 * count) as (_, axes):
-        axes.hlines(place, low, high, color=BEST, linewidth=2.2, alpha=0.55)
-        axes.plot(answers, place, "o", color=BEST, markersize=4.5, label="answer")
+        axes.hlines(place, low, high, color=BEST, linewidth=1.4)
+        axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
+        axes.plot(answers, place, "o", color=BEST, markersize=3.2, label="answer")
         if truth is not None:
             true_answers = np.asarray(truth)[:count]
-            axes.plot(true_answers, place, "|", color=INK, markersize=9, label="synthetic truth")
+            axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
             axes.legend(frameon=False, loc="lower right")
         axes.set_yticks(place, [_shortened(name) for name in release.names[:count]])
         axes.set_ylim(-0.8, count - 0.2)
@@ -173,8 +169,8 @@ def plot_answers(
         rest = (
             f", the first {count} of {len(release.names):,}" if count < len(release.names) else ""
         )
-        axes.set_title(f"Answers with {confidence:.4g} intervals{rest}")
-        axes.set_xlabel("number of records")
+        axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
+        axes.set_xlabel("answer")
 
 
 def _spread(count: int) -> Any:

@@ -27,10 +27,10 @@ class _Line:
 def read_csv(path: Path) -> Workload:
     """Read a workload from CSV text.
 
-    A first line is taken for cell labels when none of its fields (the corner aside) is a
-    number, and a first column for names of queries when none of its fields is. An empty corner
-    says both, so that labels and names may then be numbers. Whatever is half a
-    number line and half a label line is refused, since it may be a typing error.
+    A first line is taken for cell labels when none of its fields is a number, and a first
+    column for names of queries when none of its fields is. An empty corner says both, so that
+    labels and names may then be numbers. A line that is half numbers and half words is
+    refused, since it may be a typing error.
     """
     lines = _lines(path)
     first = lines[0]
@@ -93,15 +93,16 @@ def _is_number(text: str) -> bool:
 
 
 def _is_header(path: Path, line: _Line) -> bool:
-    fields = line.fields[1:] or line.fields
-    numbers = [_is_number(field) for field in fields]
-    if any(numbers) and not all(numbers):
-        word = fields[numbers.index(False)]
+    numbers = [_is_number(field) for field in line.fields]
+    if not any(numbers):
+        return True
+    if not all(numbers[1:]):
+        word = line.fields[1:][numbers[1:].index(False)]
         raise WorkloadError(
             f"{path}: line {line.number} has numbers but also {spell(word)}; correct it if the "
             "line is a query, or leave its first field empty if it is a line of labels"
         )
-    return not any(numbers)
+    return False
 
 
 def _has_names(path: Path, rows: list[_Line]) -> bool:

@@ -97,22 +97,23 @@ def _checked_numbers(path: Path, array: Any) -> Any:
 
 def _read_npy(path: Path) -> Workload:
     try:
-        array = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:  # np.load leaves a damaged file open
+            array = np.load(file, allow_pickle=False)
     except _DAMAGE as reason:
         raise _damaged(path, "a NumPy array of numbers", "numpy.save") from reason
     if not isinstance(array, np.ndarray):  # a zip under a wrong name
-        array.close()
         raise WorkloadError(f"{path} holds several arrays; rename it to end in .npz")
     return _named(path, _checked_numbers(path, array))
 
 
 def _read_npz(path: Path) -> Workload:
+    members: list[str] = []
     try:
-        bundle = np.load(path, allow_pickle=False)
-        members = [] if isinstance(bundle, np.ndarray) else list(bundle.files)
-        array = bundle if isinstance(bundle, np.ndarray) else None
-        if array is None:
-            with bundle:
+        with path.open("rb") as file:  # np.load leaves a damaged file open
+            bundle = np.load(file, allow_pickle=False)
+            array = bundle if isinstance(bundle, np.ndarray) else None
+            if array is None:
+                members = list(bundle.files)
                 array = bundle[members[0]] if len(members) == 1 else None
         if array is None and "format" in members:
             array = sp.load_npz(path)

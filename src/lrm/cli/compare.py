@@ -164,7 +164,7 @@ def print_comparison(result: "Comparison", epsilon: "Fraction") -> None:
     if result.best is not None and result.best.plan is not None:
         least = result.best.plan
         click.echo(
-            f"no strategy has an error below {number(least.lower_bound(epsilon), 5)}: "
+            f"no strategy has an error below {number(least.lower_bound(epsilon), 5)}:\n"
             f"{result.best.mechanism} is at most {ratio(least.at_most_above_best)}× above the "
             "best possible"
         )

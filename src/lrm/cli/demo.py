@@ -112,12 +112,12 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
     columns = ("query", "answer", "std. error", "95 % interval", "truth")
     print_table(columns, rows, words=("query",))
     total, covered = len(release.names), _covered(release, truth)
+    expected = number(release.plan.expected_squared_error(epsilon), 5)
+    seen = number(float(((release.answers - truth) ** 2).sum()), 5)
     click.echo(
         f"{len(rows)} of {total} answers shown. {covered} of {total} intervals "
-        f"({covered / total:.0%}) hold the truth; about 95 %\nshould (! marks one that does "
-        "not). "
-        f"Expected total squared error {number(release.plan.expected_squared_error(epsilon), 5)}, "
-        f"seen here {number(float(((release.answers - truth) ** 2).sum()), 5)}."
+        f"({covered / total:.0%}) hold the truth;\nabout 95 % should (! marks one that does not).\n"
+        f"Total squared error: {expected} expected, {seen} seen."
     )
 
 

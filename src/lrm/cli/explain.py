@@ -159,7 +159,7 @@ def _print(plan: "Plan", epsilon: Fraction, confidence: float, limit: int) -> No
     )
     rows = [(name, number(error), f"±{number(half)}") for name, error, half in _rows(facts)]
     if rows:
-        columns = ("query", "standard error", f"{confidence:.4g} interval")
+        columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
         print_table(columns, rows, words=("query",))
     if len(rows) < queries:
         click.echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")

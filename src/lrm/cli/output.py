@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-__all__ = ["number", "print_facts", "print_json", "print_table", "ratio", "seconds"]
+__all__ = ["beside", "number", "print_facts", "print_json", "print_table", "ratio", "seconds"]
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -42,6 +42,18 @@ def number(value: float, digits: int = 4) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def beside(value: float, error: float) -> str:
+    """Spell a value to the digits that an error of this size leaves of it.
+
+    >>> beside(1620.7432, 95.1), beside(81.77512, 4.0), beside(-0.012, 0.4)
+    ('1,621', '81.8', '-0.01')
+    """
+    if not (error > 0 and math.isfinite(error)):
+        return number(value, 6)
+    text = f"{value:,.{min(12, max(0, 1 - math.floor(math.log10(error))))}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
 def ratio(value: float) -> str:

@@ -91,11 +91,13 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
     """What a release says about itself, for people."""
     kind = "SIMULATED: it promises nothing" if release.simulated else privacy_words(release)
     queries, cells = release.plan.workload.shape
-    measured = f"{release.plan.rank:,} integer measurements"
+    bits = release.plan.measured.bits
+    scale = number(release.scale * 2.0**-bits)
+    measured = f"{release.plan.rank:,} measurements in steps of 2^-{bits}"
     return [
         ("promise", kind),
         ("queries", f"{queries:,} over {cells:,} cells, by {_mechanism(release.plan)}"),
-        ("noise", f"{release.distribution} of scale {number(release.scale, 6)} on {measured}"),
+        ("noise", f"{release.distribution} of scale {scale} on {measured}"),
         ("software", release.software),
         ("plan", release.plan.digest[:16]),
     ]

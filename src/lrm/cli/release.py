@@ -75,7 +75,7 @@ def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -
         print_json({**fields, "file": output, "csv": choices["csv"]})
         return
     print_release(answered, confidence, choices["limit"])
-    click.echo(" and ".join(f"saved to {name}" for name in (output, choices["csv"]) if name))
+    click.echo("saved to " + " and ".join(name for name in (output, choices["csv"]) if name))
 
 
 def _check_said(choices: dict[str, Any]) -> None:

@@ -81,24 +81,21 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
 
 def print_release(release: "Release", confidence: float, limit: int) -> None:
     """Print what a release promises, and its first answers with their intervals."""
-    from lrm.cli.output import number, print_facts, print_table  # noqa: PLC0415 - as above
+    from lrm.cli.output import beside, number, print_facts, print_table  # noqa: PLC0415 - as above
     from lrm.cli.plan_facts import release_lines  # noqa: PLC0415 - same
 
     print_facts(release_lines(release))
     intervals = release.intervals(confidence)
     count = min(limit, len(release.names))
-    rows = [
-        (
-            release.names[i],
-            number(float(release.answers[i]), 6),
-            number(float(release.standard_errors[i])),
-            f"{number(float(intervals[i, 0]), 6)} … {number(float(intervals[i, 1]), 6)}",
-        )
-        for i in range(count)
-    ]
+    rows = []
+    for i in range(count):
+        error, (low, high) = float(release.standard_errors[i]), intervals[i]
+        interval = f"{beside(low, error)} … {beside(high, error)}"
+        answer = beside(float(release.answers[i]), error)
+        rows.append((release.names[i], answer, number(error), interval))
     if rows:
-        columns = ("query", "answer", "standard error", f"{confidence:.4g} interval")
+        columns = ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
         print_table(columns, rows, words=("query",))
     if count < len(release.names):
         click.echo(f"{count:,} of {len(release.names):,} answers shown; --json or --csv has all")
-    click.echo("intervals cover the noise alone, and answers are neither rounded nor clipped at 0")
+    click.echo("intervals cover the noise alone; answers are neither rounded nor clipped")

@@ -1,0 +1,207 @@
+"""Every command, for people and for machines."""
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.shell_completion import ShellComplete
+
+import lrm
+from lrm.cli import main
+from lrm.cli.options import MECHANISMS
+from lrm.strategies import MECHANISMS as ALL_MECHANISMS
+
+
+def fits(text: str) -> bool:
+    return all(len(line.rstrip()) <= 80 for line in text.splitlines())
+
+
+def test_plan_is_saved_and_summarised(run, in_folder):
+    result = run("plan", "wrange:8x16", "-m", "noise-on-data", "-o", "plan.lrm")
+    assert result.exit_code == 0, result.output
+    assert "expected total squared error" in result.stdout
+    assert "above the best possible" in result.stdout
+    assert "saved to plan.lrm" in result.stdout
+    assert fits(result.stdout)
+    plan = lrm.load_plan("plan.lrm")
+    assert plan.workload.shape == (8, 16)
+    assert plan.mechanism == "noise-on-data"
+
+
+def test_plan_tells_machines_what_the_plan_says(run_json):
+    facts = run_json("plan", "prefix:8", "-m", "wavelet", "-o", "plan.lrm")
+    plan = lrm.load_plan(facts["file"])
+    assert facts["expected_squared_error"] == pytest.approx(plan.expected_squared_error(1))
+    assert facts["digest"] == plan.digest
+    assert facts["queries"] == facts["cells"] == 8
+    assert facts["measurements"] == plan.rank
+
+
+def test_plan_with_defaults_is_best_and_says_that_it_is_not_saved(run):
+    result = run("plan", "identity:4")
+    assert "best" in result.stdout
+    assert "not saved" in result.stdout
+
+
+def test_options_reach_the_mechanism(run_json):
+    with_root = run_json("plan", "prefix:16", "-m", "hierarchical", "--fanout", "4")
+    without = run_json("plan", "prefix:16", "-m", "hierarchical", "--fanout", "4", "--no-root")
+    assert with_root["measurements"] == without["measurements"] + 1
+
+
+def test_time_limit_and_effort_are_taken_by_best(run_json):
+    facts = run_json("plan", "wrange:8x16", "--effort", "quick", "--time-limit", "5")
+    assert facts["mechanism"] == "best"
+
+
+def test_compare_lists_every_mechanism_asked_for(run):
+    result = run("compare", "prefix:8", "--mechanisms", "noise-on-data,wavelet,noise-on-results")
+    assert result.exit_code == 0, result.output
+    for name in ("noise-on-data", "wavelet", "noise-on-results"):
+        assert name in result.stdout
+    assert "ratio to best" in result.stdout
+    assert fits(result.stdout)
+
+
+def test_compare_for_machines(run_json):
+    args = ("compare", "prefix:8", "--mechanisms", "noise-on-data,wavelet", "--epsilon", "0.5")
+    facts = run_json(*args)
+    rows = facts["mechanisms"]
+    assert [row["mechanism"] for row in rows] == ["noise-on-data", "wavelet"]
+    assert min(row["ratio_to_best"] for row in rows) == 1.0
+    assert rows[0]["expected_squared_error"] == pytest.approx(2 * 36 / 0.25)
+    assert facts["epsilon"] == "0.5"
+    assert facts["lower_bound"] <= min(row["expected_squared_error"] for row in rows)
+
+
+def test_compare_tells_why_a_mechanism_has_no_plan(run, run_json):
+    args = ("compare", "all-ranges:20000", "--mechanisms", "noise-on-results,wavelet")
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    assert "noise-on-results has no plan: " in result.stdout
+    assert run_json(*args)["mechanisms"][0]["reason"]
+
+
+@pytest.mark.parametrize("name", ["plot.svg", "plot.png"])
+def test_compare_draws(run, name, in_folder):
+    result = run("compare", "prefix:8", "--mechanisms", "noise-on-data,wavelet", "--plot", name)
+    assert result.exit_code == 0, result.output
+    start = (in_folder / name).read_bytes()[:200]
+    assert start.startswith(b"\x89PNG") or b"<?xml" in start
+
+
+def test_explain_at_an_epsilon(run, run_json, plan_file):
+    result = run("explain", plan_file, "--epsilon", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "standard error" in result.stdout
+    assert "paper's bound" in result.stdout
+    assert fits(result.stdout)
+    facts = run_json("explain", plan_file, "--epsilon", "0.5")
+    plan = lrm.load_plan(plan_file)
+    assert facts["expected_squared_error"] == pytest.approx(16 / 0.25)
+    by_name = {row["query"]: row for row in facts["queries"]}
+    expected = dict(zip(plan.workload.names, plan.half_widths(0.5), strict=True))
+    assert {name: row["half_width"] for name, row in by_name.items()} == pytest.approx(expected)
+    errors = [row["standard_error"] for row in facts["queries"]]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_explain_shows_the_same_widths_when_it_shows_fewer(run_json, plan_file):
+    every = run_json("explain", plan_file, "--epsilon", "1")["queries"]
+    first = run_json("explain", plan_file, "--epsilon", "1", "--limit", "1")["queries"]
+    assert len(first) == 1
+    assert first[0]["half_width"] == pytest.approx(every[0]["half_width"])
+
+
+@pytest.mark.parametrize(("option", "wanted"), [("--error", 160.0), ("--rmse", 5.0)])
+def test_explain_finds_the_epsilon_for_an_error(run_json, plan_file, option, wanted):
+    facts = run_json("explain", plan_file, option, str(wanted))
+    total = wanted if option == "--error" else 3 * wanted**2
+    assert total * 0.999 <= facts["expected_squared_error"] <= total
+    assert Fraction(facts["epsilon"]) > 0
+
+
+def test_explain_draws(run, plan_file, in_folder):
+    result = run("explain", plan_file, "--epsilon", "1", "--plot", "errors.svg")
+    assert result.exit_code == 0, result.output
+    assert b"</svg>" in (in_folder / "errors.svg").read_bytes()
+
+
+def test_release_writes_answers_and_csv(run, plan_file, counts_file, in_folder):
+    args = ("release", plan_file, "--counts", counts_file, "--epsilon", "1/3", "--no-ledger")
+    result = run(*args, "-o", "answers.lrm", "--csv", "answers.csv")
+    assert result.exit_code == 0, result.output
+    assert "pure differential privacy, epsilon 1/3" in " ".join(result.stdout.split())
+    assert fits(result.stdout)
+    release = lrm.load_release("answers.lrm")
+    assert release.privacy.epsilon == Fraction(1, 3)
+    assert not release.simulated
+    with Path("answers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["answer"]) for row in rows] == release.answers.tolist()
+    assert [row["query"] for row in rows] == list(release.names)
+
+
+def test_release_keeps_the_relation_and_the_rows_asked_for(run_json, plan_file, counts_file):
+    args = ("release", plan_file, "--counts", counts_file, "--epsilon", "1", "--no-ledger")
+    plain = run_json(*args, "-o", "a.lrm")
+    wide = run_json(*args, "-o", "b.lrm", "--neighbours", "substitute", "--max-rows", "3")
+    assert wide["neighbours"] == "substitute"
+    assert wide["noise"]["scale"] == pytest.approx(6 * plain["noise"]["scale"])
+
+
+def test_release_prints_nothing_of_the_counts_but_noisy_answers(run_json, plan_file, counts_file):
+    args = ("release", plan_file, "--counts", counts_file, "--epsilon", "0.001", "--no-ledger")
+    facts = run_json(*args, "-o", "a.lrm")
+    true_answers = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]) @ [8213, 7411, 9127, 6521]
+    for row, true_answer in zip(facts["answers"], true_answers, strict=True):
+        assert row["answer"] != true_answer
+
+
+def test_show_a_plan(run, run_json, plan_file):
+    assert "noise-on-data" in run("show", plan_file).stdout
+    facts = run_json("show", plan_file)
+    assert facts["kind"] == "plan"
+    assert facts["sensitivity"] == 1.0
+
+
+def test_show_a_release(run, run_json, release_file, in_folder):
+    result = run("show", release_file, "--csv", "out.csv", "--plot", "out.png")
+    assert result.exit_code == 0, result.output
+    assert "95 % interval" in result.stdout
+    assert fits(result.stdout)
+    assert (in_folder / "out.png").read_bytes().startswith(b"\x89PNG")
+    assert len((in_folder / "out.csv").read_text().splitlines()) == 4
+    facts = run_json("show", release_file, "--confidence", "0.9")
+    release = lrm.load_release(release_file)
+    got = [row["interval"] for row in facts["answers"]]
+    np.testing.assert_allclose(got, release.intervals(0.9))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(run, run_json, shell):
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_LRM_COMPLETE" in result.stdout
+    assert run_json("completion", shell)["script"].strip() == result.stdout.strip()
+
+
+def test_completion_completes_commands_and_mechanisms():
+    complete = ShellComplete(main, {}, "lrm", "_LRM_COMPLETE")
+    assert {"plan", "completion"} <= {item.value for item in complete.get_completions([], "")}
+    after = complete.get_completions(["plan", "-m"], "no")
+    assert {item.value for item in after} == {"noise-on-data", "noise-on-results"}
+
+
+def test_the_command_line_knows_the_same_mechanisms_as_the_library():
+    assert tuple(ALL_MECHANISMS) == MECHANISMS
+
+
+def test_budget_is_reachable(run):
+    made = run("budget", "create", "people", "--limit", "1", "--ledger", "b.sqlite")
+    assert made.exit_code == 0, made.output
+    shown = run("budget", "show", "--ledger", "b.sqlite", "--json")
+    assert json.loads(shown.stdout)["budgets"][0]["table"] == "people"
