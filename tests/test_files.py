@@ -63,7 +63,7 @@ def _rewrite(path, change):
         lambda facts, arrays: facts["strategy"].update(kind="pickle"),
         lambda facts, arrays: arrays.update({"cell-factor": arrays["cell-factor"] * 2}),
         lambda facts, arrays: arrays.pop("cell-index"),
-        lambda facts, arrays: arrays.update({"strategy-data": arrays["strategy-data"] * 2}),
+        lambda facts, arrays: arrays.update({"strategy-matrix": arrays["strategy-matrix"] * 2}),
     ],
 )
 def test_a_forged_plan_is_refused(saved, change):

@@ -88,12 +88,12 @@ def test_sparse_input_is_the_same_batch():
 
 
 def test_importance_moves_accuracy_to_where_it_matters():
-    batch = families.wrange(10, 16, seed=3)
-    weights = np.ones(10)
-    weights[4] = 100
+    batch = families.prefix(12)
+    weights = np.ones(12)
+    weights[11] = 100
     weighted = lrm.plan(lrm.Workload(batch.queries, importance=weights))
     plain = lrm.plan(batch)
-    assert weighted.standard_errors(1)[4] < plain.standard_errors(1)[4]
+    assert weighted.standard_errors(1)[11] < 0.9 * plain.standard_errors(1)[11]
     assert weighted.lower_bound(1) <= weighted.expected_squared_error(1)
 
 

@@ -116,7 +116,7 @@ def test_true_counts_stay_out_of_sight():
         ([1, np.nan, 31337], "whole numbers"),
         ([1, 31337, 2**40], "admits at most"),
         ([2**62 - 1] * 3, "admits at most"),
-        ([2**63, 31337, 1], "too large"),
+        (np.array([2**63, 31337, 1], dtype=np.uint64), "too large"),
         ([2**70, 31337, 1], "64 bits"),
         ([1e300, 31337, 1], "2^53"),
         (["a", "31337", "c"], "whole numbers"),

@@ -133,11 +133,15 @@ def quantise(strategy: Strategy, queries: LinearMap, max_records: int | None = N
     max_records
         The declared largest number of records of a table that the plan will meet.
     """
-    matrix = _without_idle_rows(strategy.matrix)
-    norm = _column_norm(matrix, strategy.cells)
-    if not norm > 0:  # a workload of zeros: measure nothing worth knowing, with noise
-        matrix = DenseMap(np.eye(1, matrix.shape[1]))
-        norm = 1.0
+    norm = _column_norm(strategy.matrix, strategy.cells)
+    if not norm > 0:  # a workload of zeros: measure one cell, which no answer will look at
+        one_cell = SparseMap(sp.eye_array(1, strategy.matrix.shape[1], format="csr"))
+        cells = CellMap.trivial(strategy.cells.size)
+        if strategy.cells.merged_size < cells.size:
+            cells = CellMap(strategy.cells.merged_size, strategy.cells.index, cells.factor)
+        final = _measure(_round(one_cell, 2.0**30), cells, 30, max_records)
+        return Quantised(final, inverse_of(final), None)
+    matrix = _compact(strategy.matrix, drop_idle=strategy.reconstruction is None)
     if strategy.reconstruction is not None:
         fine = CARRIER_BITS - _bits(max_records or FINE_MAX_RECORDS)
         factor = 2.0**fine / norm
@@ -198,13 +202,14 @@ def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, 
     return (base, mix, rank) if gap < 1e-9 else None
 
 
-def _without_idle_rows(matrix: LinearMap) -> LinearMap:
-    """Drop rows of zeros, and keep what is mostly zeros sparse."""
+def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
+    """Keep what is mostly zeros sparse, and drop rows of zeros where nobody counts on them."""
     if isinstance(matrix, LevelMap):
         return matrix
     compact = as_sparse(matrix)
     busy = np.flatnonzero(np.diff(compact.indptr))
-    compact = compact[busy] if len(busy) < compact.shape[0] else compact
+    if drop_idle and len(busy) < compact.shape[0]:
+        compact = compact[busy]
     if compact.nnz < SPARSE_BELOW * compact.shape[0] * compact.shape[1]:
         return SparseMap(compact)
     return DenseMap(compact.toarray())

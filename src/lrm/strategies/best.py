@@ -45,7 +45,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     structured = isinstance(queries, Prefix | AllRanges) and problem.workload.importance is None
     if structured and queries.shape[1] > TREE_CELLS:
         return best_tree(problem, queries, search)
-    if problem.merged.cells.merged_size > DENSE_CELLS:
+    if problem.merged.cells.merged_size > DENSE_CELLS or not problem.reduced.any():
         return best_naive(problem, queries, search)
     found = search_portfolio(
         problem.reduced,
