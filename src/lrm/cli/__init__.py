@@ -40,7 +40,8 @@ def main() -> None:
       lrm compare prefix:64
       lrm plan workload.csv -o plan.lrm
       lrm explain plan.lrm --epsilon 0.1
-      lrm release plan.lrm --counts counts.csv --epsilon 0.1 -o answers.lrm --no-ledger
+      lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
+          -o answers.lrm --no-ledger
 
     Exit codes: 0 done, 1 failed, 2 asked wrongly, 130 interrupted.
     """

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="All mechanisms on one workload, side by side.")
 @click.argument("workload")
-@click.option("--epsilon", default="1", show_default=True, help="At which to state errors.")
+@click.option(
+    "--epsilon", metavar="AMOUNT", default="1", show_default=True, help="At which to state errors."
+)
 @click.option(
     "--mechanisms",
     metavar="A,B,…",

@@ -20,10 +20,13 @@ SHOWN = (*range(EXAMPLES), 15, 16, 70, 125, 171, 181, 191, 192, 206)
 
 
 @click.command(short_help="A whole run on synthetic patients.")
-@click.option("--epsilon", default="0.1", show_default=True, help="Spent on the release.")
+@click.option(
+    "--epsilon", metavar="AMOUNT", default="0.1", show_default=True, help="Spent on the release."
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
+    metavar="N",
     default=0,
     show_default=True,
     help="Of the synthetic table; the noise has none.",

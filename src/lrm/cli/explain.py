@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 @click.command(short_help="The error of a plan, or the epsilon for an error.")
 @click.argument("plan")
 @click.option("--epsilon", metavar="AMOUNT", help="Exact, such as 0.1 or 1/3.")
-@click.option("--error", type=float, help="Find the epsilon for this total squared error.")
-@click.option("--rmse", type=float, help="Find the epsilon for this error of a typical query.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals.")
+@click.option(
+    "--error", type=float, metavar="X", help="Find the epsilon for this total squared error."
+)
+@click.option(
+    "--rmse", type=float, metavar="X", help="Find the epsilon for this error of a typical query."
+)
+@click.option(
+    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
+    metavar="N",
     help="Queries shown, largest error first (10; with --json all).",
 )
 @plot_option

@@ -25,6 +25,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
+    metavar="N",
     default=0,
     show_default=True,
     help="For the random starts of solvers; never for the noise of a release.",

@@ -20,7 +20,9 @@ from lrm.cli.options import MECHANISMS, json_option, seed_option
 @click.option("-o", "--output", metavar="FILE", help="Save the plan, for instance as plan.lrm.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @seed_option
-@click.option("--max-records", type=click.IntRange(min=1), help="Most records of any table.")
+@click.option(
+    "--max-records", type=click.IntRange(min=1), metavar="N", help="Most records of any table."
+)
 @click.option(
     "--effort",
     type=click.Choice(["quick", "normal", "thorough"]),
@@ -32,11 +34,17 @@ from lrm.cli.options import MECHANISMS, json_option, seed_option
     metavar="SECONDS",
     help="End a solver with the best so far.",
 )
-@click.option("--rank", type=click.IntRange(min=1), help="lowrank: number of measurements.")
-@click.option("--rank-ratio", type=float, help="lowrank: measurements over rank (1.2).")
-@click.option("--gamma", type=float, help="lowrank: the paper's relaxation (0.01).")
+@click.option(
+    "--rank", type=click.IntRange(min=1), metavar="N", help="lowrank: number of measurements."
+)
+@click.option(
+    "--rank-ratio", type=float, metavar="X", help="lowrank: measurements over rank (1.2)."
+)
+@click.option("--gamma", type=float, metavar="X", help="lowrank: the paper's relaxation (0.01).")
 @click.option("--relaxed", is_flag=True, help="lowrank: keep W ≈ B·L as the paper does (biased).")
-@click.option("--fanout", type=click.IntRange(min=2), help="hierarchical: fan-out (2).")
+@click.option(
+    "--fanout", type=click.IntRange(min=2), metavar="N", help="hierarchical: fan-out (2)."
+)
 @click.option("--no-root", is_flag=True, help="hierarchical: leave the total out.")
 @json_option
 def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:

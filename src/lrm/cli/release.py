@@ -29,9 +29,15 @@ from lrm.cli.options import json_option
     type=click.Choice(["add-remove", "substitute"]),
     help="What the promise hides: a record added or removed (default), or exchanged.",
 )
-@click.option("--max-rows", type=click.IntRange(min=1), help="Most records of one person (1).")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals.")
-@click.option("--limit", type=click.IntRange(min=0), default=20, help="Answers printed (20).")
+@click.option(
+    "--max-rows", type=click.IntRange(min=1), metavar="N", help="Most records of one person (1)."
+)
+@click.option(
+    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers printed (20)."
+)
 @json_option
 def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -> None:
     r"""Answer the queries of PLAN on private counts, under epsilon-differential privacy.
@@ -41,7 +47,8 @@ def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -
 
     \b
     Example:
-      lrm release plan.lrm --counts counts.csv --epsilon 0.1 -o answers.lrm --no-ledger
+      lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
+          -o answers.lrm --no-ledger
       lrm release plan.lrm --counts counts.npy --epsilon 1/3 -o answers.lrm \
           --csv answers.csv --neighbours substitute --no-ledger
     """

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show a plan or a release.")
 @click.argument("file")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals.")
-@click.option("--limit", type=click.IntRange(min=0), default=20, help="Answers shown (20).")
+@click.option(
+    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers shown (20)."
+)
 @click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
 @plot_option
 @json_option

@@ -1,0 +1,88 @@
+"""Help that helps: an example each, documented, and fast to come."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from lrm.cli import COMMANDS, main
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
+
+
+def all_commands():
+    """Every command by its full name, those inside groups too."""
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", part) for inner, part in command.commands.items())
+
+
+EVERY = tuple(all_commands())
+
+
+@pytest.mark.parametrize(("name", "command"), EVERY)
+def test_help_has_an_example_of_the_command(run, name, command):
+    result = run(*name.split(), "--help")
+    assert result.exit_code == 0
+    _, _, example = result.stdout.partition("Example:\n")
+    assert example.strip().startswith(f"lrm {name}")
+    assert "\\b" not in result.stdout
+    assert "\b" not in result.stdout
+
+
+@pytest.mark.parametrize(("name", "command"), EVERY)
+def test_every_command_and_option_is_documented(name, command):
+    sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    section = next((part for part in sections if part.startswith(f"`lrm {name.split()[0]}`")), "")
+    assert f"lrm {name}" in section, f"`lrm {name}` is missing in {PAGE.name}"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            for option in parameter.opts:
+                assert f"`{option}`" in section, f"{option} of `lrm {name}` is undocumented"
+
+
+def test_the_page_documents_no_option_that_does_not_exist():
+    real = {o for _, command in EVERY for p in command.params for o in p.opts}
+    real |= {"--help", "-h", "--version", "-V"}
+    named = set(re.findall(r"`(--?[a-z][a-z-]*)`", PAGE.read_text(encoding="utf-8")))
+    assert named <= real
+
+
+def test_commands_are_listed_with_their_own_short_help(run):
+    listing = run("--help").stdout
+    for name, command in EVERY:
+        if " " not in name:
+            assert command.short_help == COMMANDS[name][1]
+            assert COMMANDS[name][1] in listing
+
+
+def test_every_command_prints_json():
+    for name, command in EVERY:
+        if not isinstance(command, click.Group):
+            assert "--json" in [o for p in command.params for o in p.opts], name
+
+
+@pytest.mark.parametrize("args", [["--help"], ["plan", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(args):
+    code = (
+        "import sys\n"
+        "from lrm.cli import main\n"
+        f"try: main({args!r})\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'rich', 'matplotlib', 'opendp', 'pyarrow', 'sqlglot'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_version(run):
+    result = run("--version")
+    assert re.fullmatch(r"lrm \d+\.\d+\.\d+\S*\n", result.stdout)

@@ -1,0 +1,122 @@
+"""The real command in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lrm.cli import progress
+from lrm.solvers.progress import Step
+
+LRM = [sys.executable, "-m", "lrm"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
+
+
+def run(*args, **options):
+    return subprocess.run(
+        [*LRM, *args], capture_output=True, text=True, env=ENVIRONMENT, check=False, **options
+    )
+
+
+def test_from_matrix_to_answers():
+    Path("w.csv").write_text("query,NY,NJ,CA,WA\nall,1,1,1,1\neast,1,1,0,0\nwest,0,0,1,1\n")
+    Path("c.csv").write_text("patients\n120\n80\n200\n50\n")
+    planned = run("plan", "w.csv", "-o", "plan.lrm")
+    assert planned.returncode == 0, planned.stderr
+    assert planned.stderr == ""
+    release = ("release", "plan.lrm", "--counts", "c.csv", "--epsilon", "1", "--no-ledger")
+    released = run(*release, "-o", "answers.lrm", "--json")
+    assert released.returncode == 0, released.stderr
+    assert [row["query"] for row in json.loads(released.stdout)["answers"]] == [
+        "all",
+        "east",
+        "west",
+    ]
+    assert sorted(path.name for path in Path().iterdir()) == [
+        "answers.lrm",
+        "c.csv",
+        "plan.lrm",
+        "w.csv",
+    ]
+
+
+def test_errors_go_to_stderr_with_their_exit_code():
+    wrong = run("plan", "prefix:0")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("lrm: ")
+    assert wrong.stderr.count("\n") == 1
+    missing = run("show", "missing.lrm")
+    assert (missing.returncode, missing.stdout) == (1, "")
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [*LRM, "completion", "bash"], stdout=writing, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    os.close(reading)
+    os.close(writing)
+    _, errors = process.communicate(timeout=30)
+    assert errors == b""
+
+
+def test_a_terminal_without_greek_letters_is_no_error():
+    done = subprocess.run(
+        [*LRM, "plan", "identity:2"],
+        capture_output=True,
+        env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"error at ? = 1" in done.stdout
+
+
+def test_interrupting_a_search_keeps_the_best_so_far():
+    process = subprocess.Popen(
+        [*LRM, "plan", "wrange:128x256", "--effort", "thorough", "-o", "plan.lrm", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    facts = json.loads(output)
+    assert facts["interrupted"]
+    assert Path("plan.lrm").exists()
+
+
+class Terminal:
+    """A stream that says it is a terminal."""
+
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("patience", [0.0, 100.0])
+def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
+    terminal = Terminal()
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with progress.Watch("plan best") as on_step:
+        time.sleep(0.01)
+        on_step(Step("polish", 7, 19.0))
+        time.sleep(0.2)
+    assert ("polish, round 7, best error 38/ε²" in terminal.text) == (patience == 0.0)
