@@ -205,3 +205,15 @@ def test_budget_is_reachable(run):
     assert made.exit_code == 0, made.output
     shown = run("budget", "show", "--ledger", "b.sqlite", "--json")
     assert json.loads(shown.stdout)["budgets"][0]["table"] == "people"
+
+
+def test_more_queries_than_can_be_listed(run, run_json, in_folder):
+    run("plan", "all-ranges:4096", "-m", "wavelet", "-o", "plan.lrm")
+    result = run("explain", "plan.lrm", "--epsilon", "1")
+    assert "none of 8,390,656 queries listed" in result.stdout
+    assert run_json("explain", "plan.lrm", "--epsilon", "1")["queries"] == []
+    (in_folder / "c.csv").write_text("1\n" * 4096)
+    args = ("release", "plan.lrm", "--counts", "c.csv", "--epsilon", "1", "-o", "out.lrm")
+    result = run(*args, "--no-ledger")
+    assert result.exit_code == 2
+    assert "8,390,656 queries" in result.stderr

@@ -99,11 +99,17 @@ def _bounds(plan: "Plan", epsilon: Fraction) -> dict[str, float]:
 
 
 def _worst(plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None) -> list[Any]:
-    """The queries of largest error: name, standard error, half-width of the interval."""
+    """The queries of largest error: name, standard error, half-width of the interval.
+
+    Empty where there are too many queries to hold a number for each.
+    """
     import numpy as np  # noqa: PLC0415 - `lrm --help` stays fast
 
     from lrm.noise_sums import laplace_sum_half_widths  # noqa: PLC0415 - same
+    from lrm.workload import EXPLICIT_QUERIES  # noqa: PLC0415 - same
 
+    if plan.workload.shape[0] > EXPLICIT_QUERIES:
+        return []
     errors = plan.standard_errors(epsilon)
     order = np.argsort(-errors, kind="stable")[:limit]
     if limit is None or len(order) == len(errors):
@@ -168,7 +174,9 @@ def _print(plan: "Plan", epsilon: Fraction, confidence: float, limit: int) -> No
     if rows:
         columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
         print_table(columns, rows, words=("query",))
-    if len(rows) < queries:
+    if not rows:
+        click.echo(f"none of {queries:,} queries listed")
+    elif len(rows) < queries:
         click.echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")
 
 

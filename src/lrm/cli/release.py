@@ -66,7 +66,7 @@ def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -
     # Before the counts are read, everything that is public is checked.
     loaded.privacy(epsilon)
     confidence = choices["confidence"]
-    _check_confidence(confidence)
+    _check_public(loaded.workload.shape[0], confidence)
     answered = make_release(
         loaded,
         read_counts(counts),
@@ -101,9 +101,15 @@ def _check_places(plan: str, counts: str, output: str, choices: dict[str, Any]) 
     check_output(choices["csv"], force=choices["force"])
 
 
-def _check_confidence(confidence: float) -> None:
-    from lrm.errors import BudgetError  # noqa: PLC0415 - as above
+def _check_public(queries: int, confidence: float) -> None:
+    from lrm.errors import BudgetError, WorkloadError  # noqa: PLC0415 - as above
+    from lrm.workload import EXPLICIT_QUERIES  # noqa: PLC0415 - same
 
+    if queries > EXPLICIT_QUERIES:
+        raise WorkloadError(
+            f"the plan has {queries:,} queries, but at most {EXPLICIT_QUERIES:,} answers can be "
+            "written; plan fewer of them"
+        )
     if not 0 < confidence < 1:
         raise BudgetError(
             f"confidence must lie between 0 and 1, but {confidence} came; 0.95 is usual"
