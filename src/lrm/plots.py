@@ -160,7 +160,7 @@ def plot_answers(
         if truth is not None:
             true_answers = np.asarray(truth)[:count]
             axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
-            axes.legend(frameon=False, loc="lower right")
+            axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
         axes.set_yticks(place, [_shortened(name) for name in release.names[:count]])
         axes.set_ylim(-0.8, count - 0.2)
         axes.grid(axis="x", color=FAINT, linewidth=0.8)

@@ -95,7 +95,7 @@ def run_contest(
     outcomes = []
     for name in mechanisms:
         options = {"effort": effort} if name == "best" else {}
-        with Watch(f"compare {name}", time_limit) as on_step:
+        with Watch(name, time_limit) as on_step:
             outcomes.append(contest.enter(name, seed=seed, on_step=on_step, options=options))
     return Comparison(tuple(outcomes))
 

@@ -71,7 +71,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     check_apart({"--output": output}, {"WORKLOAD": workload})
     check_output(output, force=choices["force"])
     batch = read_workload(workload)
-    with Watch(f"plan {mechanism}") as on_step:
+    with Watch("plan") as on_step:
         made = make_plan(
             batch,
             mechanism,

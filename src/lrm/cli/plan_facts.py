@@ -72,7 +72,7 @@ def _mechanism(plan: "Plan") -> str:
 
 def _ending(facts: dict[str, Any]) -> str:
     if facts["interrupted"]:
-        return " (interrupted: the best so far)"
+        return " (stopped early: the best so far)"
     return " (not converged: the best so far)" if facts["converged"] is False else ""
 
 

@@ -59,7 +59,7 @@ class Watch:
             from rich.console import Console  # noqa: PLC0415 - only on a terminal
             from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._label, total=None)
             self._bar.start()
@@ -69,4 +69,4 @@ class Watch:
         from lrm.cli.output import number  # noqa: PLC0415 - only on a terminal
 
         best = f"best error {number(2 * step.error)}/ε²"  # "—" before there is one
-        return f"{self._label}: {step.stage}, round {step.iteration}, {best} (Ctrl-C keeps it)"
+        return f"{self._label}: {step.stage}, round {step.iteration}, {best}; Ctrl-C keeps it"
