@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlglot import exp
@@ -119,7 +119,9 @@ class Scope:
         for size, seen in zip(self.domain.shape, self._seen, strict=True):
             merged, first = np.zeros(size, dtype=np.intp), np.zeros(1, dtype=np.intp)
             for values in seen:
-                _, codes = np.unique(values, return_inverse=True)
+                codes: NDArray[Any] = values
+                if values.dtype != np.uint8:  # truths are small numbers already
+                    codes = np.unique(values, return_inverse=True)[1]
                 joined = merged * (int(codes.max()) + 1) + codes
                 _, first, merged = np.unique(joined, return_index=True, return_inverse=True)
             classes.append(merged)

@@ -43,9 +43,10 @@ def statements(text: str, table: str | None) -> list[Statement]:
         The declared table; None takes whichever single table the batch names.
     """
     checked: list[Statement] = []
+    parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
     for number, tokens in enumerate(_split(text), start=1):
         line = tokens[0].line
-        select = _select(_tree(tokens, text, line), line)
+        select = _select(_tree(parser, tokens, text), line)
         name = _table(select, line)
         expected = table or (checked[0].table if checked else name)
         if name.casefold() != expected.casefold():
@@ -72,8 +73,8 @@ def _split(text: str) -> list[list[Token]]:
     return [chunk for chunk in chunks if chunk]
 
 
-def _tree(tokens: list[Token], text: str, line: int) -> exp.Expr:
-    parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
+def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
+    line = tokens[0].line
     try:
         (tree,) = parser.parse(tokens, text)
     except ParseError as error:
