@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
@@ -15,10 +14,11 @@ from lrm.budget import (
     ZCDP,
     Amount,
     ApproxDP,
+    Noise,
     Privacy,
     PureDP,
     parse_delta,
-    rho_for,
+    zcdp_of,
 )
 from lrm.errors import BudgetError
 from lrm.linear_maps import Floats
@@ -26,15 +26,12 @@ from lrm.noise_sums import gaussian_half_widths, laplace_sum_half_widths
 from lrm.reconstruction import Reconstruction
 
 __all__ = [
-    "Noise",
     "amount_for_error",
     "half_widths",
     "noise_deviation",
     "noise_scale",
     "privacy_of",
 ]
-
-Noise = Literal["laplace", "gaussian"]
 
 
 def privacy_of(
@@ -61,15 +58,6 @@ def privacy_of(
     if epsilon is None or delta is None:
         raise BudgetError("a Gaussian plan needs rho, or epsilon together with delta")
     return ApproxDP(parse_amount(epsilon, "epsilon"), parse_delta(delta))
-
-
-def zcdp_of(privacy: Privacy) -> ZCDP:
-    """The rho that Gaussian noise is scaled by, for the promise asked for."""
-    if isinstance(privacy, ApproxDP):
-        return ZCDP(rho_for(privacy.epsilon, privacy.delta))
-    if isinstance(privacy, ZCDP):
-        return privacy
-    raise BudgetError("Gaussian noise cannot promise pure differential privacy; give rho or delta")
 
 
 def noise_scale(privacy: Privacy, sensitivity: float) -> float:

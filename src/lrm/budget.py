@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from enum import Enum
 from fractions import Fraction
+from typing import Literal
 
 from lrm.amounts import (
     LEAST_AMOUNT,
@@ -27,6 +28,7 @@ __all__ = [
     "Amount",
     "ApproxDP",
     "Neighbours",
+    "Noise",
     "Privacy",
     "PureDP",
     "epsilon_for",
@@ -36,6 +38,7 @@ __all__ = [
     "rho_of_pure",
     "sensitivity_factor",
     "upward_float",
+    "zcdp_of",
 ]
 
 LEAST_DELTA = Fraction(1, 10**60)
@@ -100,6 +103,9 @@ class ApproxDP:
 
 
 Privacy = PureDP | ZCDP | ApproxDP
+
+Noise = Literal["laplace", "gaussian"]
+"""Laplace noise keeps pure promises, Gaussian noise the other two."""
 
 
 def parse_delta(value: Amount) -> Fraction:
@@ -201,6 +207,15 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
             f"used ({float(LEAST_RHO):.3g}); raise epsilon or delta"
         )
     return rho
+
+
+def zcdp_of(privacy: Privacy) -> ZCDP:
+    """The rho that Gaussian noise is scaled by, for the promise asked for."""
+    if isinstance(privacy, ApproxDP):
+        return ZCDP(rho_for(privacy.epsilon, privacy.delta))
+    if isinstance(privacy, ZCDP):
+        return privacy
+    raise BudgetError("Gaussian noise cannot promise pure differential privacy; give rho or delta")
 
 
 def _decimal(value: Fraction) -> Decimal:

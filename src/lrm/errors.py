@@ -33,6 +33,10 @@ class CountsError(UsageError):
     """Counts do not fit the plan: wrong length, negative, fractional or too large."""
 
 
+class UnsupportedQuery(UsageError):  # noqa: N818 - says what the query is
+    """A further query does not follow from what a release measured."""
+
+
 class FileFormatError(LrmError):
     """A file is damaged, of another kind, or written by a newer version."""
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.budget import Privacy, PureDP
-from lrm.errors import BudgetError, CountsError
-from lrm.noise import Calibrated, calibrate_laplace
+from lrm.errors import CountsError
+from lrm.noise import Calibrated, calibrate_gaussian, calibrate_laplace
 from lrm.quantise import IntegerStrategy
 
 __all__ = ["Measurements", "TrueCounts", "calibrate", "measure"]
@@ -87,7 +87,7 @@ def calibrate(strategy: IntegerStrategy, privacy: Privacy, factor: int) -> Calib
     """The noise for one promise, where a privacy unit counts for ``factor`` records."""
     if isinstance(privacy, PureDP):
         return calibrate_laplace(strategy.sensitivity * factor, privacy)
-    raise BudgetError("only pure differential privacy is supported with this plan; give epsilon")
+    return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
 
 
 def check_fit(counts: TrueCounts, strategy: IntegerStrategy) -> None:

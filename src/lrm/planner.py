@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, get_args
 
 from threadpoolctl import threadpool_limits
 
 from lrm.bounds import Spectrum
+from lrm.budget import Noise
 from lrm.certificate import least_error, spectrum_of
 from lrm.errors import StopSolver, UsageError
 from lrm.plans import Plan
@@ -24,6 +25,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
     mechanism: str = "best",
     *,
+    noise: Noise = "laplace",
     seed: int = 0,
     on_step: OnStep | None = None,
     time_limit: float | None = None,
@@ -40,6 +42,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     mechanism
         ``"best"`` (default), ``"lowrank"`` (the paper's), or a rival: ``"noise-on-data"``,
         ``"noise-on-results"``, ``"wavelet"``, ``"hierarchical"``, ``"matrix"``.
+    noise
+        ``"laplace"`` for pure ε-differential privacy, ``"gaussian"`` for ρ-zCDP and (ε, δ).
     seed
         For the random starts of solvers. It has nothing to do with the noise of a release.
     on_step
@@ -63,12 +67,14 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     """
     problem = Problem(as_workload(workload))
     report = on_step or ignore_step
-    search = Search(seed, report if time_limit is None else _until(time_limit, report))
+    if noise not in get_args(Noise):
+        raise UsageError(f"noise must be 'laplace' or 'gaussian', but {noise!r} came")
+    search = Search(seed, report if time_limit is None else _until(time_limit, report), noise)
     with threadpool_limits(threads):
         began = time.perf_counter()
         strategy = build_strategy(mechanism, problem, search, options)
         seconds = time.perf_counter() - began
-        return plan_of(problem, strategy, seconds=seconds, max_records=max_records)
+        return plan_of(problem, strategy, noise=noise, seconds=seconds, max_records=max_records)
 
 
 def _until(seconds: float, on_step: OnStep) -> OnStep:
@@ -89,6 +95,7 @@ def plan_of(
     problem: Problem,
     strategy: Strategy,
     *,
+    noise: Noise = "laplace",
     seconds: float,
     max_records: int | None = None,
     bounds: tuple[float, Spectrum] | None = None,
@@ -98,7 +105,7 @@ def plan_of(
     ``bounds`` are those of the same problem, where they are known already.
     """
     queries = problem.queries_for(strategy)
-    final = quantise(strategy, queries, max_records)
+    final = quantise(strategy, queries, max_records, noise)
     measured = unit_strategy(final.strategy.matrix, final.strategy.bits)
     least, spectrum = bounds or (least_error(problem), spectrum_of(problem))
     return Plan(
@@ -108,6 +115,7 @@ def plan_of(
         rebuild=Reconstruction(queries, measured, final.inverse, final.reconstruction),
         least_error=least,
         spectrum=spectrum,
+        noise=noise,
         exact=strategy.exact,
         details={**strategy.details, "seconds": seconds},
     )

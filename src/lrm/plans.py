@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm import accuracy
-from lrm.accuracy import Noise
 from lrm.bounds import Spectrum
-from lrm.budget import Amount, Privacy
+from lrm.budget import Amount, Noise, Privacy
 from lrm.errors import ConvergenceError
 from lrm.linear_maps import Floats
 from lrm.quantise import IntegerStrategy

@@ -22,6 +22,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.budget import Noise
 from lrm.errors import CountsError
 from lrm.inverses import LeftInverse, Spectral, as_sparse, left_inverse
 from lrm.level_maps import LevelMap
@@ -121,7 +122,12 @@ class Quantised:
     reconstruction: LinearMap | None
 
 
-def quantise(strategy: Strategy, queries: LinearMap, max_records: int | None = None) -> Quantised:
+def quantise(
+    strategy: Strategy,
+    queries: LinearMap,
+    max_records: int | None = None,
+    noise: Noise = "laplace",
+) -> Quantised:
     """Round ``strategy`` to integers without losing what it can reconstruct.
 
     Parameters
@@ -132,8 +138,10 @@ def quantise(strategy: Strategy, queries: LinearMap, max_records: int | None = N
         The workload over the same merged cells.
     max_records
         The declared largest number of records of a table that the plan will meet.
+    noise
+        Which norm of the columns is 1 before rounding: L1 (Laplace) or L2 (Gaussian).
     """
-    norm = _column_norm(strategy.matrix, strategy.cells)
+    norm = _column_norm(strategy.matrix, strategy.cells, noise)
     if not norm > 0:  # a workload of zeros: measure one cell, which no answer will look at
         one_cell = SparseMap(sp.eye_array(1, strategy.matrix.shape[1], format="csr"))
         cells = CellMap.trivial(strategy.cells.size)
@@ -215,9 +223,15 @@ def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
     return DenseMap(compact.toarray())
 
 
-def _column_norm(matrix: LinearMap, cells: CellMap) -> float:
+def _column_norm(matrix: LinearMap, cells: CellMap, noise: Noise) -> float:
     factors = cells.largest_factors().astype(np.float64)
-    return float((matrix.column_absolute_sums() * factors).max(initial=0.0))
+    if noise == "laplace":
+        norms = matrix.column_absolute_sums()
+    elif isinstance(matrix, LevelMap):
+        norms = np.full(matrix.cells, np.linalg.norm(matrix.weights))
+    else:
+        norms = np.sqrt(np.asarray(as_sparse(matrix).power(2).sum(axis=0)).ravel())
+    return float((norms * factors).max(initial=0.0))
 
 
 def _round(matrix: LinearMap, factor: float) -> LinearMap:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lrm.budget import Noise
 from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap
 from lrm.reduce import CellMap, MergedWorkload, merge_cells, reduce_rows
 from lrm.solvers.progress import OnStep, ignore_step
@@ -19,10 +20,11 @@ __all__ = ["Problem", "Search", "Strategy"]
 
 @dataclass(frozen=True)
 class Search:
-    """What a mechanism is told beside the queries: a seed, and whom to report to."""
+    """What a mechanism is told beside the queries: a seed, whom to report to, which noise."""
 
     seed: int = 0
     on_step: OnStep = ignore_step
+    noise: Noise = "laplace"
 
     def rng(self) -> np.random.Generator:
         """A fresh generator: the same numbers for the same seed."""

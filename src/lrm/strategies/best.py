@@ -42,8 +42,11 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
     queries = problem.workload.queries
-    structured = isinstance(queries, Prefix | AllRanges) and problem.workload.importance is None
-    if structured and queries.shape[1] > TREE_CELLS:
+    if isinstance(queries, Prefix | AllRanges) and queries.cells > TREE_CELLS:
+        if problem.workload.importance is not None:
+            raise UsageError(
+                f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
+            )
         return best_tree(problem, queries, search)
     if problem.merged.cells.merged_size > DENSE_CELLS or not problem.reduced.any():
         return best_naive(problem, queries, search)
