@@ -153,14 +153,14 @@ def plot_answers(
     answers = release.answers[:count]
     low, high = release.intervals(confidence)[:count].T
     place = np.arange(count)[::-1]
-    with _figure(path, 7.0, 1.2 + 0.24 * count) as (_, axes):
+    with _figure(path, 7.0, 1.2 + 0.24 * count) as (figure, axes):
         axes.hlines(place, low, high, color=BEST, linewidth=1.4)
         axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
         axes.plot(answers, place, "o", color=BEST, markersize=3.2, label="answer")
         if truth is not None:
             true_answers = np.asarray(truth)[:count]
             axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
-            axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+            figure.legend(frameon=False, loc="outside lower right", ncols=2)
         axes.set_yticks(place, [_shortened(name) for name in release.names[:count]])
         axes.set_ylim(-0.8, count - 0.2)
         axes.grid(axis="x", color=FAINT, linewidth=0.8)
