@@ -1,0 +1,1 @@
+"""Benchmarks that stay with the project: `make bench`, or `python -m benchmarks NAME`."""

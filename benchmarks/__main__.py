@@ -1,0 +1,57 @@
+"""Run the benchmarks: ``python -m benchmarks [strategies|scaling|sql|counting] …``."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+
+from benchmarks import scaling, strategies
+from benchmarks.panel import PANEL, SMALL
+from benchmarks.plot import draw
+
+RESULTS = Path("benchmarks/results")
+
+
+def main() -> None:
+    """Parse, measure, print, write, draw."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="strategies",
+        choices=["strategies", "scaling", "sql", "counting"],
+    )
+    parser.add_argument("--small", action="store_true", help="a few workloads that take seconds")
+    parser.add_argument("--only", help="workloads whose name contains this text")
+    parser.add_argument("--methods", help="comma-separated; all but 'best thorough' by default")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for rows and plot")
+    chosen, rest = parser.parse_known_args()
+    if chosen.what in {"sql", "counting"}:
+        module = {"sql": "benchmarks.sql_compile", "counting": "benchmarks.counting"}[chosen.what]
+        sys.argv[1:] = rest
+        runpy.run_module(module, run_name="__main__")
+    elif chosen.what == "scaling":
+        scaling.run(chosen.output / "scaling.csv")
+    else:
+        _strategies(chosen)
+
+
+def _strategies(chosen: argparse.Namespace) -> None:
+    names = SMALL if chosen.small else tuple(PANEL)
+    names = tuple(name for name in names if not chosen.only or chosen.only in name)
+    methods = chosen.methods.split(",") if chosen.methods else strategies.DEFAULT_METHODS
+    rows = []
+    for row in strategies.measure(names, methods):
+        rows.append(row)
+        outcome = row.reason or f"{row.error:12.6g} {row.seconds:8.2f} s  {row.winner}"
+        print(f"  {row.workload:24} {row.method:18} {outcome}", flush=True)
+        strategies.write_rows(rows, chosen.output / "strategies.csv")
+    strategies.print_table(rows)
+    draw(rows, chosen.output / "strategies.svg")
+    print(f"rows and plot are in {chosen.output}")
+
+
+if __name__ == "__main__":
+    main()
