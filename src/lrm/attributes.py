@@ -33,7 +33,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from lrm.errors import DomainError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "is_nan"]
+__all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "as_number", "is_nan"]
 
 Rule = Literal["drop", "cell"]
 """What happens to a value that is not declared: its row is dropped, or it has a cell."""
@@ -224,6 +224,13 @@ class Categories(Attribute):
         return self.special_cell("(other)") if cell is None else cell
 
 
-def is_nan(value: numbers.Real | Decimal) -> bool:
+def as_number(value: object) -> Any:
+    """Return ``value`` if it is a number of any type, else None: a boolean is none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        return None
+    return value
+
+
+def is_nan(value: Any) -> bool:
     """Tell whether a number is NaN, signalling ones of Decimal included."""
     return value.is_nan() if isinstance(value, Decimal) else bool(value != value)  # noqa: PLR0124 - NaN alone differs from itself

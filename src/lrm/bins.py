@@ -5,14 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import numbers
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from lrm.attributes import Attribute, Rule, is_nan
+from lrm.attributes import Attribute, Rule, as_number, is_nan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +59,7 @@ class Bins(Attribute):
         super().__init__(name, null=null, nan=nan, outside=outside)
         given = tuple(edges)
         for edge in given:
-            if isinstance(edge, bool) or not isinstance(edge, (numbers.Real, Decimal)):
+            if as_number(edge) is None:
                 raise self._error(f"an edge must be a number, not {edge!r}")
             if is_nan(edge):
                 raise self._error("an edge must be a number, not NaN")
@@ -95,11 +91,12 @@ class Bins(Attribute):
         """Return the cell of ``value``, or None where its row is dropped."""
         if value is None:
             return self.special_cell("(null)")
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        number = as_number(value)
+        if number is None:
             return None
-        if is_nan(value):
+        if is_nan(number):
             return self.special_cell("(nan)")
-        number = _to_float(value)
+        number = _to_float(number)
         if number < self.edges[0]:
             return self.special_cell("(below)")
         if number >= self.edges[-1]:
@@ -107,7 +104,7 @@ class Bins(Attribute):
         return bisect.bisect_right(self.edges, number) - 1
 
 
-def _to_float(value: numbers.Real | Decimal) -> float:
+def _to_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an int beyond float64: larger than every edge

@@ -7,13 +7,12 @@ import numbers
 from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from lrm.attributes import LARGEST_INTEGER, Attribute, Rule, is_nan
+from lrm.attributes import LARGEST_INTEGER, Attribute, Rule, as_number, is_nan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,10 +97,10 @@ class Integers(SteppedAttribute):
 
     def __post_init__(self) -> None:
         for key in ("low", "high", "width"):
-            value = getattr(self, key)
+            value: Any = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, numbers.Integral):
                 raise self._error(f"{key} must be an integer, not {value!r}")
-            if abs(value) > LARGEST_INTEGER:
+            if abs(int(value)) > LARGEST_INTEGER:
                 raise self._error(f"{key} must lie within ±2^62, not {value}")
             object.__setattr__(self, key, int(value))
         if self.low > self.high:
@@ -139,14 +138,15 @@ class Integers(SteppedAttribute):
         """Return the cell of ``value``, or None where its row is dropped."""
         if value is None:
             return self.special_cell("(null)")
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
+        number = as_number(value)
+        if number is None:
             return None
-        if is_nan(value):
+        if is_nan(number):
             return self.special_cell("(nan)")
-        if abs(value) > LARGEST_INTEGER + 1:  # so that int() never builds Decimal("1e999999")
-            value = LARGEST_INTEGER + 1 if value > 0 else -LARGEST_INTEGER - 1
-        whole = int(value)
-        return self._place(whole) if whole == value else None
+        if abs(number) > LARGEST_INTEGER + 1:  # so that int() never builds Decimal("1e999999")
+            number = LARGEST_INTEGER + 1 if number > 0 else -LARGEST_INTEGER - 1
+        whole = int(number)
+        return self._place(whole) if whole == number else None
 
 
 @dataclass(frozen=True, init=False)
@@ -233,9 +233,10 @@ class Dates(SteppedAttribute):
     def starts(self) -> NDArray[np.int64]:
         """Ordinal (days since 0001-01-01, which is 1) of each cell's first day, read-only."""
         unit = {"day": "D", "month": "M", "year": "Y"}[self.by]
-        first = np.datetime64(self.start, unit) + np.arange(self.regular)
-        days = first.astype("datetime64[D]").astype(np.int64)
-        starts = days + dt.date(1970, 1, 1).toordinal()
+        origin = int(np.array(self.start, dtype=f"datetime64[{unit}]").astype(np.int64))
+        periods = np.arange(origin, origin + self.regular).astype(f"datetime64[{unit}]")
+        days = periods.astype("datetime64[D]").astype(np.int64)
+        starts: NDArray[np.int64] = days + dt.date(1970, 1, 1).toordinal()
         starts.setflags(write=False)
         return starts
 
