@@ -1,10 +1,13 @@
 """The real command in a process of its own."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -77,19 +80,33 @@ def test_a_terminal_without_greek_letters_is_no_error():
 
 
 def test_interrupting_a_search_keeps_the_best_so_far():
+    """On a terminal the progress line appears; Ctrl-C then ends with a plan."""
+    terminal, stderr = pty.openpty()
     process = subprocess.Popen(
         [*LRM, "plan", "wrange:128x256", "--effort", "thorough", "-o", "plan.lrm", "--json"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
+        stderr=stderr,
+        env={**ENVIRONMENT, "TERM": "xterm"},
     )
-    time.sleep(4)
+    os.close(stderr)
+    shown = b""
+    while b"best error" not in shown:
+        shown += os.read(terminal, 4096)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    facts = json.loads(output)
-    assert facts["interrupted"]
+    drain = threading.Thread(target=_read_all, args=(terminal,))
+    drain.start()
+    output, _ = process.communicate(timeout=60)
+    drain.join()
+    os.close(terminal)
+    assert process.returncode == 0
+    assert json.loads(output)["interrupted"]
     assert Path("plan.lrm").exists()
+
+
+def _read_all(terminal):
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while os.read(terminal, 4096):
+            pass
 
 
 class Terminal:

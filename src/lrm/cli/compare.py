@@ -53,11 +53,11 @@ def compare(workload: str, epsilon: str, plot: str | None, **choices: Any) -> No
       lrm compare workload.csv --epsilon 0.1 --plot comparison.svg
       lrm compare prefix:1024 --mechanisms best,wavelet,hierarchical --json
     """
-    from lrm.amounts import parse_amount  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output import print_json  # noqa: PLC0415 - same
-    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
-    from lrm.plots import KINDS, plot_comparison  # noqa: PLC0415 - same
-    from lrm.workload_file import read_workload  # noqa: PLC0415 - same
+    from lrm.amounts import parse_amount
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.plots import KINDS, plot_comparison
+    from lrm.workload_file import read_workload
 
     amount = parse_amount(epsilon, "epsilon")
     check_apart({"--plot": plot}, {"WORKLOAD": workload})
@@ -88,8 +88,8 @@ def run_contest(
     time_limit: float | None = None,
 ) -> "Comparison":
     """Try the mechanisms one after the other, each under its own bar."""
-    from lrm.cli.progress import Watch  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.comparison import Comparison, Contest  # noqa: PLC0415 - same
+    from lrm.cli.progress import Watch
+    from lrm.comparison import Comparison, Contest
 
     contest = Contest(batch)
     outcomes = []
@@ -102,7 +102,7 @@ def run_contest(
 
 def comparison_fields(result: "Comparison", epsilon: "Fraction") -> dict[str, Any]:
     """A comparison as plain values."""
-    from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.amounts import format_amount
 
     rows: list[dict[str, Any]] = []
     for outcome in result.outcomes:
@@ -136,8 +136,8 @@ def comparison_fields(result: "Comparison", epsilon: "Fraction") -> dict[str, An
 
 def print_comparison(result: "Comparison", epsilon: "Fraction") -> None:
     """A comparison as a table, and what it comes to."""
-    from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output import number, print_table, ratio, seconds  # noqa: PLC0415 - same
+    from lrm.amounts import format_amount
+    from lrm.cli.output import number, print_table, ratio, seconds
 
     shown = format_amount(epsilon)
     columns = ("mechanism", f"error at ε = {shown}", "ratio to best", "measurements", "time")

@@ -15,10 +15,10 @@ def completion(shell: str, *, as_json: bool) -> None:
       lrm completion zsh >> ~/.zshrc
       lrm completion fish > ~/.config/fish/completions/lrm.fish
     """
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only here
+    from click.shell_completion import get_completion_class
 
-    from lrm.cli import main  # noqa: PLC0415 - the group loads this module
-    from lrm.cli.output import print_json  # noqa: PLC0415 - only here
+    from lrm.cli import main
+    from lrm.cli.output import print_json
 
     complete = get_completion_class(shell)
     assert complete is not None  # noqa: S101 - click knows the three shells of the choice

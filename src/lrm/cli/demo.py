@@ -49,11 +49,11 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
       lrm demo
       lrm demo --epsilon 1 --json
     """
-    from lrm.amounts import parse_amount  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.compare import run_contest  # noqa: PLC0415 - same
-    from lrm.cli.options import MECHANISMS  # noqa: PLC0415 - same
-    from lrm.demo import SyntheticPatients, demo_workload  # noqa: PLC0415 - same
-    from lrm.releases import release as make_release  # noqa: PLC0415 - same
+    from lrm.amounts import parse_amount
+    from lrm.cli.compare import run_contest
+    from lrm.cli.options import MECHANISMS
+    from lrm.demo import SyntheticPatients, demo_workload
+    from lrm.releases import release as make_release
 
     amount = parse_amount(epsilon, "epsilon")
     batch = demo_workload()
@@ -70,14 +70,14 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(result, answered, truth, amount)
         return
-    from lrm.cli.compare import print_comparison  # noqa: PLC0415 - as above
+    from lrm.cli.compare import print_comparison
 
     print_comparison(result, amount)
     _print_answers(answered, truth, amount)
 
 
 def _introduce(shape: tuple[int, int]) -> None:
-    from lrm.demo import PATIENTS  # noqa: PLC0415 - as above
+    from lrm.demo import PATIENTS
 
     queries, cells = shape
     click.echo(
@@ -93,8 +93,8 @@ def _covered(release: "Release", truth: "Floats") -> int:
 
 
 def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.amounts import format_amount  # noqa: PLC0415 - as above
-    from lrm.cli.output import number, print_table  # noqa: PLC0415 - same
+    from lrm.amounts import format_amount
+    from lrm.cli.output import number, print_table
 
     click.echo(
         f"\nThen one release with {release.plan.mechanism} at ε = {format_amount(epsilon)}: "
@@ -125,10 +125,10 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
 
 
 def _print_json(result: Any, release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.cli.compare import comparison_fields  # noqa: PLC0415 - as above
-    from lrm.cli.output import print_json  # noqa: PLC0415 - same
-    from lrm.cli.plan_facts import release_fields  # noqa: PLC0415 - same
-    from lrm.demo import PATIENTS  # noqa: PLC0415 - same
+    from lrm.cli.compare import comparison_fields
+    from lrm.cli.output import print_json
+    from lrm.cli.plan_facts import release_fields
+    from lrm.demo import PATIENTS
 
     fields = release_fields(release, 0.95)
     for row, true_answer in zip(fields["answers"], truth.tolist(), strict=True):

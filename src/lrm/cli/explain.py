@@ -45,10 +45,10 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain plan.lrm --rmse 50
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
-    from lrm.plan_file import load_plan  # noqa: PLC0415 - same
-    from lrm.plots import KINDS, plot_query_errors  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.plan_file import load_plan
+    from lrm.plots import KINDS, plot_query_errors
 
     plot, limit = choices["plot"], choices["limit"]
     given = [name for name in ("epsilon", "error", "rmse") if choices[name] is not None]
@@ -69,8 +69,8 @@ def explain(plan: str, **choices: Any) -> None:
 
 
 def _epsilon(plan: "Plan", choices: dict[str, Any]) -> Fraction:
-    from lrm.amounts import parse_amount  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.errors import BudgetError  # noqa: PLC0415 - same
+    from lrm.amounts import parse_amount
+    from lrm.errors import BudgetError
 
     if choices["epsilon"] is not None:
         return parse_amount(choices["epsilon"], "epsilon")
@@ -103,10 +103,10 @@ def _worst(plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None
 
     Empty where there are too many queries to hold a number for each.
     """
-    import numpy as np  # noqa: PLC0415 - `lrm --help` stays fast
+    import numpy as np
 
-    from lrm.noise_sums import laplace_sum_half_widths  # noqa: PLC0415 - same
-    from lrm.workload import EXPLICIT_QUERIES  # noqa: PLC0415 - same
+    from lrm.noise_sums import laplace_sum_half_widths
+    from lrm.workload import EXPLICIT_QUERIES
 
     if plan.workload.shape[0] > EXPLICIT_QUERIES:
         return []
@@ -128,7 +128,7 @@ def _worst(plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None
 def _fields(
     plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None
 ) -> dict[str, Any]:
-    from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.amounts import format_amount
 
     error = plan.expected_squared_error(epsilon)
     queries = plan.workload.shape[0]
@@ -148,7 +148,7 @@ def _fields(
 
 
 def _print(plan: "Plan", epsilon: Fraction, confidence: float, limit: int) -> None:
-    from lrm.cli.output import number, print_facts, print_table, ratio  # noqa: PLC0415 - as above
+    from lrm.cli.output import number, print_facts, print_table, ratio
 
     facts = _fields(plan, epsilon, confidence, limit)
     bounds = facts["bounds"]

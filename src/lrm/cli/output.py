@@ -30,8 +30,8 @@ def _plain(value: Any) -> Any:
 def number(value: float, digits: int = 4) -> str:
     """Spell a number for people: some digits, groups of three, no exponent where avoidable.
 
-    >>> number(1234567.8), number(38.0), number(0.012345), number(1.5e-9)
-    ('1,234,568', '38', '0.01234', '1.5e-09')
+    >>> number(1234567.8), number(38.0), number(0.0123), number(1.5e-9)
+    ('1,234,568', '38', '0.0123', '1.5e-09')
     """
     if not math.isfinite(value):
         return "—"
@@ -102,8 +102,8 @@ def print_table(
 
 
 def _table(*, show_header: bool) -> Any:
-    from rich import box  # noqa: PLC0415 - `lrm --help` stays fast
-    from rich.table import Table  # noqa: PLC0415 - same
+    from rich import box
+    from rich.table import Table
 
     return Table(
         box=box.SIMPLE_HEAD if show_header else None, pad_edge=False, show_header=show_header
@@ -111,12 +111,12 @@ def _table(*, show_header: bool) -> Any:
 
 
 def _text(text: str) -> Any:
-    from rich.text import Text  # noqa: PLC0415 - `lrm --help` stays fast
+    from rich.text import Text
 
     return Text(text)  # a query's name in square brackets is no markup
 
 
 def _console() -> Any:
-    from rich.console import Console  # noqa: PLC0415 - `lrm --help` stays fast
+    from rich.console import Console
 
     return Console(highlight=False)

@@ -63,7 +63,7 @@ def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -
 
 def write_answers_csv(release: "Release", path: str, confidence: float) -> None:
     """Write one line a query: name, answer, standard error, interval."""
-    from lrm.archive import write_text  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.archive import write_text
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

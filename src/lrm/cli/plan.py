@@ -61,12 +61,12 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
-    from lrm.cli.output import print_facts, print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
-    from lrm.cli.plan_facts import plan_fields, plan_lines  # noqa: PLC0415 - same
-    from lrm.cli.progress import Watch  # noqa: PLC0415 - same
-    from lrm.planner import plan as make_plan  # noqa: PLC0415 - same
-    from lrm.workload_file import read_workload  # noqa: PLC0415 - same
+    from lrm.cli.output import print_facts, print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.plan_facts import plan_fields, plan_lines
+    from lrm.cli.progress import Watch
+    from lrm.planner import plan as make_plan
+    from lrm.workload_file import read_workload
 
     check_apart({"--output": output}, {"WORKLOAD": workload})
     check_output(output, force=choices["force"])

@@ -78,7 +78,7 @@ def _ending(facts: dict[str, Any]) -> str:
 
 def privacy_words(release: "Release") -> str:
     """The promise of a release in a few words."""
-    from lrm.release_file import privacy_facts  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.release_file import privacy_facts
 
     facts = privacy_facts(release.privacy)
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
@@ -105,7 +105,7 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
 
 def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
     """Everything that a release tells, as plain values; the answers are complete."""
-    from lrm.release_file import privacy_facts  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.release_file import privacy_facts
 
     intervals = release.intervals(confidence).tolist()
     rows = zip(

@@ -56,8 +56,8 @@ class Watch:
 
     def _show(self, step: "Step") -> None:
         if self._bar is None:
-            from rich.console import Console  # noqa: PLC0415 - only on a terminal
-            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
             columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -66,7 +66,7 @@ class Watch:
         self._bar.update(self._task, description=self._describe(step))
 
     def _describe(self, step: "Step") -> str:
-        from lrm.cli.output import number  # noqa: PLC0415 - only on a terminal
+        from lrm.cli.output import number
 
         best = f"best error {number(2 * step.error)}/ε²"  # "—" before there is one
         return f"{self._label}: {step.stage}, round {step.iteration}, {best}; Ctrl-C keeps it"

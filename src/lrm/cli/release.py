@@ -52,13 +52,13 @@ def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -
       lrm release plan.lrm --counts counts.npy --epsilon 1/3 -o answers.lrm \
           --csv answers.csv --neighbours substitute --no-ledger
     """
-    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output_files import write_answers_csv  # noqa: PLC0415 - same
-    from lrm.cli.plan_facts import release_fields  # noqa: PLC0415 - same
-    from lrm.cli.show import print_release  # noqa: PLC0415 - same
-    from lrm.counts_file import read_counts  # noqa: PLC0415 - same
-    from lrm.plan_file import load_plan  # noqa: PLC0415 - same
-    from lrm.releases import release as make_release  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import write_answers_csv
+    from lrm.cli.plan_facts import release_fields
+    from lrm.cli.show import print_release
+    from lrm.counts_file import read_counts
+    from lrm.plan_file import load_plan
+    from lrm.releases import release as make_release
 
     _check_said(choices)
     _check_places(plan, counts, output, choices)
@@ -94,7 +94,7 @@ def _check_said(choices: dict[str, Any]) -> None:
 
 
 def _check_places(plan: str, counts: str, output: str, choices: dict[str, Any]) -> None:
-    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - as above
+    from lrm.cli.output_files import check_apart, check_output
 
     check_apart({"--output": output, "--csv": choices["csv"]}, {"PLAN": plan, "--counts": counts})
     check_output(output, force=choices["force"])
@@ -102,8 +102,8 @@ def _check_places(plan: str, counts: str, output: str, choices: dict[str, Any]) 
 
 
 def _check_public(queries: int, confidence: float) -> None:
-    from lrm.errors import BudgetError, WorkloadError  # noqa: PLC0415 - as above
-    from lrm.workload import EXPLICIT_QUERIES  # noqa: PLC0415 - same
+    from lrm.errors import BudgetError, WorkloadError
+    from lrm.workload import EXPLICIT_QUERIES
 
     if queries > EXPLICIT_QUERIES:
         raise WorkloadError(

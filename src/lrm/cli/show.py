@@ -34,12 +34,12 @@ def show(file: str, **choices: Any) -> None:
       lrm show answers.lrm --confidence 0.99 --csv answers.csv
       lrm show answers.lrm --plot answers.svg
     """
-    from lrm.cli.output import print_facts, print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output_files import check_apart, check_output  # noqa: PLC0415 - same
-    from lrm.cli.plan_facts import plan_fields, plan_lines  # noqa: PLC0415 - same
-    from lrm.plan_file import load_plan  # noqa: PLC0415 - same
-    from lrm.plots import KINDS  # noqa: PLC0415 - same
-    from lrm.release_file import load_release  # noqa: PLC0415 - same
+    from lrm.cli.output import print_facts, print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.plan_facts import plan_fields, plan_lines
+    from lrm.plan_file import load_plan
+    from lrm.plots import KINDS
+    from lrm.release_file import load_release
 
     check_apart({"--plot": choices["plot"], "--csv": choices["csv"]}, {"FILE": file})
     check_output(choices["plot"], kinds=KINDS)
@@ -67,10 +67,10 @@ def _format_of(path: str) -> str | None:
 
 
 def _show_release(release: "Release", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output_files import write_answers_csv  # noqa: PLC0415 - same
-    from lrm.cli.plan_facts import release_fields  # noqa: PLC0415 - same
-    from lrm.plots import plot_answers  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import write_answers_csv
+    from lrm.cli.plan_facts import release_fields
+    from lrm.plots import plot_answers
 
     confidence, limit = choices["confidence"], choices["limit"]
     if choices["csv"] is not None:
@@ -85,8 +85,8 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
 
 def print_release(release: "Release", confidence: float, limit: int) -> None:
     """Print what a release promises, and its first answers with their intervals."""
-    from lrm.cli.output import beside, number, print_facts, print_table  # noqa: PLC0415 - as above
-    from lrm.cli.plan_facts import release_lines  # noqa: PLC0415 - same
+    from lrm.cli.output import beside, number, print_facts, print_table
+    from lrm.cli.plan_facts import release_lines
 
     print_facts(release_lines(release))
     intervals = release.intervals(confidence)
