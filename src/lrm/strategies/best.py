@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from lrm.errors import UsageError
 from lrm.linear_maps import AllRanges, Floats, Prefix
+from lrm.reduce import CellMap
 from lrm.solvers.portfolio import search as search_portfolio
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.large import best_naive, best_tree
+from lrm.strategies.naive import noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 
 __all__ = ["best"]
@@ -50,12 +53,13 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         return best_tree(problem, queries, search)
     if problem.merged.cells.merged_size > DENSE_CELLS or not problem.reduced.any():
         return best_naive(problem, queries, search)
+    rival_error, rival = _best_rival(problem, search)
     found = search_portfolio(
         problem.reduced,
         effort=effort,
         rng=search.rng(),
         on_step=search.on_step,
-        extra_starts=_rival_starts(problem),
+        extra_starts=_starts(problem, rival),
     )
     details = {
         "winner": found.winner,
@@ -66,18 +70,39 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         "converged": found.converged,
         "interrupted": found.interrupted,
     }
+    if rival_error < found.error:
+        return replace(rival, mechanism="best", details={**details, "winner": rival.mechanism})
     matrix = problem.from_reduced(found.strategy)
     return Strategy("best", problem.merged.cells, matrix, details=details)
 
 
-def _rival_starts(problem: Problem) -> list[Floats]:
-    """The rivals' strategies on the original cells, restricted to the merged ones.
+def _best_rival(problem: Problem, search: Search) -> tuple[float, Strategy]:
+    """The rival of least (weighted) error among those that cost next to nothing."""
+    cells = CellMap.trivial(problem.cells)
+    trees = [haar_tree(problem.cells)]
+    trees += [total_tree(problem.cells, f, root=root) for f in FANOUTS for root in (True, False)]
+    candidates = [
+        (
+            problem.tree_error(tree),
+            Strategy("a wavelet" if tree.contrast else "a tree", cells, tree),
+        )
+        for tree in trees
+    ]
+    weight = problem.workload.importance
+    total = problem.workload.shape[0] if weight is None else float(weight.sum())
+    largest = float(problem.workload.queries.column_absolute_sums().max())
+    candidates.append((problem.weighted_squared_norm(), noise_on_data(problem, search)))
+    best_error, rival = min(candidates, key=lambda candidate: candidate[0])
+    if total * largest**2 < best_error:
+        return total * largest**2, noise_on_results(problem, search)
+    return best_error, rival
+
+
+def _starts(problem: Problem, rival: Strategy) -> list[Floats]:
+    """The best rival, restricted to one cell of each class of merged ones.
 
     A strategy for all cells, kept only at the cells that represent their class, still
     rebuilds every query and has no larger sensitivity: it can only have become better.
     """
-    kept = problem.merged.representatives
-    trees = [haar_tree(problem.cells)]
-    trees += [total_tree(problem.cells, f, root=root) for f in FANOUTS for root in (True, False)]
-    starts = [tree.columns(kept).dense() for tree in trees]
-    return [start[np.any(start != 0, axis=1)] for start in starts]
+    start = rival.matrix.columns(problem.merged.representatives).dense()
+    return [start[np.any(start != 0, axis=1)]]
