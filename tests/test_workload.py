@@ -38,6 +38,7 @@ def test_a_map_is_its_matrix(queries):
     np.testing.assert_allclose(queries.gram(), matrix.T @ matrix, atol=1e-12)
     np.testing.assert_allclose(queries.column_absolute_sums(), np.abs(matrix).sum(axis=0))
     assert queries.squared_norm() == pytest.approx((matrix**2).sum())
+    np.testing.assert_allclose(queries.column_squared_sums(), (matrix**2).sum(axis=0))
     some = np.arange(n)[::2]
     np.testing.assert_array_equal(queries.columns(some).dense(), matrix[:, some])
     np.testing.assert_array_equal(np.vstack([rows for _, rows in queries.row_blocks()]), matrix)

@@ -184,8 +184,8 @@ class LevelMap(LinearMap):
     def column_absolute_sums(self) -> Floats:
         return np.full(self.cells, self.column_norm())
 
-    def squared_norm(self) -> float:
-        return float(sum(self.cells * weight**2 for _, weight, _ in self._measured()))
+    def column_squared_sums(self) -> Floats:
+        return np.full(self.cells, sum(weight**2 for _, weight, _ in self._measured()))
 
     def is_integer(self) -> bool:
         return DenseMap(np.array([self.weights])).is_integer()

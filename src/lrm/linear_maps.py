@@ -61,8 +61,12 @@ class LinearMap(ABC):
         """``Σᵢ |Wᵢⱼ|`` for each cell j."""
 
     @abstractmethod
+    def column_squared_sums(self) -> Floats:
+        """``Σᵢ Wᵢⱼ²`` for each cell j."""
+
     def squared_norm(self) -> float:
         """``‖W‖_F²``."""
+        return float(self.column_squared_sums().sum())
 
     @abstractmethod
     def contents(self) -> dict[str, Any]:
@@ -132,8 +136,8 @@ class DenseMap(LinearMap):
     def column_absolute_sums(self) -> Floats:
         return np.asarray(np.abs(self.matrix).sum(axis=0))
 
-    def squared_norm(self) -> float:
-        return float(np.vdot(self.matrix, self.matrix))
+    def column_squared_sums(self) -> Floats:
+        return np.asarray((self.matrix**2).sum(axis=0))
 
     def contents(self) -> dict[str, Any]:
         return {"matrix": self.matrix}
@@ -174,8 +178,8 @@ class SparseMap(LinearMap):
     def column_absolute_sums(self) -> Floats:
         return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
 
-    def squared_norm(self) -> float:
-        return float(np.vdot(self.matrix.data, self.matrix.data))
+    def column_squared_sums(self) -> Floats:
+        return np.asarray(self.matrix.power(2).sum(axis=0)).ravel()
 
     def is_integer(self) -> bool:
         return _is_whole(self.matrix.data)
@@ -222,8 +226,8 @@ class Prefix(LinearMap):
     def column_absolute_sums(self) -> Floats:
         return np.arange(self.cells, 0, -1, dtype=np.float64)
 
-    def squared_norm(self) -> float:
-        return self.cells * (self.cells + 1) / 2
+    def column_squared_sums(self) -> Floats:
+        return self.column_absolute_sums()  # every weight is 0 or 1
 
     def is_integer(self) -> bool:
         return True
@@ -287,8 +291,8 @@ class AllRanges(LinearMap):
         cell = np.arange(self.cells, dtype=np.float64)
         return (cell + 1) * (self.cells - cell)
 
-    def squared_norm(self) -> float:
-        return float(self.column_absolute_sums().sum())
+    def column_squared_sums(self) -> Floats:
+        return self.column_absolute_sums()  # every weight is 0 or 1
 
     def is_integer(self) -> bool:
         return True

@@ -91,7 +91,7 @@ def _until(seconds: float, on_step: OnStep) -> OnStep:
     return report
 
 
-def plan_of(
+def plan_of(  # noqa: PLR0913 - what a plan is made of
     problem: Problem,
     strategy: Strategy,
     *,
@@ -107,7 +107,9 @@ def plan_of(
     queries = problem.queries_for(strategy)
     final = quantise(strategy, queries, max_records, noise)
     measured = unit_strategy(final.strategy.matrix, final.strategy.bits)
-    least, spectrum = bounds or (least_error(problem), spectrum_of(problem))
+    if bounds is None:
+        bounds = strategy.least_error or least_error(problem), spectrum_of(problem)
+    least, spectrum = bounds
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,

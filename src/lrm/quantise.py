@@ -227,10 +227,8 @@ def _column_norm(matrix: LinearMap, cells: CellMap, noise: Noise) -> float:
     factors = cells.largest_factors().astype(np.float64)
     if noise == "laplace":
         norms = matrix.column_absolute_sums()
-    elif isinstance(matrix, LevelMap):
-        norms = np.full(matrix.cells, np.linalg.norm(matrix.weights))
     else:
-        norms = np.sqrt(np.asarray(as_sparse(matrix).power(2).sum(axis=0)).ravel())
+        norms = np.sqrt(matrix.column_squared_sums())
     return float((norms * factors).max(initial=0.0))
 
 

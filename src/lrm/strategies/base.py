@@ -109,6 +109,8 @@ class Strategy:
         B, where it is not the least-squares one ``W·L⁺``.
     exact
         False where ``W = B·L`` is meant to hold only approximately.
+    least_error
+        A proven bound on the error of any strategy, where the search found one.
     details
         Plain facts about how it was found, for people and for files.
     """
@@ -118,4 +120,5 @@ class Strategy:
     matrix: LinearMap
     reconstruction: LinearMap | None = None
     exact: bool = True
+    least_error: float | None = None
     details: dict[str, Any] = field(default_factory=dict)

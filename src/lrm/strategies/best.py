@@ -12,8 +12,9 @@ from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.reduce import CellMap
 from lrm.solvers.portfolio import search as search_portfolio
 from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.gaussian import best_gaussian
 from lrm.strategies.large import best_naive, best_tree
-from lrm.strategies.naive import noise_on_data, noise_on_results
+from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 
 __all__ = ["best"]
@@ -52,7 +53,9 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
             )
         return best_tree(problem, queries, search)
     if problem.merged.cells.merged_size > DENSE_CELLS or not problem.reduced.any():
-        return best_naive(problem, queries, search)
+        return best_naive(problem, search)
+    if search.noise == "gaussian":
+        return best_gaussian(problem, search, effort)
     rival_error, rival = _best_rival(problem, search)
     found = search_portfolio(
         problem.reduced,
@@ -88,13 +91,11 @@ def _best_rival(problem: Problem, search: Search) -> tuple[float, Strategy]:
         )
         for tree in trees
     ]
-    weight = problem.workload.importance
-    total = problem.workload.shape[0] if weight is None else float(weight.sum())
-    largest = float(problem.workload.queries.column_absolute_sums().max())
-    candidates.append((problem.weighted_squared_norm(), noise_on_data(problem, search)))
+    on_data, on_results = naive_errors(problem, search.noise)
+    candidates.append((on_data, noise_on_data(problem, search)))
     best_error, rival = min(candidates, key=lambda candidate: candidate[0])
-    if total * largest**2 < best_error:
-        return total * largest**2, noise_on_results(problem, search)
+    if on_results < best_error:
+        return on_results, noise_on_results(problem, search)
     return best_error, rival
 
 

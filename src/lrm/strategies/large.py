@@ -9,11 +9,11 @@ import numpy as np
 
 from lrm.level_errors import level_energies
 from lrm.level_maps import LevelMap, level_sizes
-from lrm.linear_maps import AllRanges, Floats, LinearMap, Prefix
+from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
-from lrm.strategies.naive import noise_on_data, noise_on_results
+from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 
 __all__ = ["best_naive", "best_tree"]
 
@@ -28,7 +28,8 @@ def best_tree(problem: Problem, queries: Prefix | AllRanges, search: Search) -> 
     and without weights, is a candidate that the result is not worse than.
     """
     best_error, best, tried = np.inf, None, []
-    for number, (error, tree) in enumerate(_candidates(queries), start=1):
+    norm = 1 if search.noise == "laplace" else 2
+    for number, (error, tree) in enumerate(_candidates(queries, norm), start=1):
         name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
         tried.append({"name": name, "error": error, "iterations": 1})
         if error < best_error:
@@ -44,17 +45,17 @@ def best_tree(problem: Problem, queries: Prefix | AllRanges, search: Search) -> 
     return Strategy("best", problem.merged.cells, best, details=details)
 
 
-def _candidates(queries: Prefix | AllRanges) -> Iterator[tuple[float, LevelMap]]:
+def _candidates(queries: Prefix | AllRanges, norm: int) -> Iterator[tuple[float, LevelMap]]:
     n = queries.cells
     for fanout in FANOUTS:
         fanouts = _cover(n, fanout)
         energies, sizes = level_energies(queries, fanouts), _sizes(fanouts)
         levels = len(sizes)
         starts = level_starts(levels) if fanout == 2 else [np.ones(levels)]
-        error, weights = level_weights(energies, sizes, starts)
+        error, weights = level_weights(energies, sizes, starts, norm)
         yield error, LevelMap(n, fanouts, tuple(map(float, weights)))
         if set(fanouts) == {2}:
-            error, weights = contrast_weights(energies, np.append(sizes[1:], sizes[-1]))
+            error, weights = contrast_weights(energies, np.append(sizes[1:], sizes[-1]), norm)
             yield error, LevelMap(n, fanouts, (0.0, *map(float, weights)), contrast=True)
 
 
@@ -72,12 +73,9 @@ def _sizes(fanouts: tuple[int, ...]) -> Floats:
     return np.array(level_sizes(fanouts), dtype=np.float64)
 
 
-def best_naive(problem: Problem, queries: LinearMap, search: Search) -> Strategy:
+def best_naive(problem: Problem, search: Search) -> Strategy:
     """Noise on data or noise on results, whichever has the smaller (weighted) error."""
-    weight = problem.workload.importance
-    on_data = problem.weighted_squared_norm()
-    total = queries.shape[0] if weight is None else float(weight.sum())
-    on_results = total * float(queries.column_absolute_sums().max()) ** 2
+    on_data, on_results = naive_errors(problem, search.noise)
     chosen = noise_on_data if on_data <= on_results else noise_on_results
     found = chosen(problem, search)
     details = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
+from lrm.budget import Noise
 from lrm.errors import WorkloadError
 from lrm.linear_maps import DenseMap, SparseMap
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 
-__all__ = ["noise_on_data", "noise_on_results"]
+__all__ = ["naive_errors", "noise_on_data", "noise_on_results"]
 
 RESULT_ENTRIES = 1 << 26
 """Noise on results measures the workload itself, as an array of at most this size."""
@@ -44,3 +45,14 @@ def noise_on_results(problem: Problem, search: Search) -> Strategy:
         matrix,
         reconstruction=SparseMap(sp.eye_array(m, format="csr")),
     )
+
+
+def naive_errors(problem: Problem, noise: Noise) -> tuple[float, float]:
+    """(Weighted) error of noise on data and of noise on results, without building either."""
+    queries, weight = problem.workload.queries, problem.workload.importance
+    count = queries.shape[0] if weight is None else float(weight.sum())
+    if noise == "laplace":
+        square = float(queries.column_absolute_sums().max()) ** 2
+    else:
+        square = float(queries.column_squared_sums().max())
+    return problem.weighted_squared_norm(), count * square
