@@ -1,0 +1,192 @@
+"""The runner: tasks in processes of their own, rows stored as they finish, runs that resume."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from lrm.strategies import MECHANISMS
+from lrm.study.costs import estimate_seconds, relative_cost
+from lrm.study.grid import Cell
+from lrm.study.machine import code_digest, machine_kind, versions
+from lrm.study.rows import DONE, FAILED, Row, RowStore
+from lrm.study.worker import Context, Task, failed_rows, limit_process, work
+
+__all__ = ["Progress", "RunResult", "run_cells", "tasks_of"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: tasks and cells done, and the seconds that the rest may take."""
+
+    done: int
+    total: int
+    failed: int
+    seconds_left: float
+    last: str
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended; ``unfinished`` cells have no rows yet."""
+
+    computed: int
+    kept: int
+    unfinished: tuple[Cell, ...]
+    seconds: float
+
+
+def tasks_of(cells: Iterable[Cell]) -> list[Task]:
+    """One task a plan, those that take least first: a stopped run has as much as can be."""
+    groups: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.plan, []).append(cell)
+    tasks = [Task(plan, tuple(group)) for plan, group in groups.items()]
+    return sorted(tasks, key=lambda task: relative_cost(task.plan))
+
+
+def run_cells(  # noqa: PLR0913 - each is a choice of the caller
+    cells: Sequence[Cell],
+    folder: str | Path,
+    *,
+    jobs: int = 1,
+    time_limit: float | None = None,
+    time_budget: float | None = None,
+    data: Mapping[str, str] | None = None,
+    retry: bool = False,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> RunResult:
+    """Compute the rows of ``cells`` that ``folder`` does not hold yet.
+
+    Parameters
+    ----------
+    cells
+        What to compute.
+    folder
+        Where rows and plans are kept.
+    jobs
+        Processes at a time, each with one thread.
+    time_limit
+        Seconds of CPU for one plan; a cell that does not fit becomes a row that says so.
+    time_budget
+        Seconds after which no further plan is begun.
+    data
+        Paths of real data sets by name.
+    retry
+        Compute cells again that failed or were stopped.
+    on_progress
+        Told after every finished plan.
+    """
+    store = RowStore(folder)
+    stored = store.load()
+    kept = _kept(stored, retry=retry)
+    tasks = tasks_of(cell for cell in cells if cell.key not in kept)
+    limits = Context(
+        plans=str(Path(folder) / "plans"),
+        data=tuple(sorted((data or {}).items())),
+        time_limit=time_limit,
+        code=code_digest(),
+        versions=versions(),
+        machine=machine_kind(),
+    )
+    run = _Run(store, limits, list(tasks), on_progress, time_budget, list(stored))
+    try:
+        run.work_off(jobs)
+    finally:
+        run.stop()
+        store.compact()
+    left = tuple(cell for task in run.waiting for cell in task.cells)
+    begun = sum(len(task.cells) for task in tasks) - len(left)
+    return RunResult(begun, len(cells) - begun - len(left), left, time.monotonic() - run.began)
+
+
+def _kept(rows: Iterable[Row], *, retry: bool) -> set[str]:
+    return {row.cell for row in rows if row.status == DONE or not retry}
+
+
+def _in_process(task: Task, context: Context, pipe: Connection) -> None:
+    limit_process(context.time_limit)
+    pipe.send(work(task, context))
+    pipe.close()
+
+
+@dataclass
+class _Run:
+    """The state of a run: what waits, what works, what is known about times."""
+
+    store: RowStore
+    context: Context
+    waiting: list[Task]
+    on_progress: Callable[[Progress], None]
+    time_budget: float | None
+    rows: list[Row]
+    working: dict[Connection, tuple[mp.process.BaseProcess, Task]] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    done: int = 0
+    failed: int = 0
+
+    def work_off(self, jobs: int) -> None:
+        """Keep ``jobs`` processes busy until nothing waits or the time is over."""
+        processes = mp.get_context("forkserver")
+        # Loaded once, and before any task: a run is by one version of the code.
+        homes = {f"lrm.strategies.{home.partition(':')[0]}" for home in MECHANISMS.values()}
+        processes.set_forkserver_preload(["lrm.study.worker", *sorted(homes)])
+        while self.working or self._may_begin():
+            while len(self.working) < jobs and self._may_begin():
+                self._begin(processes, self.waiting.pop(0))
+            for pipe in wait(list(self.working)):
+                self._take(pipe)  # type: ignore[arg-type]
+
+    def _may_begin(self) -> bool:
+        over = self.time_budget is not None and time.monotonic() - self.began > self.time_budget
+        return bool(self.waiting) and not over
+
+    def _begin(self, processes: Any, task: Task) -> None:
+        mine, theirs = processes.Pipe(duplex=False)
+        process = processes.Process(
+            target=_in_process, args=(task, self.context, theirs), daemon=True
+        )
+        process.start()
+        theirs.close()
+        self.working[mine] = process, task
+
+    def _take(self, pipe: Connection) -> None:
+        """Store what a process sent, or that it died without a word."""
+        process, task = self.working.pop(pipe)
+        try:
+            results = pipe.recv()
+        except EOFError:
+            process.join()
+            results = failed_rows(task, self.context, _death(process.exitcode, self.context))
+        process.join()
+        for cell, rows in results:
+            self.store.append(cell.key, rows)
+            self.rows += rows
+            self.failed += rows[0].status == FAILED
+        self.done += 1
+        self.on_progress(self._progress(str(task.cells[0]), len(self.working) + 1))
+
+    def _progress(self, last: str, jobs: int) -> Progress:
+        remaining = [*self.waiting, *(task for _, task in self.working.values())]
+        known = [estimate_seconds(task.plan, self.rows) for task in remaining]
+        limit = self.context.time_limit or float("inf")
+        seconds = sum(min(limit, each) for each in known if each == each)  # noqa: PLR0124 - NaN
+        return Progress(self.done, self.done + len(remaining), self.failed, seconds / jobs, last)
+
+    def stop(self) -> None:
+        """End the processes that still work: the run was interrupted."""
+        for process, _ in self.working.values():
+            process.kill()
+        for process, _ in self.working.values():
+            process.join()
+
+
+def _death(code: int | None, context: Context) -> str:
+    if code is not None and -code in (9, 24) and context.time_limit is not None:
+        return f"ended by the system: over the limit of {context.time_limit:g} s, or of memory"
+    return f"the process ended with code {code}"

@@ -1,0 +1,249 @@
+"""One task in its own process: a plan, from the cache or computed, and the rows that need it."""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import signal
+import time
+from dataclasses import dataclass, replace
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lrm.archive import _replace as write_bytes
+from lrm.errors import StopSolver
+from lrm.plan_file import load_plan
+from lrm.planner import plan
+from lrm.plans import Plan
+from lrm.solvers.progress import Step
+from lrm.study.data import Dataset, open_datasets
+from lrm.study.grid import Cell, PlanSpec
+from lrm.study.rows import DONE, FAILED, STOPPED, Row
+from lrm.study.simulate import error_spread, simulate
+
+__all__ = ["Context", "OutOfTime", "Task", "failed_rows", "stopped_rows", "work"]
+
+TYPICAL_ROUNDS = 100
+"""Rounds that the paper's algorithm took on most workloads of the quick study (60 to 130)."""
+
+LEAST_ROUNDS = 40
+"""If even so few would pass the time limit at the pace of the first ones, it is hopeless."""
+
+HARD_FACTOR, HARD_SECONDS = 1.5, 30
+"""A process that does not heed its limit is ended after limit·1.5 + 30 seconds of its CPU."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A plan, and all cells that it serves."""
+
+    plan: PlanSpec
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all tasks of a run share.
+
+    ``time_limit`` is in seconds of CPU, so that a busy machine changes no result.
+    """
+
+    plans: str
+    data: tuple[tuple[str, str], ...]
+    time_limit: float | None
+    code: str
+    versions: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What computing a plan took."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_memory_mb: float
+    time_limit: float | None
+
+
+class OutOfTime(Exception):  # noqa: N818 - says what happened
+    """A mechanism that has no result before it ends would pass its limit."""
+
+    def __init__(self, spent: float, estimated: float) -> None:
+        super().__init__(spent, estimated)
+        self.spent, self.estimated = spent, estimated
+
+
+class _Clock:
+    """Takes a solver's steps: stops it at the limit, or where the limit is out of reach."""
+
+    def __init__(self, cell: Cell, limit: float | None) -> None:
+        self._limit = limit
+        self._mechanism = cell.mechanism
+        self._began = time.process_time()
+        self._parent = parent_process()
+
+    def __call__(self, step: Step) -> None:
+        if self._parent is not None and not self._parent.is_alive():
+            raise SystemExit(1)  # the run was killed: nobody waits for this plan
+        if self._limit is None:
+            return
+        spent = time.process_time() - self._began
+        if self._mechanism.anytime:
+            if spent > self._limit:
+                raise StopSolver
+            return
+        counts_rounds = self._mechanism.name == "lowrank"
+        a_round = spent / max(step.iteration, 1)
+        hopeless = counts_rounds and step.iteration >= 3 and a_round * LEAST_ROUNDS > self._limit
+        if hopeless or spent > self._limit:
+            raise OutOfTime(spent, a_round * TYPICAL_ROUNDS if counts_rounds else math.nan)
+
+
+def limit_process(seconds: float | None) -> None:
+    """Let the system end this process when it has used far more than its limit."""
+    if seconds is not None:
+        most = math.ceil(HARD_FACTOR * seconds + HARD_SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
+        signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+
+
+def work(task: Task, context: Context) -> list[tuple[Cell, list[Row]]]:
+    """Compute everything that a task asks for; what goes wrong becomes rows."""
+    try:
+        made, costs = _cached_plan(task, context)
+        return [(cell, _rows(cell, made, costs, context)) for cell in task.cells]
+    except OutOfTime as reason:
+        return stopped_rows(task, context, reason)
+    except Exception as reason:  # noqa: BLE001 - whatever it is, a failed cell is a row
+        return failed_rows(task, context, f"{type(reason).__name__}: {reason}")
+
+
+def _cached_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
+    place = Path(context.plans) / f"{task.plan.digest(context.code)}.lrm"
+    notes = place.with_suffix(".json")
+    if place.exists() and notes.exists():
+        costs = _Costs(**json.loads(notes.read_text()))
+        made = load_plan(place)
+        if not (made.details.get("interrupted") and _longer(context.time_limit, costs.time_limit)):
+            return made, costs
+    made, costs = _computed_plan(task, context)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(notes, json.dumps(vars(costs)).encode())
+    made.save(str(place))
+    return made, costs
+
+
+def _longer(limit: float | None, than: float | None) -> bool:
+    return than is not None and (limit is None or limit > than)
+
+
+def _computed_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
+    workload = task.plan.setting.workload()
+    clock = _Clock(task.cells[0], context.time_limit)
+    wall, cpu = time.perf_counter(), time.process_time()
+    options: dict[str, Any] = dict(task.plan.options)
+    made = plan(workload, task.plan.mechanism, on_step=clock, **options)
+    spent = time.perf_counter() - wall, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return made, _Costs(*spent, peak, context.time_limit)
+
+
+def _base(cell: Cell, context: Context) -> Row:
+    setting = cell.plan.setting
+    return Row(
+        cell=cell.key,
+        scale=cell.scale,
+        figure=cell.figure,
+        x=float(cell.x),
+        workload=setting.family,
+        queries=setting.queries,
+        cells=setting.cells,
+        s=-1 if setting.s is None else setting.s,
+        workload_seed=setting.seed,
+        label=cell.label,
+        mechanism=cell.plan.mechanism,
+        options=json.dumps(dict(cell.plan.options)),
+        status=DONE,
+        time_limit=math.nan if context.time_limit is None else context.time_limit,
+        code=context.code,
+        versions=context.versions,
+        machine=context.machine,
+    )
+
+
+def failed_rows(task: Task, context: Context, reason: str) -> list[tuple[Cell, list[Row]]]:
+    """One row a cell that says why there is no result."""
+    return [
+        (cell, [replace(_base(cell, context), status=FAILED, reason=reason)]) for cell in task.cells
+    ]
+
+
+def stopped_rows(task: Task, context: Context, why: OutOfTime) -> list[tuple[Cell, list[Row]]]:
+    """One row a cell that says how long it would have taken."""
+    reason = f"stopped after {why.spent:.0f} s of CPU: the limit of {context.time_limit:g} s"
+    reason += " would be passed"
+    row = {"status": STOPPED, "reason": reason, "interrupted": True}
+    facts: dict[str, Any] = {**row, "cpu_seconds": why.spent, "estimated_seconds": why.estimated}
+    return [(cell, [replace(_base(cell, context), **facts)]) for cell in task.cells]
+
+
+def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
+    datasets = open_datasets(dict(context.data), cell.data)
+    details = made.details
+    planned = replace(
+        _base(cell, context),
+        rank=made.spectrum.rank,
+        measurements=made.rank,
+        repetitions=cell.repetitions,
+        seconds=costs.seconds,
+        cpu_seconds=costs.cpu_seconds,
+        peak_memory_mb=costs.peak_memory_mb,
+        rounds=int(details.get("rounds", -1)),
+        converged=bool(details.get("converged", True)),
+        interrupted=bool(details.get("interrupted", False)),
+        plan_digest=made.digest[:20],
+    )
+    spread = error_spread(made)
+    return [
+        _measured(planned, cell, made, (dataset, epsilon), spread)
+        for dataset in datasets.values()
+        for epsilon in cell.epsilons
+    ]
+
+
+def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spread: float) -> Row:
+    """Add what simulated releases on one data set at one ε show."""
+    dataset, epsilon = where
+    # A seed of its own for every row, so that no two share their noise.
+    seed = int(
+        np.random.SeedSequence(
+            [int(cell.key[:15], 16), *f"{dataset.name} {epsilon}".encode()]
+        ).generate_state(1)[0]
+    )
+    result = simulate(
+        made,
+        dataset.merged(cell.plan.setting.cells),
+        epsilon,
+        repetitions=cell.repetitions,
+        rng=np.random.default_rng(seed),
+        spread=spread,
+    )
+    return replace(
+        row,
+        data=dataset.name,
+        data_source=dataset.source,
+        epsilon=float(epsilon),
+        noise_seed=seed,
+        simulated=result.simulated,
+        error_measured=result.measured,
+        error_expected=result.expected,
+        bias_squared=result.bias_squared,
+        tolerance_low=result.low,
+        tolerance_high=result.high,
+        lower_bound=made.lower_bound(epsilon),
+    )
