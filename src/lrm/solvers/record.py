@@ -1,0 +1,97 @@
+"""What a search has tried so far, and the best of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lrm.errors import ConvergenceError, StopSolver
+from lrm.solvers.augmented import assemble
+from lrm.solvers.exact import ExactPair, checked_pair, factorise
+from lrm.solvers.progress import OnStep, Step
+
+__all__ = ["Candidate", "Record"]
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing that was tried: its name, the error it reached, the rounds it took."""
+
+    name: str
+    error: float
+    iterations: int
+
+
+class Record:
+    """The candidates of one search on W, the best of them, and the wish to stop.
+
+    The best is kept either as extra rows beside the identity (``rows``) or as an exact pair.
+    It starts as the identity itself, so there is always something to return.
+    """
+
+    def __init__(self, W: Matrix, on_step: OnStep) -> None:
+        self.W = np.ascontiguousarray(W, dtype=np.float64)
+        self.candidates: list[Candidate] = []
+        self.error, self.winner = np.inf, ""
+        self.rows: Matrix | None = None
+        self.converged, self.stopped = True, False
+        self._pair: ExactPair | None = None
+        self._on_step = on_step
+        self.offer_rows("identity", np.zeros((0, W.shape[1])), float(np.vdot(W, W)), 0)
+
+    def step(self, step: Step) -> None:
+        """Pass a report on, with the best error of the whole search."""
+        if self.stopped:
+            raise StopSolver
+        error = min(self.error, step.error)
+        try:
+            self._on_step(Step(step.stage, step.iteration, error, step.residual))
+        except (StopSolver, KeyboardInterrupt):
+            self.stopped = True
+            raise StopSolver from None
+
+    def note(self, name: str, error: float, iterations: int = 0) -> bool:
+        """Record a candidate and say whether it is the best so far."""
+        self.candidates.append(Candidate(name, float(error), iterations))
+        better = error < self.error
+        if better or not self.winner:
+            self.error, self.winner = float(error), name
+        return better
+
+    def offer_rows(self, name: str, rows: Matrix, error: float, iterations: int) -> None:
+        """Take extra rows beside the identity if they are better than the best."""
+        if self.note(name, error, iterations):
+            self.rows, self._pair = rows, None
+
+    def offer_pair(self, name: str, pair: ExactPair, iterations: int) -> None:
+        """Take an exact pair if it is better than the best."""
+        if self.note(name, pair.error, iterations):
+            self.rows, self._pair = None, pair
+
+    def offer_strategy(self, name: str, L: Matrix | sparse.sparray, iterations: int = 0) -> None:
+        """Measure a strategy in its exact form, and take it if it is better than the best."""
+        try:
+            pair = factorise(self.W, L)
+        except ConvergenceError:
+            self.note(f"{name} (does not answer the workload)", np.inf, iterations)
+        else:
+            self.offer_pair(name, pair, iterations)
+
+    def rest(self, *, converged: bool, interrupted: bool) -> None:
+        """Note how a solver ended, and end the search if it was asked to stop."""
+        self.converged &= converged
+        if interrupted:
+            self.stopped = True
+            raise StopSolver
+
+    def exact_form(self) -> ExactPair:
+        """Return the best so far as a pair that passed the exactness check."""
+        if self._pair is not None:
+            return self._pair
+        rows = np.zeros((0, self.W.shape[1])) if self.rows is None else self.rows
+        return checked_pair(self.W, *assemble(self.W, rows))
