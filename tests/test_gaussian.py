@@ -46,10 +46,10 @@ def test_best_is_optimal_to_its_certificate(matrix):
 
 @pytest.mark.parametrize(
     ("workload", "least", "most"),
-    [(families.all_ranges(64), 11_013.0, 11_025.4), (families.prefix(64), 282.1, 282.5)],
+    [(families.all_ranges(64), 11_024.3, 11_024.5), (families.prefix(64), 282.2, 282.3)],
 )
 def test_known_optima(workload, least, most):
-    assert least <= lrm.plan(workload, noise="gaussian").unit_error <= most
+    assert least <= lrm.plan(workload, noise="gaussian", effort="thorough").unit_error <= most
 
 
 def test_squared_sensitivity_is_an_exact_integer():

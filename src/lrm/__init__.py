@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from lrm.releases import Release as Release
     from lrm.releases import release as release
     from lrm.workload import Workload as Workload
-
-__version__ = version("lrm")
 
 _HOMES = {
     "Domain": "lrm.domain",
@@ -42,6 +39,10 @@ __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - built from one lis
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # importlib.metadata alone takes half of `lrm --help`
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("lrm")
     if name not in _HOMES:
         raise AttributeError(f"module 'lrm' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 
-__all__ = ["read_archive", "write_archive", "write_text"]
+__all__ = ["read_archive", "write_archive", "write_bytes", "write_text"]
 
 MEMBER_LIMIT = 1 << 32
 """No member may unpack to more than 4 GiB: a small file must not fill the memory."""
@@ -51,15 +51,17 @@ def write_archive(
             bundle.writestr(
                 zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
             )
-    _replace(Path(path), packed.getvalue())
+    write_bytes(path, packed.getvalue())
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, whole or not at all."""
-    _replace(Path(path), text.encode())
+    write_bytes(path, text.encode())
 
 
-def _replace(path: Path, data: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    path = Path(path)
     folder = path.parent
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lrm.amounts import format_amount
-from lrm.archive import _replace as write_bytes
+from lrm.archive import write_bytes
 from lrm.errors import UsageError
 
 if TYPE_CHECKING:

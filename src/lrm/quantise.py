@@ -41,6 +41,12 @@ DEFAULT_MAX_RECORDS = 1 << 32
 FINE_MAX_RECORDS = 1 << 27
 """The same where exactness rests on the number of bits (134 million): leaves 35 bits."""
 
+FINEST_MAX_RECORDS = 1 << 22
+"""The same for badly conditioned strategies (4 million): leaves 40 bits."""
+
+RESIDUAL_WANTED = 5e-10
+"""Relative residual above which more bits are spent on exactness."""
+
 SPARSE_BELOW = 0.25
 """A strategy with a smaller share of non-zeros is kept sparse."""
 
@@ -121,6 +127,14 @@ class Quantised:
     inverse: LeftInverse | None
     reconstruction: LinearMap | None
 
+    def residual(self, queries: LinearMap) -> float:
+        """``max |W − W·L⁺·L|`` beside the largest weight of W."""
+        assert self.inverse is not None  # noqa: S101 - asked of least-squares routes only
+        rows = queries.dense()
+        unit = unit_strategy(self.strategy.matrix, self.strategy.bits)
+        gap = rows - unit.apply_transpose(self.inverse.rows_times(rows).T).T
+        return float(np.abs(gap).max() / np.abs(rows).max())
+
 
 def quantise(
     strategy: Strategy,
@@ -184,9 +198,13 @@ def _row_space_route(
         if np.abs(whole).max() < 2.0**52:
             final = _measure(DenseMap(whole), strategy.cells, bits, max_records, rank)
             return Quantised(final, inverse_of(final), None)
-    bits = CARRIER_BITS - _bits(max_records or FINE_MAX_RECORDS)
-    final = _measure(_round(matrix, 2.0**bits / norm), strategy.cells, bits, max_records)
-    return Quantised(final, inverse_of(final), None)
+    for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
+        bits = CARRIER_BITS - _bits(most)
+        final = _measure(_round(matrix, 2.0**bits / norm), strategy.cells, bits, max_records)
+        result = Quantised(final, inverse_of(final), None)
+        if result.residual(queries) < RESIDUAL_WANTED:
+            break
+    return result
 
 
 def inverse_of(final: IntegerStrategy) -> LeftInverse:

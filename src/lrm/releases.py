@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
 from lrm.budget import Amount, Neighbours, Privacy, sensitivity_factor
-from lrm.errors import BudgetError
+from lrm.errors import BudgetError, WorkloadError
 from lrm.linear_maps import Floats
 from lrm.mechanism import Measurements, TrueCounts, calibrate, measure
 from lrm.plans import Plan
+from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["Release", "release"]
 
@@ -56,7 +57,7 @@ class Release:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     max_rows: int = 1
     simulated: bool = False
-    software: str = f"lrm {version('lrm')}"
+    software: str = field(default_factory=lambda: f"lrm {version('lrm')}")
 
     @property
     def names(self) -> Sequence[str]:
@@ -137,6 +138,7 @@ def release(  # noqa: PLR0913 - the promise has these parts
     2
     """
     privacy = plan.privacy(epsilon, delta, rho)
+    check_listable(plan)
     relation, rows = _unit(plan, neighbours, max_rows)
     noise = calibrate(plan.measured, privacy, sensitivity_factor(relation, rows))
     hidden = counts if isinstance(counts, TrueCounts) else TrueCounts(counts)
@@ -158,6 +160,15 @@ def from_measurements(
         neighbours,
         max_rows,
     )
+
+
+def check_listable(plan: Plan) -> None:
+    """Refuse a batch whose answers could not be listed, before any data is read."""
+    if plan.workload.shape[0] > EXPLICIT_QUERIES:
+        raise WorkloadError(
+            f"a release lists its answers, and {plan.workload.shape[0]:,} of them are too many; "
+            f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
+        )
 
 
 def _unit(plan: Plan, neighbours: str | None, max_rows: int | None) -> tuple[Neighbours, int]:

@@ -16,7 +16,7 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap, as_map
 
-__all__ = ["NumberedNames", "Workload", "as_workload", "weigh_rows"]
+__all__ = ["EXPLICIT_QUERIES", "NumberedNames", "Workload", "as_workload", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
