@@ -1,0 +1,23 @@
+"""The README's sessions, run as a reader would: real processes, in an empty folder."""
+
+import re
+
+from pages import ROOT, blocks, run_page
+
+README = ROOT / "README.md"
+
+
+def test_the_sessions_print_what_the_page_shows(tmp_path):
+    run_page(README, tmp_path, as_processes=True)
+
+
+def test_the_first_screen_is_a_session():
+    first = blocks(README)[0]
+    assert first.language == "console"
+    assert first.line < 12
+
+
+def test_the_commands_of_make_exist():
+    named = set(re.findall(r"\bmake ([a-z]+)\b", README.read_text(encoding="utf-8")))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
