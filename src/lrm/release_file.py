@@ -58,6 +58,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
         "neighbours": release.neighbours.value,
         "max_rows": release.max_rows,
         "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
+        "ledger_head": release.ledger_head,
         "plan": plan,
     }
     write_archive(path, "release", VERSION, facts, arrays)
@@ -78,6 +79,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
             facts["max_rows"],
             facts["simulated"],
             facts["software"],
+            facts.get("ledger_head"),  # files of the first version have none
         )
         whole = np.allclose(release.answers, arrays["answers"], rtol=1e-6, atol=1e-6)
     except FileFormatError:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
-from lrm.budget import Amount, Neighbours, Privacy, sensitivity_factor
-from lrm.errors import BudgetError, WorkloadError
+from lrm.amounts import format_amount
+from lrm.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
+from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.linear_maps import Floats
 from lrm.mechanism import Measurements, TrueCounts, calibrate, measure
+from lrm.noise import Calibrated
 from lrm.plans import Plan
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = ["Release", "release"]
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+    from lrm.ledger import Ledger
+    from lrm.tables import Table
+
+__all__ = ["Intent", "Release", "intend", "release", "release_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +54,9 @@ class Release:
         Which tables the promise makes hard to tell apart.
     simulated
         True where the noise was made for a study, and nothing is promised.
+    ledger_head
+        Head of the ledger right after this release was paid for, where one was kept:
+        ``lrm budget verify --expected-head`` finds it on the ledger's chain.
     """
 
     plan: Plan
@@ -58,6 +69,7 @@ class Release:
     max_rows: int = 1
     simulated: bool = False
     software: str = field(default_factory=lambda: f"lrm {version('lrm')}")
+    ledger_head: str | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -137,16 +149,126 @@ def release(  # noqa: PLR0913 - the promise has these parts
     >>> len(lrm.release(plan, [120, 80], epsilon="0.5").answers)
     2
     """
+    intent = intend(plan, epsilon, delta=delta, rho=rho, neighbours=neighbours, max_rows=max_rows)
+    hidden = counts if isinstance(counts, TrueCounts) else TrueCounts(counts)
+    return intent.carry_out(lambda: hidden)
+
+
+def release_table(  # noqa: PLR0913 - the promise and who pays for it
+    plan: Plan,
+    table: Table,
+    *,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    rho: Amount | None = None,
+    ledger: Ledger | None,
+    budget: str | None = None,
+) -> Release:
+    """Answer the plan's batch on a table, paid for from a ledger before a row is read.
+
+    Parameters
+    ----------
+    plan
+        Made for queries over a domain, which says whom the promise protects.
+    table
+        Opened by ``lrm.tables.open_table``.
+    epsilon, delta, rho
+        The promise, as for ``release``.
+    ledger
+        Where the budget is kept; None, said out loud, where nothing shall keep it.
+    budget
+        Name of the budget; by default the name that the domain gives its table, else
+        the table's own.
+
+    Raises
+    ------
+    TableError, BudgetExceeded
+        Where the table has not what the domain declares, or too little is left: nothing
+        is spent then, and no row is read.
+    """
+    intent = intend(plan, epsilon, delta=delta, rho=rho)
+    domain = domain_of(plan)
+    table.check(domain)
+    return intent.carry_out(
+        lambda: table.counts(domain, plan.measured.cells),
+        ledger,
+        budget or domain.table or table.name,
+    )
+
+
+def domain_of(plan: Plan) -> Domain:
+    """The domain that says how a plan's cells are counted on a table."""
+    if plan.workload.domain is None:
+        raise UsageError(
+            "this plan has no domain, which says how a table's rows fall into cells; "
+            "plan the queries with a domain, or give the counts of the cells themselves"
+        )
+    return plan.workload.domain
+
+
+def intend(  # noqa: PLR0913 - the promise has these parts
+    plan: Plan,
+    epsilon: Amount | None = None,
+    *,
+    delta: Amount | None = None,
+    rho: Amount | None = None,
+    neighbours: str | None = None,
+    max_rows: int | None = None,
+) -> Intent:
+    """Check a promise and calibrate its noise: all of a release that needs no data."""
     privacy = plan.privacy(epsilon, delta, rho)
     check_listable(plan)
     relation, rows = _unit(plan, neighbours, max_rows)
     noise = calibrate(plan.measured, privacy, sensitivity_factor(relation, rows))
-    hidden = counts if isinstance(counts, TrueCounts) else TrueCounts(counts)
-    return from_measurements(plan, measure(hidden, plan.measured, noise), relation, rows)
+    return Intent(plan, noise, relation, rows)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A release that could be made: its noise is calibrated, nothing is spent or read."""
+
+    plan: Plan
+    noise: Calibrated
+    neighbours: Neighbours
+    max_rows: int
+
+    @property
+    def cost(self) -> PureDP | ZCDP:
+        """What a ledger is charged.
+
+        The ε asked for, with Laplace noise; with Gaussian noise the ρ of the noise's own
+        privacy map, for an (ε, δ) promise too, since ρ adds up exactly and (ε, δ) does not.
+        """
+        privacy = self.noise.privacy
+        return privacy if isinstance(privacy, PureDP) else ZCDP(self.noise.loss)
+
+    def carry_out(
+        self, count: Callable[[], TrueCounts], ledger: Ledger | None = None, budget: str = ""
+    ) -> Release:
+        """Pay from ``budget`` of ``ledger``, then count, then measure with noise."""
+        purpose = f"plan {self.plan.digest[:32]}"
+        entry = None if ledger is None else ledger.spend(budget, self.cost, purpose=purpose)
+        # From here on the budget is gone, whatever happens: privacy may be wasted, never
+        # overspent. So data is read behind this line alone.
+        try:
+            measured = measure(count(), self.plan.measured, self.noise)
+        except Exception as reason:
+            if entry is not None:
+                reason.add_note(
+                    f"the budget of {entry.table!r} has paid {format_amount(entry.amount)} "
+                    f"{entry.unit.value} for this release, which it does not get back"
+                )
+            raise
+        head = None if entry is None else f"{entry.sequence}:{entry.digest}"
+        return from_measurements(self.plan, measured, self.neighbours, self.max_rows, head)
 
 
 def from_measurements(
-    plan: Plan, measured: Measurements, neighbours: Neighbours, max_rows: int
+    plan: Plan,
+    measured: Measurements,
+    neighbours: Neighbours,
+    max_rows: int,
+    ledger_head: str | None = None,
 ) -> Release:
     """A release of measurements that carry their noise already."""
     noise = measured.noise
@@ -159,6 +281,7 @@ def from_measurements(
         noise.scale,
         neighbours,
         max_rows,
+        ledger_head=ledger_head,
     )
 
 
