@@ -41,6 +41,14 @@ class FileFormatError(LrmError):
     """A file is damaged, of another kind, or written by a newer version."""
 
 
+class TableError(LrmError):
+    """A table cannot be opened or read, or has not the columns that a domain declares."""
+
+
+class MissingExtra(LrmError):  # noqa: N818 - says what happened, as the reader would
+    """A part needs a package that is not installed; the message names the command."""
+
+
 class LedgerError(LrmError):
     """A ledger cannot be read, written or trusted, or does not keep such a budget."""
 

@@ -1,0 +1,140 @@
+"""Which cells of a domain an engine counts as one.
+
+A batch of queries often tells far fewer cells apart than a domain has. Where cells of one
+attribute are never told apart, whatever the other attributes say, they form one class,
+and the engine counts the product of the classes: fewer groups to keep and to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.domain import Attribute, Domain
+from lrm.errors import TableError
+from lrm.mechanism import TrueCounts
+from lrm.reduce import CellMap
+
+__all__ = ["DROPPED", "Axis", "Tally", "axes_of"]
+
+DROPPED = -1
+"""Class of the cells that no query looks at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An attribute with the class of each of its cells.
+
+    Parameters
+    ----------
+    attribute
+        What places a value in a cell.
+    codes
+        Class of each cell, numbered by first appearance; `DROPPED` where nobody looks.
+    firsts
+        First cell of each class.
+    """
+
+    attribute: Attribute
+    codes: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of classes."""
+        return len(self.firsts)
+
+    @property
+    def plain(self) -> bool:
+        """Whether each cell is its own class."""
+        return self.size == self.attribute.size
+
+    def code(self, cell: int | None) -> int | None:
+        """Return the class of a cell, or None where its rows are not counted."""
+        if cell is None or self.codes[cell] == DROPPED:
+            return None
+        return int(self.codes[cell])
+
+    def special(self, label: str) -> int | None:
+        """Return the class of ``(null)``, ``(below)`` …, or None where it is not counted."""
+        return self.code(self.attribute.special_cell(label))
+
+
+def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
+    """Return the attributes of ``domain`` with the classes that ``cells`` permits.
+
+    With a privacy unit, the cells of a person's rows decide which of them stay, so none are
+    merged.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> domain = Domain([Integers("a", 1, 2), Integers("b", 1, 3)])
+    >>> merged = CellMap(2, np.array([0, 0, 1, 0, 0, 1]), np.ones(6))
+    >>> [axis.codes.tolist() for axis in axes_of(domain, merged)]
+    [[0, 0], [0, 0, 1]]
+    """
+    if cells is not None and cells.size != domain.size:
+        raise TableError(
+            f"the batch covers {cells.size:,} cells but the domain has {domain.size:,}; "
+            "was it built for another domain?"
+        )
+    if cells is None or domain.unit.column is not None or cells.is_trivial():
+        every = [np.arange(attribute.size, dtype=np.int64) for attribute in domain.attributes]
+        return tuple(map(Axis, domain.attributes, every, every))
+    # One number for each distinct treatment of a cell; factor 0 is the same everywhere.
+    spread = int(cells.factor.max() - cells.factor.min()) + 1
+    treatment = cells.index * spread + (cells.factor - cells.factor.min())
+    treatment[cells.factor == 0] = DROPPED
+    block = treatment.reshape(domain.shape)
+    axes = []
+    for place, attribute in enumerate(domain.attributes):
+        axis = _classes(attribute, np.moveaxis(block, place, 0).reshape(attribute.size, -1))
+        axes.append(axis)
+        block = np.take(block, axis.firsts, axis=place)  # the next attribute has less to compare
+    return tuple(axes)
+
+
+def _classes(attribute: Attribute, slices: NDArray[np.int64]) -> Axis:
+    _, first, inverse = np.unique(slices, axis=0, return_index=True, return_inverse=True)
+    looked_at = np.any(slices[first] != DROPPED, axis=1)
+    order = np.argsort(first)
+    order = order[looked_at[order]]
+    if not len(order):  # no query looks at any cell: keep one class, so that nothing is empty
+        order = np.zeros(1, dtype=np.int64)
+    rank = np.full(len(first), DROPPED, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Axis(attribute, rank[inverse.ravel()], first[order])
+
+
+class Tally:
+    """Adds up the counts of classes, and hands them over as counts of the domain's cells."""
+
+    def __init__(self, domain: Domain, axes: Sequence[Axis]) -> None:
+        self._domain = domain
+        self._axes = axes
+        self._counts = np.zeros(prod(axis.size for axis in axes), dtype=np.int64)
+
+    def add(self, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Add counts of classes, given by number (C order over the axes)."""
+        np.add.at(self._counts, numbers, counts)
+
+    def add_rows(self, numbers: NDArray[np.int64]) -> None:
+        """Count one row for each class number."""
+        if len(self._counts) <= 4 * len(numbers):
+            self._counts += np.bincount(numbers, minlength=len(self._counts))
+        else:
+            np.add.at(self._counts, numbers, 1)
+
+    def true_counts(self) -> TrueCounts:
+        """Return one count a cell: each class on its first cell, the rest 0."""
+        if all(axis.plain for axis in self._axes):
+            return TrueCounts(self._counts)
+        counts = np.zeros(self._domain.shape, dtype=np.int64)
+        classes = [axis.size for axis in self._axes]
+        counts[np.ix_(*(axis.firsts for axis in self._axes))] = self._counts.reshape(classes)
+        return TrueCounts(counts.reshape(-1))

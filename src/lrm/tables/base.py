@@ -1,0 +1,209 @@
+"""What every engine offers: columns, a check before anything is spent, and true counts.
+
+An engine sees a table through four doors and no more. Names and types of columns are
+public, and everything that can go wrong with them is found by `Table.check`, before
+budget is spent. Values are met by `Table.counts` alone, in expressions that cannot fail on
+any value, so that neither an error nor the shape of a result depends on the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+from lrm.domain import Attribute, Categories, Dates, Domain
+from lrm.errors import LrmError, MissingExtra, TableError
+from lrm.mechanism import TrueCounts
+from lrm.reduce import CellMap
+
+__all__ = [
+    "Column",
+    "Kind",
+    "Table",
+    "check_columns",
+    "guarded",
+    "load_engine",
+    "name_parts",
+    "usable_kinds",
+]
+
+Kind = Literal[
+    "text",
+    "integer",
+    "decimal",
+    "float",
+    "boolean",
+    "date",
+    "timestamp",
+    "instant",
+    "raw",
+    "cells",
+    "other",
+]
+"""What a column holds, whatever the engine calls it.
+
+``instant`` is a timestamp with a time zone; ``raw`` is text of a CSV file, which is read as
+whatever the domain declares; ``cells`` are Python objects, placed in cells before an engine sees
+them; ``other`` can be no attribute, but may name a person.
+"""
+
+MAX_CELLS = 100_000_000
+"""Cells of a domain that counts are kept for: 800 MB of integers."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name and type: public facts, never values."""
+
+    name: str
+    type_text: str
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    bits: int = 64
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A private table on some engine."""
+
+    @property
+    def name(self) -> str:
+        """What the table is called, without passwords and without values."""
+        ...
+
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns, in order; never values."""
+        ...
+
+    def check(self, domain: Domain) -> None:
+        """Raise `TableError` unless `counts` can work: columns exist, types are usable.
+
+        No row is read, so this costs nothing and is done before budget is spent.
+        """
+        ...
+
+    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
+        """Count the rows of each cell of ``domain``, by its rules and its privacy unit.
+
+        Parameters
+        ----------
+        domain
+            Says which cell each row is in, and how many rows of a person count.
+        cells
+            How a batch merges cells. Cells that it cannot tell apart may then be counted as
+            one, on the first of them, and cells that it never looks at not at all, where
+            that is cheaper: ``cells.merge_counts`` of the result is the same either way.
+
+        Returns
+        -------
+        TrueCounts
+            One count a cell of the domain, in its order.
+        """
+        ...
+
+
+def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:
+    """Return what ``attribute`` needs, in words, and the kinds of column that provide it."""
+    if isinstance(attribute, Dates):
+        return "a date or a timestamp", ("date", "timestamp", "instant", "raw")
+    if isinstance(attribute, Categories) and attribute.value_type == "text":
+        return "text", ("text", "raw")
+    if isinstance(attribute, Categories) and attribute.value_type == "boolean":
+        return "a boolean", ("boolean", "raw")
+    return "a number", ("integer", "decimal", "float", "raw")
+
+
+def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict[str, Column]:
+    """Return the columns that ``domain`` needs by name, or say which is missing or unusable."""
+    if domain.size > MAX_CELLS:
+        raise TableError(
+            f"the domain has {domain.size:,} cells and counts are kept for at most "
+            f"{MAX_CELLS:,}; declare wider cells or fewer attributes"
+        )
+    found = {column.name: column for column in columns}
+    needed = {name: _needed(table, name, found) for name in domain.names}
+    for attribute in domain.attributes:
+        words, kinds = usable_kinds(attribute)
+        column = needed[attribute.name]
+        if column.kind not in (*kinds, "cells"):
+            raise TableError(
+                f"column {column.name!r} of table {table!r} has type {column.type_text}, but the "
+                f"domain declares {attribute.kind} and needs {words}; "
+                "change the domain, or read a view that converts the column"
+            )
+    if domain.unit.column is not None:
+        person = _needed(table, domain.unit.column, found)
+        # Engines and Python disagree on when two NaNs are one person.
+        if person.kind == "float":
+            raise TableError(
+                f"column {person.name!r} of table {table!r} names the privacy unit but has type "
+                f"{person.type_text}; a person is named by text, a whole number or an identifier"
+            )
+        needed[person.name] = person
+    return needed
+
+
+def _needed(table: str, name: str, found: dict[str, Column]) -> Column:
+    if name in found:
+        return found[name]
+    near = [other for other in found if other.casefold() == name.casefold()]
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(found)}"
+    raise TableError(f"table {table!r} has no column {name!r}; {hint}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = list(names)
+    more = f" and {len(shown) - 30} more" if len(shown) > 30 else ""
+    return (", ".join(map(repr, shown[:30])) or "no columns") + more
+
+
+def guarded(doing: str, call: Callable[[], T]) -> T:
+    """Run a call of an engine; of its errors only the class is told.
+
+    The message of an engine may quote a value of the table. The new error is raised after the
+    old one has been let go, so that no traceback or log finds it through ``__context__``.
+    """
+    try:
+        return call()
+    except LrmError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever an engine raises may quote a value
+        kind = type(error).__name__
+    raise TableError(
+        f"{doing} failed with {kind}; "
+        "the engine's own message is withheld, as it may quote values of the table"
+    )
+
+
+def load_engine(module: str, extra: str) -> ModuleType:
+    """Import an engine's driver, or name the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise MissingExtra(
+            f"this table needs the package {package}, which is not installed; "
+            f"run: pip install 'lrm[{extra}]'"
+        ) from None
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """Split ``schema.table`` at points that are not in double quotes.
+
+    Examples
+    --------
+    >>> name_parts('public."a.b"')
+    ('public', 'a.b')
+    """
+    parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', name)
+    rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
+    if not parts or rebuilt != name:
+        raise TableError(f'{name!r} is no name of a table; write table, schema.table or "a.b".c')
+    return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)

@@ -1,0 +1,82 @@
+"""How the text of a CSV file is read, as DuckDB's SQL.
+
+A CSV file has no types. Guessing them from rows would make a column's type, and with it
+every count, depend on the data; so every column is text, and each is read as what the domain
+declares. A text that does not have the form of a number or of a date is no value of such
+an attribute, as if another kind of value stood there. It is not NULL: NULL is a field with
+nothing in it, not even quotes.
+
+====================  =================================================================
+declared              read
+====================  =================================================================
+text categories       as it stands: blanks, case and quotes' contents are kept
+numbers               digits as an exact whole number, other decimal forms, ``nan`` and
+                      ``inf`` as float64; blanks around are ignored
+booleans              ``true``, ``t``, ``false``, ``f`` in either case
+dates                 ``2024-01-31``, or with a time, and then perhaps a zone
+====================  =================================================================
+"""
+
+from __future__ import annotations
+
+from lrm.domain import Attribute, Bins, Categories, Dates
+from lrm.tables.base import Column
+
+__all__ = ["NAN", "WHOLE_TYPE", "reading"]
+
+NAN = 10**35
+"""Stands for NaN among whole numbers: no other number is read as so large a one."""
+
+WHOLE_TYPE = "HUGEINT read from text"
+"""Type of whole numbers that may be `NAN`."""
+
+_HUGE = "1e30"
+_WHOLE = r"'\s*[+-]?[0-9]{1,30}\s*'"
+_NUMBER = (
+    r"'\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?"
+    r"|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*'"
+)
+_DAY = r"'\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?\s*'"
+_INSTANT = (
+    r"'\s*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
+    r"\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?)\s*'"
+)
+
+
+def reading(attribute: Attribute, x: str) -> tuple[str, Column]:
+    """Return the SQL that reads text ``x`` as a value of ``attribute``, and that value's type."""
+    name = attribute.name
+    if isinstance(attribute, Bins):
+        return _double(x), Column(name, "DOUBLE", "float")
+    if isinstance(attribute, Dates):
+        day = (
+            f"CASE WHEN regexp_full_match({x}, {_DAY}) "
+            f"THEN TRY_CAST(left(ltrim({x}), 10) AS DATE) "
+            f"WHEN regexp_full_match({x}, {_INSTANT}) "
+            f"THEN CAST(TRY_CAST(trim({x}) AS TIMESTAMPTZ) AS DATE) END"
+        )
+        return day, Column(name, "DATE", "date")
+    if isinstance(attribute, Categories) and attribute.value_type == "text":
+        return x, Column(name, "VARCHAR", "text")
+    if isinstance(attribute, Categories) and attribute.value_type == "boolean":
+        truth = (
+            f"CASE WHEN lower(trim({x})) IN ('true', 't') THEN TRUE "
+            f"WHEN lower(trim({x})) IN ('false', 'f') THEN FALSE END"
+        )
+        return truth, Column(name, "BOOLEAN", "boolean")
+    return _whole(x), Column(name, WHOLE_TYPE, "integer", bits=128)
+
+
+def _double(x: str) -> str:
+    return f"CASE WHEN regexp_full_match({x}, {_NUMBER}) THEN TRY_CAST({x} AS DOUBLE) END"
+
+
+def _whole(x: str) -> str:
+    """A whole number of any size; larger ones and infinities as ±1e30, which is outside."""
+    number = _double(x)
+    return (
+        f"CASE WHEN regexp_full_match({x}, {_WHOLE}) THEN TRY_CAST(trim({x}) AS HUGEINT) "
+        f"WHEN isnan({number}) THEN {NAN} "
+        f"WHEN trunc({number}) = {number} "
+        f"THEN TRY_CAST(greatest(least({number}, {_HUGE}), -{_HUGE}) AS HUGEINT) END"
+    )

@@ -1,0 +1,140 @@
+"""What differs between the engines' SQL, as small pieces of text.
+
+Names and values reach an engine only through `Dialect.name`, `Dialect.text` and numbers
+that Python wrote, so that no declared name or category can become SQL.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from lrm.domain import Categories
+from lrm.tables.axes import Axis
+from lrm.tables.base import Column
+
+__all__ = ["Clause", "Dialect", "case", "sql_code"]
+
+Clause = tuple[str, str]
+"""A condition and the value where it is the first that holds."""
+
+
+def case(clauses: Sequence[Clause]) -> str:
+    """Write a CASE whose last clauses need not be said where they yield NULL anyway."""
+    kept = list(clauses)
+    while kept and kept[-1][1] == "NULL":
+        kept.pop()
+    if not kept:
+        return "CAST(NULL AS INTEGER)"
+    return "CASE " + " ".join(f"WHEN {test} THEN {value}" for test, value in kept) + " END"
+
+
+def sql_code(code: int | None) -> str:
+    """Write a class number, or NULL."""
+    return "NULL" if code is None else str(code)
+
+
+class Dialect(ABC):
+    """SQL of one engine. Arguments and results are SQL expressions."""
+
+    double: ClassVar[str] = "DOUBLE"
+
+    @abstractmethod
+    def name(self, identifier: str) -> str:
+        """Quote the name of a column or table."""
+
+    @abstractmethod
+    def text(self, value: str) -> str:
+        """Write a text as a literal."""
+
+    def number(self, value: float) -> str:
+        """Write a float64 as a literal that reads back as the same float64."""
+        return f"CAST('{value!r}' AS {self.double})"
+
+    def lookup(self, codes: Sequence[int | None], place: str) -> str:
+        """Return the element of a list at ``place``, counted from 0; NULL for NULL."""
+        listed = ", ".join("NULL" if code is None else str(code) for code in codes)
+        return self.element(listed, f"{self.as_bigint(place)} + 1")
+
+    @abstractmethod
+    def element(self, listed: str, place: str) -> str:
+        """Return the element of a list at ``place``, counted from 1."""
+
+    def literal(self, value: object) -> str:
+        """Write a declared category."""
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        return str(value) if isinstance(value, int) else self.text(str(value))
+
+    def categories(self, axis: Axis, value: str, rest: Sequence[Clause]) -> str:
+        """Class of a value among declared ones, by comparing with one after the other.
+
+        ``rest`` says what becomes of values that are not declared.
+        """
+        attribute = axis.attribute
+        assert isinstance(attribute, Categories)  # noqa: S101 - the caller looked
+        clauses = [
+            (f"{value} = {self.literal(declared)}", sql_code(axis.code(cell)))
+            for cell, declared in enumerate(attribute.values)
+        ]
+        return case([*clauses, *rest])
+
+    @abstractmethod
+    def as_double(self, x: str, column: Column) -> str:
+        """Convert a number to the nearest float64, exactly as Python does."""
+
+    @abstractmethod
+    def as_text(self, x: str, column: Column) -> str:
+        """Make text whose comparison is exact, whatever the column's collation."""
+
+    @abstractmethod
+    def as_day(self, x: str, column: Column) -> str:
+        """Return the day of a date, a timestamp, or an instant (in UTC)."""
+
+    @abstractmethod
+    def as_person(self, x: str, column: Column) -> str:
+        """Make a value by which rows of one person, and only those, are equal."""
+
+    @abstractmethod
+    def whole(self, x: str, column: Column) -> tuple[str, str]:
+        """Return a whole number that compares exactly with integers, and when ``x`` is one.
+
+        The first is meaningful only where the second holds.
+        """
+
+    def is_nan(self, x: str) -> str:
+        """Whether a float is NaN."""
+        return f"isnan({x})"
+
+    def is_exact_nan(self, x: str, column: Column) -> str:  # noqa: ARG002 - some engines look
+        """Whether a number that is no float is NaN all the same."""
+        return "FALSE"
+
+    @abstractmethod
+    def is_whole_float(self, x: str) -> str:
+        """Whether a float has no fraction; infinities have none."""
+
+    @abstractmethod
+    def as_bigint(self, x: str) -> str:
+        """Convert a whole number to 64 bits; must not fail, whatever the value."""
+
+    @abstractmethod
+    def quotient(self, x: str, divisor: int) -> str:
+        """Integer quotient of two whole numbers that are not negative."""
+
+    def day(self, iso: str) -> str:
+        """Write a date as a literal."""
+        return f"DATE '{iso}'"
+
+    @abstractmethod
+    def days_since(self, x: str, iso: str) -> str:
+        """Days from a declared date to the date ``x``."""
+
+    def year(self, x: str) -> str:
+        """Year of a date."""
+        return f"EXTRACT(YEAR FROM {x})"
+
+    def month(self, x: str) -> str:
+        """Month of a date, 1 to 12."""
+        return f"EXTRACT(MONTH FROM {x})"

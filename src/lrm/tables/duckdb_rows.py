@@ -1,0 +1,113 @@
+"""SQL by which DuckDB turns the rows of a relation into numbers of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lrm.domain import Bins, Domain
+from lrm.tables.axes import Axis
+from lrm.tables.base import Column
+from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
+from lrm.tables.csv_text import reading
+from lrm.tables.duckdb_sql import DuckDbSql
+
+__all__ = ["DuckDbRows"]
+
+SQL = DuckDbSql()
+
+
+class DuckDbRows:
+    """The rows of a relation, seen through a domain.
+
+    Parameters
+    ----------
+    domain, axes
+        Attributes, the classes of their cells, and the privacy unit.
+    needed
+        The table's columns by name.
+    """
+
+    def __init__(self, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]) -> None:
+        self.axes = axes
+        self._columns = [needed[name] for name in domain.names]
+        self.wide = [
+            place for place, axis in enumerate(axes) if _is_wide(axis, self._columns[place])
+        ]
+        self.narrow = [place for place in range(len(axes)) if place not in self.wide]
+        self.person = None if domain.unit.column is None else needed[domain.unit.column]
+        self._max_rows = domain.unit.max_rows
+        sizes = [axis.size for axis in axes]
+        self.strides = [
+            int(np.prod(sizes[place + 1 :], dtype=np.int64)) for place in range(len(sizes))
+        ]
+
+    def values(self, relation: str) -> str:
+        """The columns as ``c0``, ``c1`` … and ``v0``, ``v1`` …: as stored, and as read."""
+        listed = []
+        for place, column in enumerate(self._columns):
+            stored = SQL.name(column.name)
+            listed.append(f"{stored} AS c{place}")
+            if column.kind == "raw":
+                listed.append(f"{reading(self.axes[place].attribute, stored)[0]} AS v{place}")
+        if self.person is not None:
+            listed.append(f"{SQL.as_person(SQL.name(self.person.name), self.person)} AS person")
+        return f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608 - all parts are quoted
+
+    def value(self, place: int) -> tuple[str, Column]:
+        """The value of an attribute as SQL over `values`, and its type."""
+        column = self._columns[place]
+        if column.kind == "raw":
+            return f"v{place}", reading(self.axes[place].attribute, f"c{place}")[1]
+        return f"c{place}", column
+
+    def is_read(self, place: int) -> bool:
+        """Whether an attribute's values are read from text, so that some may be unreadable."""
+        return self._columns[place].kind == "raw"
+
+    def key(self, place: int) -> str:
+        """The class of an attribute as SQL over `values`."""
+        x, column = self.value(place)
+        return cell_sql(self.axes[place], x, column, SQL, f"c{place}")
+
+    def number(self, keys: Sequence[str], places: Iterable[int]) -> str:
+        """What the classes ``keys`` of attributes add to the number of a row's class."""
+        terms = [
+            f"CAST({key} AS BIGINT) * {self.strides[place]}"
+            for key, place in zip(keys, places, strict=True)
+        ]
+        return " + ".join(terms) or "CAST(0 AS BIGINT)"
+
+    def numbered(self, relation: str) -> str:
+        """All rows, as their class number and person."""
+        every = range(len(self.axes))
+        number = self.number([self.key(place) for place in every], every)
+        return f"(SELECT {number} AS number, person FROM {self.values(relation)})"  # noqa: S608
+
+    def partly(self, relation: str) -> str:
+        """All rows: what the other attributes add to the number, and numbers among many edges."""
+        base = self.number([self.key(place) for place in self.narrow], self.narrow)
+        listed = [f"{base} AS base"]
+        listed += [f"{SQL.as_double(*self.value(place))} AS x{place}" for place in self.wide]
+        listed += [
+            f"c{place} IS NULL AS missing{place}" for place in self.wide if self.is_read(place)
+        ]
+        listed += ["person"] if self.person is not None else []
+        kept = "base IS NOT NULL" + (" AND person IS NOT NULL" if self.person is not None else "")
+        return f"SELECT {', '.join(listed)} FROM {self.values(relation)} WHERE {kept}"  # noqa: S608
+
+    def bounded(self, numbered: str) -> str:
+        """Of each person the rows with the smallest numbers, as many as may stay, counted."""
+        return (
+            "SELECT number, count(*) AS n FROM ("  # noqa: S608 - all parts are quoted
+            "SELECT number, row_number() OVER (PARTITION BY person ORDER BY number) AS place "
+            f"FROM {numbered} WHERE number IS NOT NULL AND person IS NOT NULL) "
+            f"WHERE place <= {self._max_rows} GROUP BY number"
+        )
+
+
+def _is_wide(axis: Axis, column: Column) -> bool:
+    if not isinstance(axis.attribute, Bins) or column.kind == "cells":
+        return False
+    return len(bin_steps(axis)[0]) > CASE_LIMIT

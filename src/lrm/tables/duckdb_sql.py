@@ -1,0 +1,124 @@
+"""DuckDB's SQL, and the types of its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lrm.domain import Categories
+from lrm.tables.axes import Axis
+from lrm.tables.base import Column, Kind
+from lrm.tables.csv_text import NAN, WHOLE_TYPE
+from lrm.tables.dialect import Clause, Dialect, case
+
+__all__ = ["DuckDbSql", "column_of"]
+
+_BITS = {
+    "TINYINT": 8,
+    "SMALLINT": 16,
+    "INTEGER": 32,
+    "BIGINT": 64,
+    "HUGEINT": 128,
+    "UTINYINT": 8,
+    "USMALLINT": 16,
+    "UINTEGER": 32,
+    "UBIGINT": 64,
+    "UHUGEINT": 128,
+}
+_KINDS: dict[str, Kind] = {
+    "FLOAT": "float",
+    "DOUBLE": "float",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "VARCHAR": "text",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_S": "timestamp",
+    "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_NS": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "instant",
+}
+
+
+def column_of(name: str, type_text: str) -> Column:
+    """Classify a column by the type that DuckDB states."""
+    if type_text in _BITS:
+        return Column(name, type_text, "integer", bits=_BITS[type_text])
+    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", type_text)
+    if decimal:
+        return Column(name, type_text, "decimal", int(decimal[1]), int(decimal[2]))
+    if type_text.startswith("ENUM("):
+        return Column(name, "ENUM", "text")  # its names are declared, but not by the domain
+    return Column(name, type_text, _KINDS.get(type_text, "other"))
+
+
+class DuckDbSql(Dialect):
+    """SQL of DuckDB; the session's time zone must be UTC."""
+
+    def name(self, identifier: str) -> str:
+        return '"' + identifier.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
+    def element(self, listed: str, place: str) -> str:
+        return f"([{listed}])[{place}]"
+
+    def categories(self, axis: Axis, value: str, rest: Sequence[Clause]) -> str:
+        """Class of a value by a cast to ENUM.
+
+        DuckDB casts each entry of a dictionary once instead of each row: 0.08 s for ten million
+        rows and 16 texts, where a CASE took 0.34 s.
+        """
+        attribute = axis.attribute
+        assert isinstance(attribute, Categories)  # noqa: S101 - the caller looked
+        if attribute.value_type == "boolean":
+            return super().categories(axis, value, rest)
+        if attribute.value_type == "integer":
+            value = f"CAST({value} AS VARCHAR)"
+        declared = ", ".join(self.text(str(item)) for item in attribute.values)
+        code = f"enum_code(TRY_CAST({value} AS ENUM({declared})))"
+        codes = [axis.code(cell) for cell in range(attribute.regular)]
+        known = code if codes == list(range(len(codes))) else self.lookup(codes, code)
+        others = case(rest)
+        if others == case([]):
+            return known
+        return f"CASE WHEN {code} IS NOT NULL THEN {known} ELSE {others} END"
+
+    def as_double(self, x: str, column: Column) -> str:
+        """Convert by way of text where DuckDB's own cast rounds twice."""
+        if column.bits > 64 or column.precision > 15:
+            return f"CAST(CAST({x} AS VARCHAR) AS DOUBLE)"
+        return x if column.type_text == "DOUBLE" else f"CAST({x} AS DOUBLE)"
+
+    def as_text(self, x: str, column: Column) -> str:
+        return x if column.type_text == "VARCHAR" else f"CAST({x} AS VARCHAR)"
+
+    def as_day(self, x: str, column: Column) -> str:
+        return x if column.kind == "date" else f"CAST({x} AS DATE)"
+
+    def as_person(self, x: str, column: Column) -> str:
+        # A column's collation may hold 'a' and 'A' for one person; bytes do not.
+        if column.kind in {"text", "raw"}:
+            return f"encode(CAST({x} AS VARCHAR))"
+        return x
+
+    def whole(self, x: str, column: Column) -> tuple[str, str]:
+        if column.kind == "decimal":
+            wide = "BIGINT" if column.precision <= 18 else "HUGEINT"
+            return f"CAST(trunc({x}) AS {wide})", f"{x} = trunc({x})"
+        return x, "TRUE"
+
+    def is_exact_nan(self, x: str, column: Column) -> str:
+        return f"{x} = {NAN}" if column.type_text == WHOLE_TYPE else "FALSE"
+
+    def is_whole_float(self, x: str) -> str:
+        return f"trunc({x}) = {x}"
+
+    def as_bigint(self, x: str) -> str:
+        return f"TRY_CAST({x} AS BIGINT)"
+
+    def quotient(self, x: str, divisor: int) -> str:
+        return f"{x} // {divisor}"
+
+    def days_since(self, x: str, iso: str) -> str:
+        return f"date_diff('day', {self.day(iso)}, {x})"

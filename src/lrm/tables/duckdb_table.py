@@ -1,0 +1,105 @@
+"""Counting with DuckDB: files, tables of a database, and frames in memory.
+
+Rows are grouped inside the engine wherever each attribute's cell is cheap to say in SQL;
+numbers among many edges leave it in batches (see `lrm.tables.duckdb_batches`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from lrm.domain import Domain
+from lrm.mechanism import TrueCounts
+from lrm.reduce import CellMap
+from lrm.tables.axes import Tally, axes_of
+from lrm.tables.base import check_columns, guarded
+from lrm.tables.duckdb_batches import count_batches
+from lrm.tables.duckdb_connection import connection
+from lrm.tables.duckdb_rows import DuckDbRows
+from lrm.tables.duckdb_sources import CsvFiles, DatabaseFile, ParquetFiles, Source
+from lrm.tables.frames import FrameSource, is_frame
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["DuckDbTable", "open_source"]
+
+
+def open_source(source: object, name: str | None = None) -> DuckDbTable | None:
+    """Open a file, a pattern of files, ``FILE.duckdb::TABLE`` or a frame; None for others."""
+    if is_frame(source):
+        return DuckDbTable(FrameSource(source), name)
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path, separator, table = os.fspath(source).partition("::")
+    if separator:
+        return DuckDbTable(DatabaseFile(path, table), name)
+    parts = path.lower().removesuffix(".gz").rpartition(".")
+    if parts[2] in {"parquet", "pq"}:
+        return DuckDbTable(ParquetFiles(path), name)
+    if parts[2] in {"csv", "tsv"}:
+        return DuckDbTable(CsvFiles(path), name)
+    return None
+
+
+class DuckDbTable:
+    """A table that DuckDB reads: see `lrm.tables.open_table`."""
+
+    def __init__(self, source: Source, name: str | None = None) -> None:
+        self._source = source
+        self._name = name or source.label
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return tuple((column.name, column.type_text) for column in self._source.columns())
+
+    def check(self, domain: Domain) -> None:
+        needed = check_columns(self.name, domain, self._source.columns())
+        self._source.check(tuple(needed.values()))
+        rows = DuckDbRows(domain, axes_of(domain, None), needed)
+
+        def explain() -> None:
+            with connection() as db:
+                relation = self._source.relation(db, domain, schema_only=True)
+                db.execute(f"EXPLAIN {rows.partly(relation)}")
+
+        guarded(f"preparing the count of table {self.name!r}", explain)
+
+    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
+        needed = check_columns(self.name, domain, self._source.columns())
+        axes = axes_of(domain, cells)
+        rows = DuckDbRows(domain, axes, needed)
+
+        def count() -> TrueCounts:
+            tally = Tally(domain, axes)
+            with connection() as db:
+                relation = self._source.relation(db, domain, schema_only=False)
+                if rows.wide:
+                    count_batches(db, connection, rows, relation, tally)
+                else:
+                    _count_groups(db, rows, relation, tally)
+            return tally.true_counts()
+
+        return guarded(f"counting table {self.name!r}", count)
+
+
+def _count_groups(db: DuckDBPyConnection, rows: DuckDbRows, relation: str, tally: Tally) -> None:
+    """Group inside DuckDB: by the classes, one column each, which beats one product of them."""
+    every = range(len(rows.axes))
+    if rows.person is not None:
+        query = rows.bounded(rows.numbered(relation))
+    else:
+        keys = ", ".join(f"{rows.key(place)} AS k{place}" for place in every)
+        grouped = f"SELECT {keys}, count(*) AS n FROM {rows.values(relation)} GROUP BY ALL"  # noqa: S608
+        number = rows.number([f"k{place}" for place in every], every)
+        query = f"SELECT {number} AS number, n FROM ({grouped}) WHERE number IS NOT NULL"  # noqa: S608
+    found = db.sql(query).to_arrow_table()
+    tally.add(found["number"].to_numpy(), found["n"].to_numpy())

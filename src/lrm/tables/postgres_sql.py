@@ -1,0 +1,117 @@
+"""PostgreSQL's SQL, and the types of its columns."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from lrm.tables.base import Column, Kind
+from lrm.tables.dialect import Dialect
+
+__all__ = ["PostgresSql", "column_of"]
+
+_KINDS: dict[str, Kind] = {
+    "smallint": "integer",
+    "integer": "integer",
+    "bigint": "integer",
+    "real": "float",
+    "double precision": "float",
+    "boolean": "boolean",
+    "date": "date",
+    "text": "text",
+    "name": "text",
+    "citext": "text",
+    "character varying": "text",
+    "character": "text",
+    "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "instant",
+}
+_LARGEST_FINITE = 10**308
+_SMALLEST = f"0.{5**1075:01075d}"  # 2^-1075, to its last digit: from here on down float64 has 0
+
+
+def column_of(name: str, type_text: str, category: str) -> Column:
+    """Classify a column by PostgreSQL's text of its type; ``category`` E is an enumeration."""
+    numeric = re.fullmatch(r"numeric(?:\((\d+),(-?\d+)\))?", type_text)
+    if numeric:
+        precision, scale = (int(part or 0) for part in numeric.groups())
+        return Column(name, type_text, "decimal", precision, scale)
+    # "timestamp(3) without time zone" and "character(5)" carry a length.
+    plain = re.sub(r"\(\d+\)", "", type_text)
+    kind = "text" if category == "E" else _KINDS.get(plain, "other")
+    return Column(name, type_text, kind)
+
+
+class PostgresSql(Dialect):
+    """SQL of PostgreSQL. A CASE evaluates a branch only for the rows that reach it."""
+
+    double: ClassVar[str] = "double precision"
+
+    def name(self, identifier: str) -> str:
+        return '"' + identifier.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        """Write a text; E'' reads alike whatever ``standard_conforming_strings`` says."""
+        quoted = value.replace("'", "''")
+        if "\\" in quoted:
+            doubled = quoted.replace("\\", "\\\\")
+            return f"E'{doubled}'"
+        return f"'{quoted}'"
+
+    def element(self, listed: str, place: str) -> str:
+        return f"(ARRAY[{listed}]::integer[])[{place}]"
+
+    def as_double(self, x: str, column: Column) -> str:
+        """Convert as PostgreSQL does, by way of text, without its errors on huge and tiny."""
+        if column.kind == "float":
+            return x if column.type_text == "double precision" else f"CAST({x} AS double precision)"
+        cast = f"CAST({x} AS double precision)"
+        if column.kind != "decimal" or (0 < column.precision <= 300 and 0 <= column.scale <= 300):
+            return cast
+        return (
+            f"(CASE WHEN {x} = 'NaN' THEN 'NaN' "
+            f"WHEN {x} > {_LARGEST_FINITE} THEN {_nearest(x, 'Infinity')} "
+            f"WHEN {x} < -{_LARGEST_FINITE} THEN {_nearest(x, '-Infinity')} "
+            f"WHEN {x} BETWEEN -{_SMALLEST} AND {_SMALLEST} THEN 0 ELSE {cast} END)"
+        )
+
+    def as_text(self, x: str, column: Column) -> str:  # noqa: ARG002 - all texts are alike
+        # The cast drops the blanks that pad CHAR(n), and a collation that joins letters.
+        return f'(CAST({x} AS text) COLLATE "C")'
+
+    def as_day(self, x: str, column: Column) -> str:
+        if column.kind == "date":
+            return x
+        local = f"({x} AT TIME ZONE 'UTC')" if column.kind == "instant" else x
+        return f"CAST({local} AS date)"
+
+    def as_person(self, x: str, column: Column) -> str:
+        return self.as_text(x, column) if column.kind == "text" else x
+
+    def whole(self, x: str, column: Column) -> tuple[str, str]:
+        return x, f"{x} = trunc({x})" if column.kind == "decimal" else "TRUE"
+
+    def is_nan(self, x: str) -> str:
+        return f"{x} = 'NaN'"
+
+    def is_exact_nan(self, x: str, column: Column) -> str:
+        return f"{x} = 'NaN'" if column.kind == "decimal" else "FALSE"
+
+    def is_whole_float(self, x: str) -> str:
+        return f"trunc({x}) = {x}"
+
+    def as_bigint(self, x: str) -> str:
+        return f"CAST({x} AS bigint)"
+
+    def quotient(self, x: str, divisor: int) -> str:
+        return f"{x} / {divisor}"
+
+    def days_since(self, x: str, iso: str) -> str:
+        return f"{x} - {self.day(iso)}"
+
+
+def _nearest(x: str, infinity: str) -> str:
+    """Float64 nearest to a number of 308 digits or more: the largest one, or infinite."""
+    limit = 2**1024 - 2**970  # halfway from the largest float64 to 2^1024; a tie goes up
+    beyond = f"{x} >= {limit}" if infinity == "Infinity" else f"{x} <= -{limit}"
+    return f"CASE WHEN {beyond} THEN '{infinity}' ELSE CAST({x} AS double precision) END"

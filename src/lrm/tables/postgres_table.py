@@ -1,0 +1,184 @@
+"""Counting inside PostgreSQL, in one transaction that may only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import numpy as np
+
+from lrm.domain import Bins, Domain
+from lrm.errors import TableError
+from lrm.mechanism import TrueCounts
+from lrm.reduce import CellMap
+from lrm.tables.axes import Axis, Tally, axes_of
+from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
+from lrm.tables.cell_sql import bin_steps
+from lrm.tables.dialect import case, sql_code
+from lrm.tables.joined_rows import JoinedRows
+from lrm.tables.postgres_sql import PostgresSql, column_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresTable", "open_source"]
+
+SQL = PostgresSql()
+FETCHED_AT_ONCE = 50_000
+
+T = TypeVar("T")
+
+_COLUMNS = """
+SELECT a.attname,
+       format_type(CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE a.atttypid END,
+                   CASE t.typtype WHEN 'd' THEN t.typtypmod ELSE a.atttypmod END),
+       t.typcategory::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+
+def open_source(source: object, name: str | None = None) -> PostgresTable | None:
+    """Open ``postgresql://…?table=schema.name``; None for anything else."""
+    if not isinstance(source, str) or not source.startswith(("postgresql:", "postgres:")):
+        return None
+    parts = urlsplit(source)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    tables = [value for key, value in options if key == "table"]
+    if len(tables) != 1:
+        raise TableError(
+            "a PostgreSQL URL must name one table, as in postgresql://HOST/DB?table=SCHEMA.NAME"
+        )
+    rest = urlencode([(key, value) for key, value in options if key != "table"])
+    return PostgresTable(parts._replace(query=rest).geturl(), tables[0], name)
+
+
+class PostgresTable:
+    """A table or view of a PostgreSQL database.
+
+    Parameters
+    ----------
+    url
+        The database.
+    table
+        ``name`` or ``schema.name``.
+    name
+        What to call the table; by default as the database does.
+    """
+
+    def __init__(self, url: str, table: str, name: str | None = None) -> None:
+        self._driver = load_engine("psycopg", "postgres")
+        self._url = url
+        self._relation = ".".join(SQL.name(part) for part in name_parts(table))
+        self._name = name or table
+        self._columns = self._within("reading the schema", self._look)
+        if not self._columns:
+            raise TableError(f"the database has no table {table!r} that this user may see")
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def _look(self, db: psycopg.Connection[Any]) -> tuple[Column, ...]:
+        return tuple(column_of(*row) for row in db.execute(_COLUMNS, [self._relation]))
+
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return tuple((column.name, column.type_text) for column in self._columns)
+
+    def check(self, domain: Domain) -> None:
+        query = self._query(domain, axes_of(domain, None))
+        self._within("preparing the count", lambda db: db.execute(f"EXPLAIN {query}"))
+
+    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
+        axes = axes_of(domain, cells)
+        query = self._query(domain, axes)
+
+        def count(db: psycopg.Connection[Any]) -> TrueCounts:
+            tally = Tally(domain, axes)
+            # A cursor of the server: as many counts as there are cells may be on the way.
+            with db.cursor("lrm_counts") as cursor:
+                cursor.execute(query)
+                while found := cursor.fetchmany(FETCHED_AT_ONCE):
+                    numbers, counts = np.array(found, dtype=np.int64).T
+                    tally.add(numbers, counts)
+            return tally.true_counts()
+
+        return self._within("counting", count)
+
+    def _query(self, domain: Domain, axes: Sequence[Axis]) -> str:
+        needed = check_columns(self.name, domain, self._columns)
+        rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
+        unit = domain.unit
+        person = None if unit.column is None else needed[unit.column]
+        joins, given = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
+        for place, keys in rows.joins().items():
+            values = ", ".join(literal for literal, _ in keys.pairs)
+            codes = ", ".join(str(code) for _, code in keys.pairs)
+            joins += (
+                f" LEFT JOIN unnest(ARRAY[{values}], ARRAY[{codes}]) "
+                f"AS keys{place}(value, code) ON keys{place}.value = {keys.value}"
+            )
+            given |= rows.joined([place])
+        selected = ", ".join(rows.selected(person))
+        listed = f"{rows.number(given)} AS number" + (", person" if person else "")
+        numbered = f"SELECT {listed} FROM (SELECT {selected} FROM {self._relation}) AS t{joins}"  # noqa: S608
+        if person is not None:
+            numbered = (
+                "SELECT number, row_number() OVER (PARTITION BY person ORDER BY number) AS place "  # noqa: S608
+                f"FROM ({numbered}) AS r WHERE number IS NOT NULL AND person IS NOT NULL"
+            )
+        kept = f"place <= {unit.max_rows}" if person is not None else "number IS NOT NULL"
+        return f"SELECT number, count(*) FROM ({numbered}) AS s WHERE {kept} GROUP BY number"  # noqa: S608
+
+    @staticmethod
+    def _wide(rows: JoinedRows, place: int) -> str:
+        """The class of a number among many edges, found by the server's own bisection."""
+        axis, stored = rows.axes[place], f"c{place}"
+        edges, codes = bin_steps(axis)
+        x = SQL.as_double(stored, rows.columns[place])
+        exact = rows.columns[place].kind == "integer"
+        nan = "FALSE" if exact else SQL.is_nan(stored)
+        thresholds = ",".join(map(repr, edges.tolist()))
+        position = f"width_bucket({x}, '{{{thresholds}}}'::double precision[])"
+        return case(
+            [
+                (nan, sql_code(axis.special("(nan)"))),
+                (f"{stored} IS NOT NULL", SQL.lookup(codes, position)),
+                (f"{stored} IS NULL", sql_code(axis.special("(null)"))),
+            ]
+        )
+
+    def _within(self, doing: str, work: Callable[[psycopg.Connection[Any]], T]) -> T:
+        def run() -> T:
+            with self._reading() as db:
+                return work(db)
+
+        return guarded(f"{doing} of table {self.name!r} on PostgreSQL", run)
+
+    @contextmanager
+    def _reading(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            db = self._driver.connect(self._url, client_encoding="utf8", connect_timeout=15)
+        except self._driver.OperationalError as error:
+            reason = str(error).partition("\n")[0]  # of connecting: no row is near
+            raise TableError(f"PostgreSQL cannot be reached: {reason}") from None
+        with db:
+            db.read_only = True
+            yield db
+
+
+def _by_bisection(rows: JoinedRows) -> list[int]:
+    """Attributes with many edges, and all of exact numbers, whose conversion is done but once."""
+    exact = {
+        place
+        for place, axis in enumerate(rows.axes)
+        if isinstance(axis.attribute, Bins) and rows.columns[place].kind == "decimal"
+    }
+    return sorted(exact.union(rows.wide()))

@@ -1,0 +1,89 @@
+"""Spark's SQL, and the types of its columns.
+
+Nothing here depends on the session's settings: neither its time zone, nor ANSI mode, nor
+how it reads backslashes in literals.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lrm.tables.base import Column, Kind
+from lrm.tables.dialect import Dialect
+
+__all__ = ["SparkSql", "column_of"]
+
+_KINDS: dict[str, Kind] = {
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+    "float": "float",
+    "double": "float",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp": "instant",
+    "timestamp_ntz": "timestamp",
+}
+_DAY_MICROSECONDS = 86_400_000_000
+PADDED = "char"
+
+
+def column_of(name: str, type_text: str, declared: str = "") -> Column:
+    """Classify a column; ``declared`` is what Spark remembers of a CHAR(n)."""
+    decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", type_text)
+    if decimal:
+        return Column(name, type_text, "decimal", int(decimal[1]), int(decimal[2]))
+    if type_text.startswith(("string", "char(", "varchar(")):
+        padded = type_text.startswith("char(") or declared.startswith("char(")
+        return Column(name, PADDED if padded else type_text, "text")
+    return Column(name, type_text, _KINDS.get(type_text, "other"))
+
+
+class SparkSql(Dialect):
+    """SQL of Spark."""
+
+    def name(self, identifier: str) -> str:
+        return "`" + identifier.replace("`", "``") + "`"
+
+    def text(self, value: str) -> str:
+        """Write a text by its bytes, which no setting of the session reads otherwise."""
+        return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+    def element(self, listed: str, place: str) -> str:
+        return f"element_at(array({listed}), CAST({place} AS INT))"
+
+    def as_double(self, x: str, column: Column) -> str:
+        return x if column.type_text == "double" else f"CAST({x} AS DOUBLE)"
+
+    def as_text(self, x: str, column: Column) -> str:
+        if column.type_text == PADDED:
+            return f"rtrim({x})"
+        return x if column.type_text == "string" else f"({x} COLLATE UTF8_BINARY)"
+
+    def as_day(self, x: str, column: Column) -> str:
+        if column.kind == "instant":  # a cast would take the day of the session's time zone
+            micros = f"unix_micros({x})"
+            days = f"(({micros} - pmod({micros}, {_DAY_MICROSECONDS})) div {_DAY_MICROSECONDS})"
+            return f"date_from_unix_date(CAST({days} AS INT))"
+        return x if column.kind == "date" else f"CAST({x} AS DATE)"
+
+    def as_person(self, x: str, column: Column) -> str:
+        return self.as_text(x, column) if column.kind == "text" else x
+
+    def whole(self, x: str, column: Column) -> tuple[str, str]:
+        if column.kind == "decimal":
+            return f"CAST({x} AS DECIMAL(38, 0))", f"{x} % 1 = 0"
+        return x, "TRUE"
+
+    def is_whole_float(self, x: str) -> str:
+        return f"rint({x}) = {x}"
+
+    def as_bigint(self, x: str) -> str:
+        return f"try_cast({x} AS BIGINT)"
+
+    def quotient(self, x: str, divisor: int) -> str:
+        return f"{x} div {divisor}"
+
+    def days_since(self, x: str, iso: str) -> str:
+        return f"datediff({x}, {self.day(iso)})"

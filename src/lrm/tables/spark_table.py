@@ -1,0 +1,178 @@
+"""Counting on Spark: the work stays in the cluster, and only counts of cells leave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lrm.domain import Domain
+from lrm.errors import TableError
+from lrm.mechanism import TrueCounts
+from lrm.reduce import CellMap
+from lrm.tables.axes import Axis, Tally, axes_of
+from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
+from lrm.tables.cell_sql import bin_steps
+from lrm.tables.dialect import case, sql_code
+from lrm.tables.joined_rows import JoinedRows
+from lrm.tables.spark_sql import SparkSql, column_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkTable", "open_source"]
+
+SQL = SparkSql()
+
+
+def open_source(source: object, name: str | None = None) -> SparkTable | None:
+    """Open ``spark:TABLE``, ``spark:FILE.parquet`` or a Spark frame; None for anything else."""
+    kind = type(source)
+    if kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame":
+        return SparkTable(source, name or "frame")  # type: ignore[arg-type] # as its name says
+    if not isinstance(source, str) or not source.startswith("spark:"):
+        return None
+    place = source.removeprefix("spark:").removeprefix("//")
+    session = _session()
+    if "/" in place or place.endswith(".parquet"):
+        frame = guarded(f"opening {place!r} on Spark", lambda: session.read.parquet(place))
+    else:
+        quoted = ".".join(SQL.name(part) for part in name_parts(place))
+        frame = guarded(f"opening table {place!r} on Spark", lambda: session.table(quoted))
+    return SparkTable(frame, name or place.rstrip("/").rpartition("/")[2])
+
+
+def _session() -> SparkSession:
+    """The active session or, where there is none, a new one: in local mode unless configured."""
+    sql = load_engine("pyspark.sql", "spark")
+    try:
+        active: SparkSession | None = sql.SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        built: SparkSession = (
+            sql.SparkSession.builder.appName("lrm").config(map=settings).getOrCreate()
+        )
+    except Exception as error:  # noqa: BLE001 - no row is near; the usual cause is told
+        kind = type(error).__name__
+    else:
+        return built
+    raise TableError(f"Spark could not be started ({kind}); it needs Java 17 or later")
+
+
+class SparkTable:
+    """A Spark frame, with whatever its session makes of it."""
+
+    def __init__(self, frame: DataFrame, name: str) -> None:
+        self._frame = frame
+        self._name = name
+        self._columns = tuple(
+            column_of(
+                field.name,
+                field.dataType.simpleString(),
+                (field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", ""),
+            )
+            for field in frame.schema.fields
+        )
+
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return tuple((column.name, column.type_text) for column in self._columns)
+
+    def check(self, domain: Domain) -> None:
+        needed = check_columns(self.name, domain, self._columns)
+        axes = axes_of(domain, None)
+        # Spark resolves every name and type when the schema is asked for, and runs nothing.
+        guarded(
+            f"preparing the count of table {self.name!r} on Spark",
+            lambda: self._counted(domain, axes, needed).schema,
+        )
+
+    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
+        needed = check_columns(self.name, domain, self._columns)
+        axes = axes_of(domain, cells)
+
+        def count() -> TrueCounts:
+            found = self._counted(domain, axes, needed).toArrow()
+            tally = Tally(domain, axes)
+            tally.add(found["number"].to_numpy(), found["count"].to_numpy())
+            return tally.true_counts()
+
+        return guarded(f"counting table {self.name!r} on Spark", count)
+
+    def _counted(
+        self, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]
+    ) -> DataFrame:
+        """A frame of class numbers and their counts, not yet computed."""
+        rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
+        unit = domain.unit
+        person = None if unit.column is None else needed[unit.column]
+        frame = self._frame.selectExpr(*rows.selected(person))
+        given = rows.joined(list(rows.joins()))
+        for wide in rows.wide():
+            frame = _bucketed(frame, rows, wide)
+            given[wide] = _wide(rows, wide)
+        frame = self._joined(frame, rows)
+        listed = [f"{rows.number(given)} AS number", *(["person"] if person else [])]
+        frame = frame.selectExpr(*listed).where("number IS NOT NULL")
+        if person is not None:
+            place = "row_number() OVER (PARTITION BY person ORDER BY number) AS place"
+            frame = frame.where("person IS NOT NULL").selectExpr("number", place)
+            frame = frame.where(f"place <= {unit.max_rows}")
+        return frame.groupBy("number").count()
+
+    @staticmethod
+    def _joined(frame: DataFrame, rows: JoinedRows) -> DataFrame:
+        """Join long lists of categories, which every worker receives as a whole."""
+        functions = load_engine("pyspark.sql.functions", "spark")
+        for place, keys in rows.joins().items():
+            pairs = ", ".join(f"({literal}, {code})" for literal, code in keys.pairs)
+            listed = frame.sparkSession.sql(f"SELECT * FROM VALUES {pairs} AS pairs(value, code)")  # noqa: S608
+            frame = frame.join(
+                functions.broadcast(listed).alias(f"keys{place}"),
+                functions.expr(f"keys{place}.value = {keys.value}"),
+                "left",
+            )
+        return frame
+
+
+def _finite(edges: Sequence[float]) -> list[float]:
+    return [edge for edge in edges if math.isfinite(edge)]
+
+
+def _bucketed(frame: DataFrame, rows: JoinedRows, place: int) -> DataFrame:
+    """Add the number of finite edges at or below a value, by Spark's own bisection."""
+    feature: Any = load_engine("pyspark.ml.feature", "spark")
+    edges = _finite(bin_steps(rows.axes[place])[0].tolist())
+    bucketizer = feature.Bucketizer(
+        splits=[-math.inf, *edges, math.inf],
+        inputCol=f"x{place}",
+        outputCol=f"bucket{place}",
+        handleInvalid="keep",
+    )
+    x = SQL.as_double(f"c{place}", rows.columns[place])
+    bucketed: DataFrame = bucketizer.transform(frame.selectExpr("*", f"{x} AS x{place}"))
+    return bucketed
+
+
+def _wide(rows: JoinedRows, place: int) -> str:
+    """The class of a number whose bucket is known; NaN and the infinite have none."""
+    axis, x = rows.axes[place], f"x{place}"
+    edges, codes = bin_steps(axis)
+    skipped = int(edges[0] == -math.inf)
+    bucket_codes = codes[skipped : skipped + len(_finite(edges.tolist())) + 1]
+    return case(
+        [
+            (f"isnan({x})", sql_code(axis.special("(nan)"))),
+            (f"{x} = {SQL.number(math.inf)}", sql_code(codes[-1])),
+            (f"{x} IS NOT NULL", SQL.lookup(bucket_codes, f"bucket{place}")),
+            (f"c{place} IS NULL", sql_code(axis.special("(null)"))),
+        ]
+    )
