@@ -103,11 +103,12 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     """
     best, best_mixing, rounds = row_space_error(W, mixing), mixing, 0
     X, converged, interrupted = mixing, False, False
+    V = W / (float(np.linalg.norm(W)) or 1.0)
     for power, width in stages:
         done = rounds
-        X = X / np.abs(X @ W).sum(axis=0).max()
+        X = X / np.abs(X @ V).sum(axis=0).max()
         run = descend(
-            partial(_log_error, W=W, power=power, width=width / len(X)),
+            partial(_log_error, W=V, power=power, width=width / len(X)),
             X,
             on_round=lambda i, _: on_step(Step(stage, done + i, best)),  # noqa: B023
             tolerance=tolerance,

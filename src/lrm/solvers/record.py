@@ -58,8 +58,9 @@ class Record:
     def note(self, name: str, error: float, iterations: int = 0) -> bool:
         """Record a candidate and say whether it is the best so far."""
         self.candidates.append(Candidate(name, float(error), iterations))
-        better = error < self.error
-        if better or not self.winner:
+        # Rounding alone makes no better candidate.
+        better = error < self.error * (1.0 - 1e-12) or self.error == np.inf
+        if better:
             self.error, self.winner = float(error), name
         return better
 

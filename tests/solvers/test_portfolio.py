@@ -1,0 +1,119 @@
+"""The search: never worse, exact, repeatable, and willing to stop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lrm.errors import StopSolver
+from lrm.solvers.exact import strategy_error
+from lrm.solvers.portfolio import search
+from lrm.solvers.starts import haar, tree_rows
+
+INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
+
+
+def find(W, effort="quick", seed=0, **options):
+    return search(W, effort=effort, rng=np.random.default_rng(seed), **options)
+
+
+def check(W, found):
+    """W = BL, sensitivity 1, and the error is that of the pair."""
+    size = np.linalg.norm(W)
+    assert np.linalg.norm(found.reconstruction @ found.strategy - W) <= 1e-9 * size
+    assert abs(found.strategy).sum(axis=0).max(initial=0) <= 1 + 1e-12
+    assert found.error == pytest.approx(np.sum(found.reconstruction**2))
+    assert found.error <= np.sum(W**2) * (1 + 1e-9)
+    assert found.error <= min(c.error for c in found.candidates) * (1 + 1e-9)
+    assert found.winner in {c.name for c in found.candidates}
+
+
+def test_intro_example_is_solved():
+    found = find(INTRO, "normal")
+    check(INTRO, found)
+    assert found.error == pytest.approx(19.0, abs=5e-5)
+
+
+def test_prefixes_are_no_worse_than_the_best_known():
+    found = find(np.tri(64), "normal")
+    check(np.tri(64), found)
+    assert found.error <= 906.39 * 1.0005
+
+
+def test_the_low_rank_regime_is_found():
+    W = np.random.default_rng(3).standard_normal((4, 200))
+    found = find(W)
+    check(W, found)
+    assert found.error < 0.35 * np.sum(W**2)
+    assert found.strategy.shape[0] < 20
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 9), st.integers(0, 99), st.booleans())
+def test_any_small_workload_is_solved_whatever_its_scale(k, n, seed, scaled):
+    rng = np.random.default_rng(seed)
+    W = rng.integers(-1, 2, (k, n)).astype(float)
+    if scaled:
+        W *= 10.0 ** rng.uniform(-6, 6, (k, 1))
+    check(W, find(W))
+
+
+def test_never_worse_than_a_given_start():
+    W = np.tri(40)
+    starts = [np.vstack([np.eye(40), tree_rows(40, 2)]), haar(40), np.tri(40), np.ones((1, 40))]
+    found = find(W, extra_starts=starts)
+    check(W, found)
+    for start in starts[:3]:
+        assert found.error <= strategy_error(W, start) * (1 + 1e-9)
+    assert any(c.error == np.inf for c in found.candidates)
+
+
+def test_a_start_that_cannot_be_beaten_wins():
+    W = np.ones((1, 30))
+    found = find(W, extra_starts=[W])
+    assert found.error == pytest.approx(1.0)
+
+
+def test_same_seed_same_result():
+    W = np.tri(30)
+    one, two = find(W, seed=7), find(W, seed=7)
+    assert one.error == two.error
+    assert (one.strategy != two.strategy).nnz == 0
+    assert one.candidates == two.candidates
+
+
+@pytest.mark.parametrize("reason", [StopSolver, KeyboardInterrupt])
+@pytest.mark.parametrize("after", [1, 2, 30, 200])
+def test_a_search_can_be_stopped_at_any_time(reason, after):
+    calls = []
+
+    def stop(step):
+        calls.append(step.error)
+        if len(calls) >= after:
+            raise reason
+
+    W = np.tri(30)
+    found = find(W, "normal", on_step=stop)
+    check(W, found)
+    assert found.interrupted
+    assert not found.converged
+    assert len(calls) == after
+
+
+def test_reported_errors_never_rise():
+    errors = []
+    found = find(np.tri(30), "normal", on_step=lambda step: errors.append(step.error))
+    assert np.all(np.diff(errors) <= 1e-9 * errors[0])
+    assert errors[-1] >= found.error * (1 - 1e-9)
+
+
+def test_rank_deficient_and_zero_workloads_do_no_harm():
+    check(np.ones((3, 5)), find(np.ones((3, 5))))
+    assert find(np.zeros((2, 3))).error == 0.0
+
+
+def test_an_unknown_effort_is_refused():
+    with pytest.raises(ValueError, match="effort"):
+        find(np.eye(2), "heroic")
