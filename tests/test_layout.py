@@ -7,6 +7,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
 ORDER = [
     "errors",
+    "spelling",
     "amounts",
     "attributes",
     "bins",

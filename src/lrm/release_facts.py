@@ -143,6 +143,7 @@ def _provenance(release: Release) -> dict[str, Any]:
         "workload_digest": release.plan.workload.digest,
         "domain_digest": None if domain is None else domain.digest,
         "table": None if domain is None else domain.table,
+        "ledger_head": release.ledger_head,
     }
 
 

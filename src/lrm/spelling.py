@@ -1,0 +1,54 @@
+"""Numbers for people: some digits, groups of three, no more than an error leaves of them."""
+
+import math
+
+__all__ = ["beside", "number", "ratio", "seconds"]
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Spell a number for people: some digits, groups of three, no exponent where avoidable.
+
+    >>> number(1234567.8), number(38.0), number(0.0123), number(1.5e-9)
+    ('1,234,568', '38', '0.0123', '1.5e-09')
+    """
+    if not math.isfinite(value):
+        return "—"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e15 or abs(value) < 1e-4:
+        return f"{value:.{digits}g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def beside(value: float, error: float) -> str:
+    """Spell a value to the digits that an error of this size leaves of it.
+
+    >>> beside(1620.7432, 95.1), beside(81.77512, 4.0), beside(-0.012, 0.4)
+    ('1,621', '81.8', '-0.01')
+    """
+    if not (error > 0 and math.isfinite(error)):
+        return number(value, 6)
+    text = f"{value:,.{min(12, max(0, 1 - math.floor(math.log10(error))))}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def ratio(value: float) -> str:
+    """Spell a ratio.
+
+    >>> ratio(1.0), ratio(2.4321), ratio(1234.5)
+    ('1.000', '2.432', '1,234')
+    """
+    if not math.isfinite(value):
+        return "—"
+    return f"{value:.3f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def seconds(value: float) -> str:
+    """Spell a duration.
+
+    >>> seconds(0.0123), seconds(75.2)
+    ('0.01 s', '75 s')
+    """
+    return f"{value:.2f} s" if value < 9.995 else f"{value:.0f} s"
