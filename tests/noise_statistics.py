@@ -208,3 +208,14 @@ def _johnson_p_value(sample: Array, mean: float) -> float:
     third = np.mean(centred**3)
     adjusted = off + third / (6 * variance * sample.size) + third / (3 * variance**2) * off**2
     return float(2 * stats.norm.sf(abs(adjusted) * np.sqrt(sample.size / variance)))
+
+
+def noisy_runs(plan, noise, counts, trials):
+    """Noisy measurements of ``trials`` releases, drawn by one call of the real sampler.
+
+    Every draw is independent, so one long vector of repeated measurements is as good as
+    many short ones, and a hundred times faster.
+    """
+    true_values = plan.measured.measure(np.asarray(counts, dtype=np.int64))
+    drawn = noise.add_to(np.tile(true_values, trials))
+    return drawn.reshape(trials, -1).astype(float)

@@ -5,20 +5,25 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from batches import matrices
 from hypothesis import HealthCheck, given, settings
-from noise_statistics import epsilon_lower_bound, fits_discrete_gaussian, mean_square_agrees
 
 import lrm
+from batches import matrices
 from lrm import families
 from lrm.budget import ZCDP, epsilon_for, rho_for
 from lrm.errors import BudgetError
-from lrm.mechanism import TrueCounts, calibrate, measure
+from lrm.mechanism import calibrate
 from lrm.noise import calibrate_gaussian
 from lrm.strategies import MECHANISMS
+from noise_statistics import (
+    epsilon_lower_bound,
+    fits_discrete_gaussian,
+    mean_square_agrees,
+    noisy_runs,
+)
 
 few_slow_examples = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -85,13 +90,8 @@ def test_measured_error_agrees_with_the_promise():
     noise = calibrate(plan.measured, plan.privacy(rho="0.2"), 1)
     counts = np.arange(16) * 7
     truth = plan.workload.queries.apply(counts.astype(float))
-    hidden, scale = TrueCounts(counts), 2.0**-plan.measured.bits
-    answers = np.array(
-        [
-            plan.rebuild.apply(measure(hidden, plan.measured, noise).noisy_values * scale)
-            for _ in range(3000)
-        ]
-    )
+    runs = noisy_runs(plan, noise, counts, 3000) * 2.0**-plan.measured.bits
+    answers = np.array([plan.rebuild.apply(run) for run in runs])
     expected = plan.standard_errors(rho="0.2") ** 2
     assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6, kurtosis=3.0)
 
@@ -106,13 +106,7 @@ def test_an_audit_finds_no_violation_and_would_find_one(real, violated):
     """
     plan = lrm.plan(np.eye(1), "noise-on-data", noise="gaussian")
     noise = calibrate(plan.measured, plan.privacy(rho=real), 1)
-    runs = [
-        np.array(
-            [measure(TrueCounts([x]), plan.measured, noise).noisy_values[0] for _ in range(20_000)],
-            dtype=float,
-        )
-        for x in (5, 6)
-    ]
+    runs = [noisy_runs(plan, noise, [x], 20_000)[:, 0] for x in (5, 6)]
     claimed = float(epsilon_for(Fraction(1, 2), Fraction(1, 1000))) + math.log(2)
     assert (epsilon_lower_bound(*runs, false_alarm=1e-6) > claimed) == violated
 

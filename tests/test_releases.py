@@ -5,20 +5,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from noise_statistics import (
-    epsilon_lower_bound,
-    fits_discrete_laplace,
-    laplace_score,
-    mean_square_agrees,
-)
 
 import lrm
 from lrm import families
 from lrm.budget import PureDP
 from lrm.errors import BudgetError, CountsError
-from lrm.mechanism import TrueCounts, calibrate, measure
+from lrm.mechanism import TrueCounts, calibrate
 from lrm.noise import calibrate_laplace
 from lrm.strategies import MECHANISMS
+from noise_statistics import (
+    epsilon_lower_bound,
+    fits_discrete_laplace,
+    laplace_score,
+    mean_square_agrees,
+    noisy_runs,
+)
 
 COUNTS = np.arange(16) * 7
 
@@ -41,14 +42,9 @@ def test_measured_error_agrees_with_the_promise(mechanism):
     """3,000 real releases, per query and in total; false alarm once in a million."""
     plan = lrm.plan(batch(), mechanism)
     noise = calibrate(plan.measured, plan.privacy("0.5"), 1)
-    counts, truth = TrueCounts(COUNTS), plan.workload.queries.apply(COUNTS.astype(float))
-    scale = 2.0**-plan.measured.bits
-    answers = np.array(
-        [
-            plan.rebuild.apply(measure(counts, plan.measured, noise).noisy_values * scale)
-            for _ in range(3000)
-        ]
-    )
+    runs = noisy_runs(plan, noise, COUNTS, 3000) * 2.0**-plan.measured.bits
+    truth = plan.workload.queries.apply(COUNTS.astype(float))
+    answers = np.array([plan.rebuild.apply(run) for run in runs])
     expected = plan.standard_errors("0.5") ** 2
     assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6)
 
@@ -62,13 +58,6 @@ def test_noise_is_discrete_laplace_of_its_scale():
     assert not fits_discrete_laplace(draws, noise.scale * 1.1)
 
 
-def _runs(plan, noise, counts, trials):
-    hidden = TrueCounts(counts)
-    return np.array(
-        [measure(hidden, plan.measured, noise).noisy_values for _ in range(trials)], dtype=float
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("claimed", "real", "violated"), [("1", "1", False), ("1", "2", True)])
 def test_an_audit_finds_no_violation_and_would_find_one(claimed, real, violated):
@@ -77,7 +66,7 @@ def test_an_audit_finds_no_violation_and_would_find_one(claimed, real, violated)
     noise = calibrate(plan.measured, plan.privacy(real), 1)
     table, neighbour = np.array([5, 5, 5]), np.array([6, 5, 5])
     means = [plan.measured.measure(x).astype(float) for x in (table, neighbour)]
-    scores = [laplace_score(_runs(plan, noise, x, 30_000), *means) for x in (table, neighbour)]
+    scores = [laplace_score(noisy_runs(plan, noise, x, 30_000), *means) for x in (table, neighbour)]
     found = epsilon_lower_bound(*scores, false_alarm=1e-6)
     assert (found > float(Fraction(claimed))) == violated
 
