@@ -7,10 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from lrm.errors import UsageError
+from lrm.errors import StopSolver, UsageError
 from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.reduce import CellMap
+from lrm.solvers.general import general_start
 from lrm.solvers.portfolio import search as search_portfolio
+from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.gaussian import best_gaussian
 from lrm.strategies.large import best_naive, best_tree
@@ -25,6 +27,9 @@ EFFORTS = ("quick", "normal", "thorough")
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are starts; the hierarchical mechanism offers any."""
 
+
+GENERAL_WORK = {"quick": 2e9, "normal": 2e10, "thorough": 1e12}
+"""Multiplications that each effort spends on a start with fewer rows than cells."""
 
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
@@ -57,12 +62,24 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
     rival_error, rival = _best_rival(problem, search)
+    starts = [_rival_start(problem, rival)]
+    general = general_start(
+        problem.reduced,
+        rival_error,
+        work=GENERAL_WORK[effort],
+        rng=search.rng(),
+        on_step=search.on_step,
+    )
+    on_step = search.on_step
+    if general is not None:
+        starts.append(general.pair.strategy.toarray())
+        on_step = _stop if general.interrupted else on_step
     found = search_portfolio(
         problem.reduced,
         effort=effort,
         rng=search.rng(),
-        on_step=search.on_step,
-        extra_starts=_starts(problem, rival),
+        on_step=on_step,
+        extra_starts=starts,
     )
     details = {
         "winner": found.winner,
@@ -77,6 +94,11 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         return replace(rival, mechanism="best", details={**details, "winner": rival.mechanism})
     matrix = problem.from_reduced(found.strategy)
     return Strategy("best", problem.merged.cells, matrix, details=details)
+
+
+def _stop(step: Step) -> None:
+    """Pass a Ctrl-C of an earlier stage on to the next one."""
+    raise StopSolver(step)
 
 
 def _best_rival(problem: Problem, search: Search) -> tuple[float, Strategy]:
@@ -99,11 +121,11 @@ def _best_rival(problem: Problem, search: Search) -> tuple[float, Strategy]:
     return best_error, rival
 
 
-def _starts(problem: Problem, rival: Strategy) -> list[Floats]:
+def _rival_start(problem: Problem, rival: Strategy) -> Floats:
     """The best rival, restricted to one cell of each class of merged ones.
 
     A strategy for all cells, kept only at the cells that represent their class, still
     rebuilds every query and has no larger sensitivity: it can only have become better.
     """
     start = rival.matrix.columns(problem.merged.representatives).dense()
-    return [start[np.any(start != 0, axis=1)]]
+    return np.asarray(start[np.any(start != 0, axis=1)])

@@ -10,7 +10,7 @@ from lrm.errors import UsageError
 from lrm.linear_maps import DenseMap
 from lrm.reduce import CellMap
 from lrm.solvers.exact import make_exact
-from lrm.solvers.lagrangian import decompose
+from lrm.solvers.lagrangian import Schedule, decompose
 from lrm.strategies.base import Problem, Search, Strategy
 
 __all__ = ["lowrank"]
@@ -55,7 +55,13 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     # A merged column stands for several of the workload: its residual counts as often.
     copies = int(np.bincount(problem.merged.cells.index, minlength=n).max())
     found = decompose(
-        R, r, gamma=gamma / math.sqrt(copies), rng=search.rng(), on_step=search.on_step
+        R,
+        r,
+        gamma=gamma / math.sqrt(copies),
+        rng=search.rng(),
+        # As printed, the relaxed program ends at gamma; an exact result must be near one first.
+        schedule=None if exact else Schedule(slack=None),
+        on_step=search.on_step,
     )
     details = {
         "rank_of_workload": k,

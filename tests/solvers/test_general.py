@@ -1,0 +1,53 @@
+"""The start with fewer rows than cells: taken where it pays, left where it does not."""
+
+import numpy as np
+
+import lrm
+from lrm import families
+from lrm.domain import Categories, Domain, Integers
+from lrm.errors import StopSolver
+from lrm.solvers.general import general_start
+
+
+def marginal_batch():
+    domain = Domain([Categories("state", list("ABCD")), Integers("age", 0, 9)])
+    return families.marginals(domain, 1)
+
+
+def test_marginals_are_measured_with_few_rows():
+    plan = lrm.plan(marginal_batch())
+    assert plan.rank < plan.measured.cells.merged_size
+    assert plan.unit_error < 0.9 * lrm.plan(marginal_batch(), "noise-on-data").unit_error
+
+
+def test_it_is_left_where_the_rank_is_nearly_full():
+    assert general_start(np.tri(8), 36.0, work=1e12, rng=np.random.default_rng(0)) is None
+
+
+def test_no_work_no_start():
+    W = np.random.default_rng(0).standard_normal((4, 40))
+    assert general_start(W, np.inf, work=1.0, rng=np.random.default_rng(0)) is None
+
+
+def test_ctrl_c_ends_the_whole_search_with_the_best_so_far():
+    calls = []
+
+    def once(step):
+        calls.append(step)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    plan = lrm.plan(marginal_batch(), on_step=once)
+    assert plan.details["interrupted"]
+    assert len(calls) == 3
+    assert plan.unit_error <= lrm.plan(marginal_batch(), "noise-on-data").unit_error
+
+
+def test_stop_solver_too():
+    def stop(step):
+        raise StopSolver
+
+    batch = families.wrange(8, 30, seed=0)
+    plan = lrm.plan(batch, on_step=stop)
+    for rival in ("noise-on-data", "noise-on-results", "wavelet", "hierarchical"):
+        assert plan.unit_error <= lrm.plan(batch, rival).unit_error
