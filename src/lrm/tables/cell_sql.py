@@ -107,15 +107,17 @@ def exact_integers(  # noqa: PLR0913, PLR0917 - the parts of one expression
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
     low, high = attribute.low, attribute.high
-    within = f"{is_whole} AND {x} >= {low} AND {x} <= {high}"
+    only = "" if is_whole == "TRUE" else f"{is_whole} AND "
+    within = f"{only}{x} >= {low} AND {x} <= {high}"
     clauses = [
+        _last_of_all(axis, x),
         (within, _stepped(axis, f"{dialect.as_bigint(x)} - ({low})", attribute.width, dialect)),
         (nan, sql_code(axis.special("(nan)"))),
-        (f"{is_whole} AND {x} < {low}", sql_code(axis.special("(below)"))),
-        (f"{is_whole} AND {x} > {high}", sql_code(axis.special("(above)"))),
+        (f"{only}{x} < {low}", sql_code(axis.special("(below)"))),
+        (f"{only}{x} > {high}", sql_code(axis.special("(above)"))),
         null,
     ]
-    return case([clause for clause in clauses if clause[0] != "FALSE"])
+    return case(clauses)
 
 
 def float_integers(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
@@ -128,6 +130,7 @@ def float_integers(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
     offset = f"{dialect.as_bigint(x)} - ({attribute.low})"
     return case(
         [
+            _last_of_all(axis, x),
             (
                 f"{x} >= {low} AND {x} <= {high} AND {whole}",
                 _stepped(axis, offset, attribute.width, dialect),
@@ -138,6 +141,15 @@ def float_integers(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
             null,
         ]
     )
+
+
+def _last_of_all(axis: Axis, x: str) -> Clause:
+    """Set 2^62 apart where counting starts at -2^62: their difference does not fit 64 bits."""
+    attribute = axis.attribute
+    assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
+    fits = attribute.high - attribute.low < 2**63
+    code = sql_code(axis.code(attribute.regular - 1))
+    return ("FALSE", "NULL") if fits else (f"{x} = {attribute.high}", code)
 
 
 def _float_at_least(bound: int) -> float:

@@ -10,11 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+from lrm.attributes import LARGEST_INTEGER
 from lrm.domain import Categories
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 
-__all__ = ["Clause", "Dialect", "case", "sql_code"]
+__all__ = ["BEYOND", "Clause", "Dialect", "case", "sql_code"]
+
+BEYOND = LARGEST_INTEGER + 1
+"""A number above it lies outside every declared range, and need not be whole to do so."""
 
 Clause = tuple[str, str]
 """A condition and the value where it is the first that holds."""
@@ -22,7 +26,7 @@ Clause = tuple[str, str]
 
 def case(clauses: Sequence[Clause]) -> str:
     """Write a CASE whose last clauses need not be said where they yield NULL anyway."""
-    kept = list(clauses)
+    kept = [clause for clause in clauses if clause[0] != "FALSE"]
     while kept and kept[-1][1] == "NULL":
         kept.pop()
     if not kept:
@@ -100,7 +104,7 @@ class Dialect(ABC):
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         """Return a whole number that compares exactly with integers, and when ``x`` is one.
 
-        The first is meaningful only where the second holds.
+        The first is meaningful only where the second holds. A number beyond `BEYOND` passes.
         """
 
     def is_nan(self, x: str) -> str:

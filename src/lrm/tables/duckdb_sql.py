@@ -9,7 +9,7 @@ from lrm.domain import Categories
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column, Kind
 from lrm.tables.csv_text import NAN, WHOLE_TYPE
-from lrm.tables.dialect import Clause, Dialect, case
+from lrm.tables.dialect import BEYOND, Clause, Dialect, case
 
 __all__ = ["DuckDbSql", "column_of"]
 
@@ -103,10 +103,13 @@ class DuckDbSql(Dialect):
         return x
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
+        if column.kind == "decimal" and column.precision <= 18:
+            return f"CAST(trunc({x}) AS BIGINT)", f"{x} = trunc({x})"
         if column.kind == "decimal":
-            wide = "BIGINT" if column.precision <= 18 else "HUGEINT"
-            return f"CAST(trunc({x}) AS {wide})", f"{x} = trunc({x})"
-        return x, "TRUE"
+            value = f"CAST(trunc({x}) AS HUGEINT)"
+            return value, f"({x} = trunc({x}) OR abs({value}) >= {BEYOND})"
+        fits = column.bits < 64 or column.type_text == "BIGINT"
+        return f"CAST({x} AS BIGINT)" if fits else x, "TRUE"
 
     def is_exact_nan(self, x: str, column: Column) -> str:
         return f"{x} = {NAN}" if column.type_text == WHOLE_TYPE else "FALSE"

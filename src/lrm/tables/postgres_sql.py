@@ -6,7 +6,7 @@ import re
 from typing import ClassVar
 
 from lrm.tables.base import Column, Kind
-from lrm.tables.dialect import Dialect
+from lrm.tables.dialect import BEYOND, Dialect
 
 __all__ = ["PostgresSql", "column_of"]
 
@@ -89,7 +89,9 @@ class PostgresSql(Dialect):
         return self.as_text(x, column) if column.kind == "text" else x
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
-        return x, f"{x} = trunc({x})" if column.kind == "decimal" else "TRUE"
+        if column.kind == "decimal":
+            return x, f"({x} = trunc({x}) OR abs({x}) > {BEYOND})"
+        return x, "TRUE"
 
     def is_nan(self, x: str) -> str:
         return f"{x} = 'NaN'"

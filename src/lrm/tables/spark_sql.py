@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from lrm.tables.base import Column, Kind
-from lrm.tables.dialect import Dialect
+from lrm.tables.dialect import BEYOND, Dialect
 
 __all__ = ["SparkSql", "column_of"]
 
@@ -73,7 +73,8 @@ class SparkSql(Dialect):
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal":
-            return f"CAST({x} AS DECIMAL(38, 0))", f"{x} % 1 = 0"
+            digits = f"CAST(floor(abs({x})) AS DECIMAL(38, 0))"
+            return f"CAST({x} AS DECIMAL(38, 0))", f"({x} % 1 = 0 OR {digits} >= {BEYOND})"
         return x, "TRUE"
 
     def is_whole_float(self, x: str) -> str:
