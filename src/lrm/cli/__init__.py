@@ -11,13 +11,16 @@ from lrm.cli.group import LazyGroup
 __all__ = ["main"]
 
 COMMANDS = {
+    "domain": ("lrm.cli.domain:domain", "Draft and check the file of a table's public facts."),
     "plan": ("lrm.cli.plan:plan", "Choose a strategy for a workload, without data."),
     "compare": ("lrm.cli.compare:compare", "All mechanisms on one workload, side by side."),
     "explain": ("lrm.cli.explain:explain", "The error of a plan, or the epsilon for an error."),
-    "release": ("lrm.cli.release:release", "Answer a plan's queries on private counts."),
+    "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
+    "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),
     "budget": ("lrm.cli.budget:budget", "Give tables a privacy budget and see what was spent."),
     "demo": ("lrm.cli.demo:demo", "A whole run on synthetic patients."),
+    "study": ("lrm.cli.study:study", "The paper's experiments, and its claims put to the test."),
     "completion": ("lrm.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name → module and function, and the line that ``lrm --help`` shows."""
@@ -37,11 +40,13 @@ def main() -> None:
     \b
     Example:
       lrm demo
-      lrm compare prefix:64
-      lrm plan workload.csv -o plan.lrm
+      lrm domain init visits.parquet -o domain.yaml
+      lrm plan queries.sql --domain domain.yaml -o plan.lrm
       lrm explain plan.lrm --epsilon 0.1
-      lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
-          -o answers.lrm --no-ledger
+      lrm budget create visits --limit 1 --ledger budget.sqlite
+      lrm release plan.lrm --table visits.parquet --epsilon 0.1 \
+          --ledger budget.sqlite -o answers.lrm
+      lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
 
     Exit codes: 0 done, 1 failed, 2 asked wrongly, 130 interrupted.
     """

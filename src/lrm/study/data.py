@@ -78,7 +78,7 @@ def _search_log(length: int, rng: np.random.Generator) -> Counts:
     for centre in np.sort(rng.random(40)):
         rate += rng.pareto(1.5) * 8.0 * np.exp(-np.abs(time - centre) / 0.002) * centre
     rate *= rng.gamma(0.6, 1 / 0.6, length)  # restless from one interval to the next
-    return rng.poisson(rate * 336_000 / rate.sum()).astype(np.int64)
+    return np.asarray(rng.poisson(rate * 336_000 / rate.sum()), dtype=np.int64)
 
 
 def _net_trace(length: int, rng: np.random.Generator) -> Counts:

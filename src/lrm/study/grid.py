@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 
 from lrm import families
 from lrm.errors import UsageError
+from lrm.study.scales import SCALES, Scale
 from lrm.workload import Workload
 
 __all__ = [
     "DATASETS",
+    "DELTA",
     "FIGURES",
     "MECHANISMS",
     "SCALES",
@@ -32,53 +34,6 @@ RANK_RATIOS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.1, 2.5, 3.0, 3.6)
 S_RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 GAMMA, RANK_RATIO, S_RATIO = 0.01, 1.2, 0.5
 """The defaults that Table 1 prints in bold; those of n and m are in each ``Scale``."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The sizes of a run.
-
-    Parameters
-    ----------
-    name
-        As the command line spells it.
-    cells, queries
-        The values of n and m that are tried.
-    default_cells, default_queries
-        What they are while something else varies.
-    repetitions
-        Noisy releases that the measured error is the mean of.
-    effort
-        How long ``best`` looks for its strategy.
-    """
-
-    name: str
-    cells: tuple[int, ...]
-    default_cells: int
-    queries: tuple[int, ...]
-    default_queries: int
-    repetitions: int
-    effort: str
-
-
-SCALES = {
-    "paper": Scale(
-        "paper",
-        (128, 256, 512, 1024, 2048, 4096, 8192),
-        1024,
-        (64, 128, 256, 512, 1024),
-        256,
-        20,
-        "normal",
-    ),
-    # Every side an eighth of the paper's: the same shapes, of n against m and of rank against n.
-    "quick": Scale(
-        "quick", (16, 32, 64, 128, 256, 512, 1024), 128, (8, 16, 32, 64, 128), 32, 5, "quick"
-    ),
-    # What the tests run: every kind of cell, in seconds.
-    "tiny": Scale("tiny", (8, 16, 32), 16, (4, 8), 8, 20, "quick"),
-}
-"""``paper`` is Table 1 exactly."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +74,19 @@ class Mechanism:
         Whether a search that is stopped early still gives what the name promises.
     whole
         False for the paper's relaxed program, whose answers are biased.
+    noise
+        ``"gaussian"`` promises (ε, δ) with δ = ``DELTA`` in place of pure ε.
     """
 
     label: str
     name: str
     anytime: bool = False
     whole: bool = True
+    noise: str = "laplace"
 
+
+DELTA = "0.000001"
+"""The δ of Gaussian series: a weaker promise than that of all others, beside them for scale."""
 
 MECHANISMS = (
     Mechanism("LM", "noise-on-data"),
@@ -136,6 +97,7 @@ MECHANISMS = (
     Mechanism("LRM", "lowrank"),
     Mechanism("LRM relaxed", "lowrank", whole=False),
     Mechanism("best", "best", anytime=True),
+    Mechanism("Gaussian", "best", anytime=True, noise="gaussian"),
 )
 """Every series; one line more is one series more wherever a figure names it."""
 
@@ -156,8 +118,8 @@ class Figure:
 
 
 _ALONE = ("LRM", "LRM relaxed", "best")
-_RIVALS = ("LM", "NOR", "WM", "HM", "LRM", "best")
-_WITH_AMM = ("LM", "NOR", "WM", "HM", "AMM", "LRM", "best")
+_RIVALS = ("LM", "NOR", "WM", "HM", "LRM", "best", "Gaussian")
+_WITH_AMM = ("LM", "NOR", "WM", "HM", "AMM", "LRM", "best", "Gaussian")
 _ALL_EPSILONS = ("1", "0.1", "0.01")
 
 
@@ -301,7 +263,9 @@ def _plan_spec(
 ) -> PlanSpec | None:
     """The plan of one point, or None where the mechanism has none there."""
     if mechanism.name == "best":
-        return PlanSpec(setting, "best", (("effort", scale.effort),))
+        effort = ("effort", scale.effort)
+        gaussian = (("noise", "gaussian"),) if mechanism.noise == "gaussian" else ()
+        return PlanSpec(setting, "best", (effort, *gaussian))
     if mechanism.name != "lowrank":
         return PlanSpec(setting, mechanism.name)
     if mechanism.whole and ratio < 1:

@@ -46,7 +46,9 @@ class Row:
     measurements: int = -1
     data: str = ""
     data_source: str = ""
+    noise: str = "laplace"
     epsilon: float = math.nan
+    delta: float = 0.0
     repetitions: int = 0
     noise_seed: int = -1
     simulated: bool = True

@@ -13,20 +13,21 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.budget import PureDP
+from lrm.accuracy import noise_scale
 from lrm.plans import Plan
 from lrm.releases import Release
 
-__all__ = ["Simulation", "discrete_laplace", "error_spread", "simulate", "simulated_release"]
+__all__ = [
+    "Simulation",
+    "Spread",
+    "discrete_laplace",
+    "error_spread",
+    "simulate",
+    "simulated_release",
+]
 
-FALSE_ALARM_Z = 4.9
-"""Standard deviations of the tolerance: one right row in a million is outside."""
-
-SQUARED_LAPLACE_SKEW = 2.96
-"""Skewness over coefficient of variation of one squared Laplace variable: 6.62/√5.
-
-Sums of squares of many variables have less (2 for squared normal ones).
-"""
+FALSE_ALARM, Z = 5e-7, 4.9
+"""Probability that a right row is outside its tolerance on one side, and the normal limit."""
 
 
 def discrete_laplace(
@@ -76,16 +77,21 @@ def simulated_release(
     plan: Plan,
     true_values: NDArray[np.int64],
     epsilon: Fraction,
+    delta: Fraction | None,
     rng: np.random.Generator,
 ) -> Release:
     """A release whose noise is simulated; ``Release.simulated`` says so.
 
     ``true_values`` are the plan's integers on counts that are not private.
     """
-    scale = plan.measured.sensitivity / float(epsilon)
-    noisy = true_values + discrete_laplace(scale, true_values.shape, rng)
-    law = "simulated discrete Laplace"
-    return Release(plan, noisy, PureDP(epsilon), epsilon, law, scale, simulated=True)
+    privacy = plan.privacy(epsilon, delta)
+    scale = noise_scale(privacy, plan.measured.sensitivity_for(plan.noise))
+    if plan.noise == "laplace":
+        noise = discrete_laplace(scale, true_values.shape, rng)
+    else:  # a rounded normal variable: σ is beyond 2^20 on a plan's integers
+        noise = np.rint(rng.normal(0.0, scale, true_values.shape)).astype(np.int64)
+    law = f"simulated discrete {plan.noise.title()}"
+    return Release(plan, true_values + noise, privacy, epsilon, law, scale, simulated=True)
 
 
 def simulate(  # noqa: PLR0913 - what a simulation consists of
@@ -95,25 +101,26 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
     *,
     repetitions: int,
     rng: np.random.Generator,
-    spread: float | None = None,
+    delta: str | None = None,
+    spread: Spread | None = None,
 ) -> Simulation:
     """Release ``repetitions`` times and compare the errors with their expectation.
 
     ``spread`` is the plan's ``error_spread``, where it is known already.
     """
-    amount = Fraction(epsilon)
+    amount, failure = Fraction(epsilon), None if delta is None else Fraction(delta)
     exact = plan.workload.queries.apply(counts.astype(np.float64))
     true_values = plan.measured.measure(counts)
     total = 0.0
     for _ in range(repetitions):
-        gap = simulated_release(plan, true_values, amount, rng).answers - exact
+        gap = simulated_release(plan, true_values, amount, failure, rng).answers - exact
         total += float(gap @ gap)
     bias = _bias(plan, true_values, exact)
-    noise = plan.expected_squared_error(amount)
-    relative = error_spread(plan) if spread is None else spread
+    noise = plan.expected_squared_error(amount, delta=failure)
+    known = error_spread(plan) if spread is None else spread
     # bias and noise: E|b + e|² = |b|² + E|e|², with a cross term of variance at most 4|b|²E|e|²
-    deviation = math.hypot(noise * relative, 2 * math.sqrt(bias * noise))
-    low, high = _tolerance(noise + bias, deviation, repetitions)
+    deviation = math.hypot(noise * known.relative, 2 * math.sqrt(bias * noise))
+    low, high = tolerance(noise + bias, deviation, known.shares, repetitions)
     return Simulation(total / repetitions, noise + bias, bias, low, high)
 
 
@@ -124,33 +131,67 @@ def _bias(plan: Plan, true_values: NDArray[np.int64], exact: NDArray[np.float64]
     return float(np.sum((rebuilt - exact) ** 2))
 
 
-def error_spread(plan: Plan) -> float:
-    """Standard deviation of a release's squared error, over its expectation.
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How a release's squared error scatters about its expectation.
 
-    The error is ``ηᵀMη`` with ``M = BᵀB`` and independent η of kurtosis κ = 6, so that
-    ``Var = v²·((κ − 3)·Σ M_ii² + 2‖M‖_F²)`` and ``E = v·tr M``. The kurtosis of the discrete
+    Parameters
+    ----------
+    relative
+        Its standard deviation over its expectation.
+    shares
+        What part of the expectation comes from each measurement's noise.
+    """
+
+    relative: float
+    shares: NDArray[np.float64]
+
+
+def error_spread(plan: Plan) -> Spread:
+    """The spread of a plan's squared error, from its reconstruction.
+
+    The error is ``ηᵀMη`` with ``M = BᵀB`` and independent η of kurtosis κ (6, normal: 3), so
+    that ``Var = v²·((κ − 3)·Σ M_ii² + 2‖M‖_F²)`` and ``E = v·tr M``. The kurtosis of the discrete
     law exceeds 6 by one over its variance, which is beyond 2^20 on a plan's integers.
     """
     rows = [plan.rebuild.rows(start, stop) for start, stop in plan.rebuild.row_ranges()]
     B = np.vstack(rows)
     columns = np.einsum("ij,ij->j", B, B)
     gram = B @ B.T if B.shape[0] <= B.shape[1] else B.T @ B
-    variance = 3.0 * float(columns @ columns) + 2.0 * float(np.vdot(gram, gram))
+    excess = 3.0 if plan.noise == "laplace" else 0.0
+    variance = excess * float(columns @ columns) + 2.0 * float(np.vdot(gram, gram))
     mean = float(columns.sum())
-    return math.sqrt(variance) / mean if mean else 0.0
+    if not mean:
+        return Spread(0.0, columns)
+    return Spread(math.sqrt(variance) / mean, columns / mean)
 
 
-def _tolerance(expected: float, deviation: float, repetitions: int) -> tuple[float, float]:
-    """Limits of a mean of squared errors: normal ones, the upper widened for skewness.
+def tolerance(
+    expected: float, deviation: float, shares: NDArray[np.float64], repetitions: int
+) -> tuple[float, float]:
+    """Limits of the mean of ``repetitions`` squared errors, at ``FALSE_ALARM`` a side.
 
-    The first term of Cornish and Fisher with the skewness that one squared Laplace variable
-    has at this coefficient of variation, which is the most that a sum of them can have.
-    Rounding in the rebuilt answers adds 1e-9 of the expectation.
+    Below: the normal limit, since squares are skewed to the other side. Above: the normal
+    limit plus the largest jump of a single noise variable, for squared Laplace variables
+    have tails ``exp(−√x)`` and one of them can outweigh all others together.
     """
     if not expected:
         return 0.0, 0.0
-    relative = deviation / expected / math.sqrt(repetitions)
-    z = FALSE_ALARM_Z
-    up = z + SQUARED_LAPLACE_SKEW * relative * (z**2 - 1) / 6
-    slack = 1e-9 * expected
-    return max(0.0, expected * (1 - z * relative) - slack), expected * (1 + up * relative) + slack
+    usual = Z * deviation / expected / math.sqrt(repetitions)
+    rounding = 1e-9  # of floating-point answers that are rebuilt from exact integers
+    low = max(0.0, 1 - usual - rounding)
+    return expected * low, expected * (1 + usual + _jump(shares, repetitions) + rounding)
+
+
+def _jump(shares: NDArray[np.float64], repetitions: int) -> float:
+    """The d with ``Σ_j T·P(w_j·X²/E[X²] > d·T) = FALSE_ALARM`` for Laplace X, by bisection.
+
+    ``P(X²/E[X²] > y) = exp(−√(2y))``.
+    """
+    weights = shares[shares > 0]
+    low, high = 0.0, float(len(weights)) * 1e3
+    for _ in range(60):
+        middle = (low + high) / 2
+        tails = np.exp(-np.sqrt(2 * middle * repetitions / weights))
+        low, high = (low, middle) if repetitions * tails.sum() < FALSE_ALARM else (middle, high)
+    return high

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from lrm.archive import _replace as write_bytes
+from lrm.archive import write_bytes
 from lrm.errors import StopSolver
 from lrm.plan_file import load_plan
 from lrm.planner import plan
 from lrm.plans import Plan
 from lrm.solvers.progress import Step
 from lrm.study.data import Dataset, open_datasets
-from lrm.study.grid import Cell, PlanSpec
+from lrm.study.grid import DELTA, Cell, PlanSpec
 from lrm.study.rows import DONE, FAILED, STOPPED, Row
-from lrm.study.simulate import error_spread, simulate
+from lrm.study.simulate import Spread, error_spread, simulate
 
 __all__ = ["Context", "OutOfTime", "Task", "failed_rows", "stopped_rows", "work"]
 
@@ -216,9 +216,10 @@ def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
     ]
 
 
-def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spread: float) -> Row:
+def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spread: Spread) -> Row:
     """Add what simulated releases on one data set at one ε show."""
     dataset, epsilon = where
+    delta = None if made.noise == "laplace" else DELTA
     # A seed of its own for every row, so that no two share their noise.
     seed = int(
         np.random.SeedSequence(
@@ -231,13 +232,16 @@ def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spre
         epsilon,
         repetitions=cell.repetitions,
         rng=np.random.default_rng(seed),
+        delta=delta,
         spread=spread,
     )
     return replace(
         row,
         data=dataset.name,
         data_source=dataset.source,
+        noise=made.noise,
         epsilon=float(epsilon),
+        delta=float(delta or 0),
         noise_seed=seed,
         simulated=result.simulated,
         error_measured=result.measured,
@@ -245,5 +249,5 @@ def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spre
         bias_squared=result.bias_squared,
         tolerance_low=result.low,
         tolerance_high=result.high,
-        lower_bound=made.lower_bound(epsilon),
+        lower_bound=made.lower_bound(epsilon, delta=delta),
     )

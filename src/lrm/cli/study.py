@@ -1,0 +1,280 @@
+"""``lrm study``: the paper's experiments, their figures, and its claims put to the test."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrm.cli.options import json_option
+
+if TYPE_CHECKING:
+    from lrm.study.runner import Progress, RunResult
+
+FIGURES = ("2", "3", "4", "5", "6", "7", "8", "9", "convergence")
+DATASETS = ("search_log", "net_trace", "social_network")
+
+_folder = click.option(
+    "--out",
+    "folder",
+    metavar="FOLDER",
+    default="study",
+    show_default=True,
+    help="Where rows, plans, figures and the page are kept.",
+)
+
+
+@click.group(short_help="The paper's experiments, and its claims put to the test.")
+def study() -> None:
+    r"""Run the paper's whole study, draw its figures, and judge its claims.
+
+    Rows are kept in Parquet as they finish, so a stopped run goes on where it was; figures and
+    claims come from stored rows alone. Noise is simulated: nothing here is a release.
+
+    \b
+    Example:
+      lrm study run --scale quick --jobs 2
+      lrm study plot
+      lrm study claims
+    """
+
+
+def _chosen_figures(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    if value is None:
+        return FIGURES
+    names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown or not names:
+        came = repr(unknown[0] if unknown else value)
+        raise click.BadParameter(
+            f"no figure is called {came}; there are {', '.join(FIGURES)}", ctx, param
+        )
+    return names
+
+
+def _chosen_data(
+    ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+) -> dict[str, str]:
+    found = {}
+    for text in value:
+        name, equals, path = text.partition("=")
+        if name not in DATASETS or not equals or not path:
+            raise click.BadParameter(
+                f"write NAME=PATH with a name of {', '.join(DATASETS)}, not {text!r}", ctx, param
+            )
+        found[name] = path
+    return found
+
+
+_seconds = click.FloatRange(min=0, min_open=True)
+
+
+@study.command(short_help="Compute the rows that are not there yet.")
+@click.option(
+    "--figures",
+    metavar="2,3,…",
+    callback=_chosen_figures,
+    help="Which of 2 to 9 and convergence, separated by commas; all by default.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["quick", "paper", "tiny"]),
+    default="quick",
+    show_default=True,
+    help="paper is the paper's Table 1; quick has every side an eighth of it.",
+)
+@_folder
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Processes at a time.",
+)
+@click.option(
+    "--time-limit",
+    type=_seconds,
+    metavar="SECONDS",
+    help="CPU time for one plan; what does not fit is named with its estimated time.",
+)
+@click.option(
+    "--time-budget",
+    type=_seconds,
+    metavar="SECONDS",
+    help="After which no further plan is begun; run again to go on.",
+)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="NAME=PATH",
+    callback=_chosen_data,
+    help="A real data set, one whole number a line; look-alikes else.",
+)
+@click.option("--retry", is_flag=True, help="Compute cells again that failed or did not fit.")
+@json_option
+def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> None:
+    r"""Compute the rows of the chosen figures that FOLDER does not hold yet.
+
+    A failed cell is a row with its reason. Ctrl-C loses the plans that are being computed and
+    nothing else.
+
+    \b
+    Example:
+      lrm study run --scale quick --jobs 2
+      lrm study run --figures 4,5 --scale paper --time-limit 240
+      lrm study run --data search_log=searches.txt --out real
+    """
+    from lrm.cli.output import print_json
+    from lrm.study.data import open_datasets
+    from lrm.study.grid import SCALES, cells_of
+    from lrm.study.runner import run_cells
+
+    open_datasets(choices["data"])  # a file that cannot be read is told before any work
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    cells = cells_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
+    limits = {name: choices[name] for name in ("jobs", "time_limit", "time_budget", "retry")}
+    line = _Line(quiet=choices["as_json"])
+    result = run_cells(cells, place, data=choices["data"], on_progress=line, **limits)
+    if "convergence" in figures:
+        _run_convergence(place, scale, choices["time_limit"], line)
+    facts = _run_facts(place, result)
+    if choices["as_json"]:
+        print_json(facts)
+        return
+    click.echo(
+        f"{facts['rows']:,} rows in {place}: {result.computed} cells computed in "
+        f"{result.seconds:.0f} s, {result.kept} kept, {facts['failed']} failed, "
+        f"{facts['stopped']} over their limit, {len(result.unfinished)} not begun"
+    )
+    for reason in facts["reasons"]:
+        click.echo(f"failed: {reason}")
+
+
+def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line") -> None:
+    from lrm.study.convergence import measure_convergence, save_convergence
+    from lrm.study.grid import SCALES
+
+    stored = place / "convergence.json"
+    if not stored.exists():
+        save_convergence(
+            measure_convergence(SCALES[scale], time_limit=limit, on_progress=line.say), stored
+        )
+
+
+def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
+    """Sum a run up, and name the cells that it did not come to."""
+    from lrm.archive import write_text
+    from lrm.study.costs import estimate_seconds
+    from lrm.study.rows import FAILED, STOPPED, RowStore
+
+    rows = RowStore(place).load()
+    left = []
+    for cell in result.unfinished:
+        seconds = estimate_seconds(cell.plan, rows)
+        left.append({"cell": str(cell), "estimated_seconds": seconds if seconds > 0 else None})
+    write_text(place / "unfinished.json", json.dumps(left, indent=1, ensure_ascii=False))
+    failed = {row.cell: row.reason for row in rows if row.status == FAILED}
+    return {
+        "folder": str(place),
+        "rows": len(rows),
+        "computed": result.computed,
+        "kept": result.kept,
+        "failed": len(failed),
+        "stopped": len({row.cell for row in rows if row.status == STOPPED}),
+        "unfinished": left,
+        "reasons": sorted(set(failed.values())),
+        "seconds": result.seconds,
+    }
+
+
+class _Line:
+    """Progress on standard error: a line that moves on a terminal, one a minute elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._last = time.monotonic()
+
+    def __call__(self, progress: "Progress") -> None:
+        left = progress.seconds_left
+        spelled = f"{left:.0f} s" if left < 180 else f"{left / 60:.0f} min"
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        text = (
+            f"{progress.done}/{progress.total} plans{failed}, about {spelled} left: {progress.last}"
+        )
+        self.say(text, end=progress.done == progress.total)
+
+    def say(self, text: str, *, end: bool = False) -> None:
+        """Show a line, unless there was one just now and nobody watches."""
+        if self._quiet:
+            return
+        if self._terminal:
+            click.echo(f"\r\033[K{text[:110]}", err=True, nl=end)
+        elif end or time.monotonic() - self._last > 60:
+            self._last = time.monotonic()
+            click.echo(text, err=True)
+
+
+@study.command(short_help="Draw the figures and the page from stored rows.")
+@_folder
+@json_option
+def plot(folder: str, *, as_json: bool) -> None:
+    r"""Draw every figure that FOLDER has rows of, as SVG and PNG, and the page of all.
+
+    Nothing is computed: run first.
+
+    \b
+    Example:
+      lrm study plot
+      lrm study plot --out docs/study
+    """
+    from lrm.cli.output import print_json
+    from lrm.study.page import plot_study
+
+    paths = [str(path) for path in plot_study(Path(folder))]
+    if as_json:
+        print_json({"files": paths})
+    else:
+        click.echo(f"drew {len(paths) - 1} files; the page is {paths[-1]}")
+
+
+@study.command(short_help="Put the paper's claims to the test.")
+@_folder
+@json_option
+def claims(folder: str, *, as_json: bool) -> None:
+    r"""Judge each testable claim of the paper's Sections 6.1 to 6.4 by the rows in FOLDER.
+
+    \b
+    Example:
+      lrm study claims
+      lrm study claims --out docs/study --json
+    """
+    from dataclasses import asdict
+
+    from lrm.cli.output import print_json, print_table
+    from lrm.study.claims import evaluate, promises
+    from lrm.study.evidence import Results
+    from lrm.study.rows import RowStore
+
+    results = Results(RowStore(folder).load())
+    judged, kept = evaluate(results), promises(results)
+    if as_json:
+        print_json(
+            {
+                "scale": results.scale.name,
+                "claims": [asdict(claim) for claim in judged],
+                "promises": [asdict(promise) for promise in kept],
+            }
+        )
+        return
+    columns = ("§", "claim", "verdict", "numbers")
+    rows = [(claim.section, claim.sentence, claim.verdict, claim.numbers) for claim in judged]
+    print_table(columns, rows, words=("claim", "verdict", "numbers"))
+    for promise in kept:
+        click.echo(f"{'kept' if promise.kept else 'BROKEN'}: {promise.sentence} {promise.numbers}")

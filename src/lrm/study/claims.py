@@ -1,0 +1,96 @@
+"""Verdicts: the paper's claims, and what must hold on every row, put to the test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lrm.study.claim_list import CLAIMS
+from lrm.study.evidence import HOLDS, PURE_RIVALS, UNTESTED, Results
+from lrm.study.rows import Row
+
+__all__ = ["Judged", "Promise", "evaluate", "promises"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict; ``instead`` and ``best`` speak where it does not wholly hold."""
+
+    number: int
+    section: str
+    sentence: str
+    figures: tuple[int, ...]
+    criterion: str
+    verdict: str
+    numbers: str
+    instead: str
+    best: str
+
+
+def evaluate(results: Results) -> list[Judged]:
+    """Put every claim to the test."""
+    judged = []
+    for number, claim in enumerate(CLAIMS, 1):
+        finding = claim.test(results)
+        speaks = finding.verdict not in (HOLDS, UNTESTED)
+        judged.append(
+            Judged(
+                number,
+                claim.section,
+                claim.sentence,
+                claim.figures,
+                " ".join((claim.test.__doc__ or "").split()),
+                finding.verdict,
+                finding.numbers,
+                claim.explanation if speaks else "",
+                results.best_stands(claim.figures) if speaks else "",
+            )
+        )
+    return judged
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that must hold on every row."""
+
+    sentence: str
+    kept: bool
+    numbers: str
+
+
+def promises(results: Results) -> list[Promise]:
+    """Measured and expected error agree; ``best`` is never above any other mechanism."""
+    outside = [row for row in results.rows if not row.agrees]
+    agreement = Promise(
+        "Expected and measured error agree on every row within its tolerance.",
+        not outside,
+        f"{len(results.rows) - len(outside)} of {len(results.rows)} rows agree; "
+        f"one right row in a million would not",
+    )
+    ratios = best_ratios(results.rows)
+    worst = max(ratios, key=lambda item: item[0], default=(math.nan, "no cell"))
+    above = [ratio for ratio, _ in ratios if ratio > 1 + 1e-9]
+    least = Promise(
+        "best is never above any other mechanism's expected error.",
+        not above,
+        f"above in {len(above)} of {len(ratios)} comparisons; the largest ratio is "
+        f"{worst[0]:.6g} ({worst[1]})",
+    )
+    return [agreement, least]
+
+
+def best_ratios(rows: Iterable[Row]) -> list[tuple[float, str]]:
+    """Error of ``best`` over that of each pure rival on the same workload."""
+    found: dict[tuple[object, ...], dict[str, float]] = {}
+    for row in rows:
+        key = row.workload, row.queries, row.cells, row.s, row.epsilon
+        if row.label in (*PURE_RIVALS, "best"):
+            name = row.label if row.label != "LRM" else f"LRM {row.options}"
+            found.setdefault(key, {})[name] = row.error_expected
+    return [
+        (errors["best"] / error, f"{label} on {key[0]} {key[1]}×{key[2]}")
+        for key, errors in found.items()
+        for label, error in errors.items()
+        if label != "best" and "best" in errors
+    ]

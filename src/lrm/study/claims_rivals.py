@@ -1,0 +1,230 @@
+"""Tests of Sections 6.2 to 6.4: mechanisms beside each other as n, m and s vary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from lrm.study.evidence import Finding, Results, exponent, judge, spelled, spread
+
+__all__: list[str] = []
+
+PAPERS = ("LM", "WM", "HM", "LRM")
+"""The mechanisms that the paper goes on with once AMM is dropped."""
+
+_OTHERS = ("LM", "WM", "HM")
+
+
+def matrix_mechanism_is_worst(results: Results) -> Finding:
+    """AMM over the worst of the paper's other mechanisms: above 1 everywhere, 10 somewhere."""
+    checks, numbers = [], []
+    for figure in (4, 5, 6):
+        mine = results.series(figure, "AMM")
+        others = [results.series(figure, label) for label in PAPERS]
+        ratios = {
+            x: value / max(other[x] for other in others if x in other)
+            for x, value in mine.items()
+            if any(x in other for other in others)
+        }
+        if ratios:
+            checks += [ratio > 1 for ratio in ratios.values()]
+            numbers.append(f"{results.workloads(figure)[0]} {spread(ratios.values())}")
+    told = "; ".join(numbers)
+    return judge(checks, f"AMM over the worst of LM, WM, HM and LRM: {told}")
+
+
+def relative_standing_and_epsilon(results: Results) -> Finding:
+    """LRM over ``best`` at three ε, the only two that are run at all of them: the same."""
+    checks, numbers = [], []
+    for workload in results.workloads(3):
+        found = {}
+        for epsilon in (1.0, 0.1, 0.01):
+            one = results.series(3, "LRM", workload=workload, epsilon=epsilon)
+            other = results.series(3, "best", workload=workload, epsilon=epsilon)
+            if 1.2 in one and 1.2 in other:
+                found[epsilon] = one[1.2] / other[1.2]
+        if len(found) == 3:
+            checks.append(max(found.values()) <= 1.001 * min(found.values()))
+            numbers.append(f"{workload} {spread(found.values())}")
+    return judge(checks, f"LRM over best at ε = 1, 0.1, 0.01: {'; '.join(numbers)}")
+
+
+def laplace_best_on_small_domains(results: Results) -> Finding:
+    """On WDiscrete with n ≤ m, LM over the best of WM, HM, AMM and LRM: at most 1."""
+    ratios = results.ratios(4, "LM", ("WM", "HM", "AMM", "LRM"))
+    small = {x: r for x, r in ratios.items() if x <= results.scale.default_queries}
+    return judge([r <= 1 for r in small.values()], f"LM over the best other: {spelled(small)}")
+
+
+def others_linear_in_cells(results: Results) -> Finding:
+    """Exponents of LM, WM and HM in n on WDiscrete: 0.8 to 1.2."""
+    found = {label: exponent(results.series(4, label)) for label in _OTHERS}
+    known = {label: p for label, p in found.items() if p == p}  # noqa: PLR0124 - NaN
+    told = ", ".join(f"{label} n^{p:.3g}" for label, p in known.items())
+    return judge([0.8 <= p <= 1.2 for p in known.values()], told)
+
+
+def lowrank_flat_in_cells(results: Results) -> Finding:
+    """LRM on WDiscrete beyond the n that stands for 512: at most 1.25 times its error there."""
+    series = results.series(4, "LRM")
+    start = results.cells_like(512)
+    beyond = {
+        x: value / series[start] for x, value in series.items() if x > start and start in series
+    }
+    return judge(
+        [r <= 1.25 for r in beyond.values()], f"error over that at {start:g}: {spelled(beyond)}"
+    )
+
+
+def lowrank_best_on_large_domains(results: Results) -> Finding:
+    """LRM on WDiscrete over the best of LM, WM, HM, for n above the default: below 1."""
+    ratios = results.ratios(4, "LRM", _OTHERS)
+    large = {x: r for x, r in ratios.items() if x > results.scale.default_cells}
+    return judge(
+        [r < 1 for r in large.values()], f"LRM over the best of LM, WM, HM: {spelled(large)}"
+    )
+
+
+def trees_beat_laplace_on_ranges(results: Results) -> Finding:
+    """WM and HM over LM on WRange, from the n that stands for 512 on: below 1."""
+    checks, numbers = [], []
+    for label in ("WM", "HM"):
+        ratios = results.ratios(5, label, ("LM",))
+        kept = {x: r for x, r in ratios.items() if x >= results.cells_like(512)}
+        checks += [ratio < 1 for ratio in kept.values()]
+        numbers.append(f"{label}/LM {spelled(kept)}")
+    return judge(checks, "; ".join(numbers))
+
+
+def laplace_beats_trees_on_small_ranges(results: Results) -> Finding:
+    """WM and HM over LM on WRange, below the n that stands for 512: above 1."""
+    checks, numbers = [], []
+    for label in ("WM", "HM"):
+        ratios = results.ratios(5, label, ("LM",))
+        kept = {x: r for x, r in ratios.items() if x < results.cells_like(512)}
+        checks += [ratio > 1 for ratio in kept.values()]
+        numbers.append(f"{label}/LM {spelled(kept)}")
+    return judge(checks, "; ".join(numbers))
+
+
+def lowrank_best_on_ranges(results: Results) -> Finding:
+    """LRM over the best of LM, WM, HM on WRange, from 512 on: at most 0.8."""
+    ratios = results.ratios(5, "LRM", _OTHERS)
+    kept = {x: r for x, r in ratios.items() if x >= results.cells_like(512)}
+    return judge(
+        [r <= 0.8 for r in kept.values()], f"LRM over the best of LM, WM, HM: {spelled(kept)}"
+    )
+
+
+def _lowrank_ratios(results: Results, figure: int, most: float) -> Finding:
+    ratios = results.ratios(figure, "LRM", _OTHERS)
+    return judge(
+        [r <= most for r in ratios.values()], f"LRM over the best of LM, WM, HM: {spelled(ratios)}"
+    )
+
+
+def lowrank_best_on_related(results: Results) -> Finding:
+    """LRM on WRelated is the best at every n."""
+    return _lowrank_ratios(results, 6, 1.0)
+
+
+def two_orders_at_the_largest_domain(results: Results) -> Finding:
+    """At the largest n of WRelated every other mechanism has 100 times LRM's error."""
+    series, top = results.series(6, "LRM"), results.scale.cells[-1]
+    found = {
+        label: results.series(6, label)[top] / series[top]
+        for label in _OTHERS
+        if top in series and top in results.series(6, label)
+    }
+    told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found.items())
+    return judge([ratio >= 100 for ratio in found.values()], f"over LRM at n = {top}: {told}")
+
+
+def lowrank_best_for_few_queries(results: Results) -> Finding:
+    """LRM on WRange is the best for m ≤ n/4."""
+    ratios = results.ratios(7, "LRM", _OTHERS)
+    few = {x: r for x, r in ratios.items() if x <= results.scale.default_cells / 4}
+    return judge([r < 1 for r in few.values()], f"LRM over the best of LM, WM, HM: {spelled(few)}")
+
+
+def mechanisms_converge(results: Results) -> Finding:
+    """Largest over least error of LM, WM, HM, LRM on WRange falls with every step of m."""
+    curves = [results.series(7, label) for label in PAPERS]
+    shared = [x for x in curves[0] if all(x in curve for curve in curves)]
+    gaps = {x: max(c[x] for c in curves) / min(c[x] for c in curves) for x in shared}
+    values = list(gaps.values())
+    steps = [later < earlier for earlier, later in pairwise(values)]
+    return judge(steps, f"largest over least error: {spelled(gaps)}")
+
+
+def wavelet_best_for_many_queries(results: Results) -> Finding:
+    """At the largest m of WRange, WM over the best of LM, HM, LRM: at most 1."""
+    ratios = results.ratios(7, "WM", ("LM", "HM", "LRM"))
+    top = {x: r for x, r in ratios.items() if x == results.scale.queries[-1]}
+    have = bool(results.series(7, "LRM").keys() & top.keys())
+    return judge(
+        [r <= 1 for r in top.values()] if have else [], f"WM over the best other: {spelled(top)}"
+    )
+
+
+def lowrank_best_for_any_queries(results: Results) -> Finding:
+    """LRM on WRelated has at most a tenth of any other's error, for every m."""
+    return _lowrank_ratios(results, 8, 0.1)
+
+
+def rank_stays_low(results: Results) -> Finding:
+    """The rank of WRelated does not grow with m."""
+    ranks = results.series(8, "LM", what="rank")
+    values = list(ranks.values())
+    checks = [rank == values[0] for rank in values[1:]]
+    return judge(checks, f"rank(W) at each m: {spelled(ranks)}")
+
+
+def rank_is_s(results: Results) -> Finding:
+    """rank(W) = s in every row of figure 9."""
+    checks = [row.rank == row.s for row in results.rows if row.figure == 9 and row.label == "LM"]
+    ranks = results.series(9, "LM", what="rank")
+    return judge(checks, f"rank(W) at each s over min(m, n): {spelled(ranks)}")
+
+
+def two_orders_at_low_rank(results: Results) -> Finding:
+    """At the least s, LRM has at most a hundredth of the best other's error."""
+    ratios = results.ratios(9, "LRM", _OTHERS)
+    low = {x: r for x, r in ratios.items() if x <= 0.2}
+    return judge(
+        [r <= 0.01 for r in low.values()], f"LRM over the best of LM, WM, HM: {spelled(low)}"
+    )
+
+
+def others_stable_in_s(results: Results) -> Finding:
+    """Errors of LM, WM, HM vary by at most 1.5 over all s."""
+    return _stability(results, _OTHERS, most=1.5)
+
+
+def _stability(results: Results, labels: Sequence[str], most: float) -> Finding:
+    found = {}
+    for label in labels:
+        series = results.series(9, label)
+        if len(series) > 1:
+            found[label] = max(series.values()) / min(series.values())
+    told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found.items())
+    return judge([r <= most for r in found.values()], f"largest over least error across s: {told}")
+
+
+def lowrank_grows_with_s(results: Results) -> Finding:
+    """LRM's error grows with s, and faster than that of every other mechanism."""
+    series = results.series(9, "LRM")
+    if len(series) < 3:
+        return judge([], "")
+    mine = exponent(series)
+    others = {label: exponent(results.series(9, label)) for label in _OTHERS}
+    told = ", ".join(f"{label} s^{p:.3g}" for label, p in {"LRM": mine, **others}.items())
+    return judge([mine > 1.5, all(mine > p for p in others.values())], told)
+
+
+def advantage_shrinks_with_rank(results: Results) -> Finding:
+    """LRM over the best other rises with every second step of s."""
+    ratios = results.ratios(9, "LRM", _OTHERS)
+    values = list(ratios.values())
+    steps = [later > earlier for earlier, later in zip(values, values[2:], strict=False)]
+    return judge(steps, f"LRM over the best of LM, WM, HM: {spelled(ratios)}")

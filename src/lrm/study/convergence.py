@@ -1,0 +1,248 @@
+"""The paper's convergence and complexity statements, measured.
+
+*Theorem 3*: the objective after k rounds is within O(1/β) of the optimum, and β doubles every ten
+rounds. *Complexity*: a run costs O(N_in·N_out·(r²m + r²n)).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lrm.archive import write_text
+from lrm.errors import StopSolver
+from lrm.solvers.lagrangian import Round, Schedule, decompose
+from lrm.solvers.progress import Step
+from lrm.study.evidence import Finding, exponent, judge
+from lrm.study.figures import draw
+from lrm.study.grid import RANK_RATIO, WORKLOADS, Scale, Setting
+
+__all__ = [
+    "Convergence",
+    "Pace",
+    "Trace",
+    "load_convergence",
+    "measure_convergence",
+    "plot_convergence",
+]
+
+PACE_ROUNDS = 3
+"""Rounds that are timed; a round costs the same early and late."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run of Algorithm 1: β, objective ‖B‖² and residual after every round."""
+
+    workload: str
+    queries: int
+    cells: int
+    measurements: int
+    beta: tuple[float, ...]
+    objective: tuple[float, ...]
+    residual: tuple[float, ...]
+    converged: bool
+    cpu_seconds: float
+
+    def gap_exponent(self) -> float:
+        """The p of ``|‖B_k‖² − ‖B_end‖²| ∝ β^p`` over the last half of the rounds."""
+        start = len(self.beta) // 2
+        gaps = np.abs(np.array(self.objective[start:-1]) - self.objective[-1])
+        series = dict.fromkeys(self.beta[start:-1], 0.0)
+        for beta, gap in zip(self.beta[start:-1], gaps, strict=True):
+            series[beta] = float(gap)  # the last round of each β
+        return exponent({beta: gap for beta, gap in series.items() if gap > 0})
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of CPU for one gradient of Algorithm 2, on a dense random workload."""
+
+    varied: str
+    queries: int
+    cells: int
+    measurements: int
+    seconds: float
+
+    @property
+    def x(self) -> int:
+        """The value of what varies."""
+        sizes = {"m": self.queries, "n": self.cells, "r": self.measurements}
+        return sizes[self.varied]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Traces and paces of one scale."""
+
+    scale: str
+    traces: tuple[Trace, ...]
+    paces: tuple[Pace, ...]
+
+    def exponents(self) -> dict[str, float]:
+        """The fitted power of each of r, m and n in the time of a gradient."""
+        return {
+            varied: exponent({p.x: p.seconds for p in self.paces if p.varied == varied})
+            for varied in ("r", "m", "n")
+        }
+
+    def findings(self) -> list[tuple[str, Finding]]:
+        """The paper's statements of Section 5, beside what was measured."""
+        gaps = {t.workload: t.gap_exponent() for t in self.traces if t.converged}
+        rounds = {t.workload: len(t.beta) for t in self.traces if t.converged}
+        powers = {v: p for v, p in self.exponents().items() if math.isfinite(p)}
+        limits = {"r": 2.2, "m": 1.2, "n": 1.2}
+        return [
+            (
+                "The objective is within O(1/β) of its limit after each round.",
+                judge(
+                    [power <= -0.9 for power in gaps.values()],
+                    "gap over the last half of the rounds "
+                    + ", ".join(f"{w} ∝ β^{p:.2f}" for w, p in gaps.items()),
+                ),
+            ),
+            (
+                "β doubles every ten rounds, so the algorithm converges rapidly (200 rounds).",
+                judge(
+                    [count <= 200 for count in rounds.values()],
+                    ", ".join(f"{w} {count} rounds" for w, count in rounds.items()),
+                ),
+            ),
+            (
+                "A step costs at most O(r²m + r²n): powers of at most 2 in r, 1 in m and n.",
+                judge(
+                    [power <= limits[varied] for varied, power in powers.items()],
+                    "one gradient ∝ " + ", ".join(f"{v}^{p:.2f}" for v, p in powers.items()),
+                ),
+            ),
+        ]
+
+
+def measure_convergence(
+    scale: Scale,
+    *,
+    time_limit: float | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Convergence:
+    """Run Algorithm 1 on the default sizes, and time its gradients over a range of sizes."""
+    traces = []
+    with threadpool_limits(1):
+        for family in WORKLOADS:
+            on_progress(f"convergence on {family}")
+            traces.append(_trace(family, scale, time_limit))
+        on_progress("time of a gradient")
+        paces = tuple(_pace(*point) for point in _pace_points(scale))
+    return Convergence(scale.name, tuple(traces), paces)
+
+
+def _trace(family: str, scale: Scale, limit: float | None) -> Trace:
+    m, n = scale.default_queries, scale.default_cells
+    setting = Setting(
+        family, m, n, max(1, round(0.5 * min(m, n))) if family == "WRelated" else None
+    )
+    W = setting.workload().queries.dense()
+    rank = math.ceil(RANK_RATIO * setting.largest_rank - 1e-9)
+    began = time.process_time()
+
+    def until(step: Step) -> None:
+        del step
+        if limit is not None and time.process_time() - began > limit:
+            raise StopSolver
+
+    found = decompose(W, rank, rng=np.random.default_rng(0), on_step=until)
+    spent = time.process_time() - began
+    beta, objective, residual = _columns(found.rounds)
+    return Trace(family, m, n, rank, beta, objective, residual, found.converged, spent)
+
+
+def _columns(rounds: Iterable[Round]) -> tuple[tuple[float, ...], ...]:
+    rows = [(r.beta, r.objective, r.residual) for r in rounds]
+    return tuple(zip(*rows, strict=True))
+
+
+def _pace_points(scale: Scale) -> list[tuple[str, int, int, int]]:
+    """Sizes m, n, r: each varied by factors of two about the default, the others held."""
+    m, n = scale.default_queries, scale.default_cells
+    r = math.ceil(RANK_RATIO * m)
+    steps = (0.5, 1.0, 2.0, 4.0)
+    points = [("r", m, n, math.ceil(r * step)) for step in steps]
+    points += [("m", math.ceil(m * step), n, 2 * m) for step in steps[:3]]
+    return points + [("n", m, math.ceil(n * step), r) for step in steps]
+
+
+def _pace(varied: str, m: int, n: int, r: int) -> Pace:
+    rng = np.random.default_rng([m, n, r])
+    W = rng.standard_normal((m, n))
+    marks: list[float] = []
+
+    def until(step: Step) -> None:
+        marks.append(time.process_time())
+        if step.iteration > PACE_ROUNDS:
+            raise StopSolver
+
+    found = decompose(W, r, rng=rng, on_step=until, schedule=Schedule(slack=None))
+    # From the end of the first round: the singular values before it are no part of a round.
+    evaluations = sum(round_.evaluations for round_ in found.rounds[1:])
+    return Pace(varied, m, n, r, (marks[-1] - marks[0]) / max(1, evaluations))
+
+
+def save_convergence(result: Convergence, path: Path) -> None:
+    """Write it as JSON: a few kilobytes of numbers that people may want to look at."""
+    write_text(path, json.dumps(asdict(result), indent=1))
+
+
+def load_convergence(path: Path) -> Convergence | None:
+    """Read what ``save_convergence`` wrote; None where there is nothing."""
+    if not path.exists():
+        return None
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    traces: list[dict[str, Any]] = [
+        {k: tuple(v) if isinstance(v, list) else v for k, v in t.items()} for t in facts["traces"]
+    ]
+    return Convergence(
+        facts["scale"], tuple(Trace(**t) for t in traces), tuple(Pace(**p) for p in facts["paces"])
+    )
+
+
+def plot_convergence(result: Convergence, folder: Path) -> list[Path]:
+    """Objective and residual per round above; time of a gradient against r, m, n below."""
+    return draw("convergence", folder, (2, 3), lambda _, axes: _paint(axes, result))
+
+
+_LOOKS = {"WDiscrete": "#4c72b0", "WRange": "#c44e52", "WRelated": "#0b6e4f"}
+
+
+def _paint(axes: Any, result: Convergence) -> None:
+    for trace in result.traces:
+        look = {"color": _LOOKS[trace.workload], "label": trace.workload}
+        rounds = range(1, len(trace.beta) + 1)
+        last = trace.objective[-1]
+        axes[0][0].plot(rounds, trace.objective, **look)
+        axes[0][1].plot(rounds, trace.residual, **look)
+        gaps = [max(abs(o - last) / last, 1e-12) for o in trace.objective[:-1]]
+        axes[0][2].plot(trace.beta[:-1], gaps, ".", **look)
+    titles = (
+        "objective ‖B‖² per round",
+        "residual ‖W − BL‖ per round",
+        "|objective − last| / last against β",
+    )
+    for panel, title, x in zip(axes[0], titles, ("round", "round", "β"), strict=True):
+        panel.set(title=title, xlabel=x, yscale="log")
+        panel.legend(frameon=False)
+    axes[0][2].set_xscale("log", base=2)
+    for panel, (varied, power) in zip(axes[1], result.exponents().items(), strict=True):
+        points = {p.x: 1000 * p.seconds for p in result.paces if p.varied == varied}
+        panel.plot(list(points), list(points.values()), "o-", color="#1f2430")
+        panel.set(title=f"one gradient: like {varied}^{power:.2f}", xlabel=varied, ylabel="ms")
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log")
+        panel.set_xticks(list(points), [f"{x:g}" for x in points])
+        panel.minorticks_off()

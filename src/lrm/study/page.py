@@ -1,0 +1,219 @@
+"""One HTML page of the whole study: figures, captions, claims, and what did not fit."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from lrm.archive import write_text
+from lrm.study.claims import Judged, evaluate, promises
+from lrm.study.convergence import Convergence, load_convergence, plot_convergence
+from lrm.study.evidence import HOLDS, IN_PART, NOT, UNTESTED, Results
+from lrm.study.figures import draw_figure
+from lrm.study.grid import FIGURES
+from lrm.study.rows import STOPPED, Row, RowStore
+
+__all__ = ["plot_study"]
+
+_MARKS = {HOLDS: "yes", IN_PART: "part", NOT: "no", UNTESTED: "open"}
+_CSS = """
+body{font:16px/1.5 system-ui,sans-serif;color:#1f2430;max-width:70rem;
+margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.5rem}figure{margin:1.5rem 0}
+img{width:100%;height:auto}figcaption{font-size:.9rem;color:#4a5260}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{text-align:left;vertical-align:top;padding:.4rem .5rem;border-bottom:1px solid #d5dbe3}
+.yes,.part,.no,.open{font-weight:600;white-space:nowrap}
+.yes{color:#0b6e4f}.part{color:#9a6700}.no{color:#b42318}.open{color:#6b7280}
+small{color:#4a5260}code{background:#f2f4f7;padding:0 .2rem}
+@media print{body{margin:0;max-width:none}figure,tr{break-inside:avoid}}
+"""
+
+
+def plot_study(folder: Path) -> list[Path]:
+    """Draw all figures of the rows in ``folder``, and the page that shows them."""
+    results = Results(RowStore(folder).load())
+    place = folder / "figures"
+    place.mkdir(parents=True, exist_ok=True)
+    shown = sorted({row.figure for row in results.all_rows})
+    paths = [path for number in shown for path in draw_figure(number, results, place)]
+    convergence = load_convergence(folder / "convergence.json")
+    if convergence is not None:
+        paths += plot_convergence(convergence, place)
+    page = folder / "index.html"
+    write_text(page, _page(results, convergence, paths, _unfinished(folder)))
+    return [*paths, page]
+
+
+def _unfinished(folder: Path) -> list[tuple[str, str]]:
+    place = folder / "unfinished.json"
+    if not place.exists():
+        return []
+    cells = json.loads(place.read_text(encoding="utf-8"))
+    return [(cell["cell"], _duration(cell["estimated_seconds"])) for cell in cells]
+
+
+def _page(
+    results: Results,
+    convergence: Convergence | None,
+    paths: Sequence[Path],
+    unfinished: Sequence[tuple[str, str]],
+) -> str:
+    judged = evaluate(results)
+    parts = [
+        "<h1>The Low-Rank Mechanism's study, run again</h1>",
+        _made_by(results),
+        _summary(judged),
+        "<h2>What must hold on every row</h2>",
+        _promises(results),
+        "<h2>The paper's claims</h2>",
+        _claims(judged),
+        "<h2>Figures</h2>",
+        *(
+            _figure(path, results)
+            for path in paths
+            if path.suffix == ".svg" and "figure" in path.name
+        ),
+    ]
+    if convergence is not None:
+        parts += ["<h2>Convergence and complexity</h2>", _convergence(convergence, paths)]
+    parts += ["<h2>What did not fit</h2>", _left_out(results, unfinished), _data(results)]
+    body = "\n".join(parts)
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        f"<title>lrm study</title><style>{_CSS}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _made_by(results: Results) -> str:
+    scale = results.scale
+    kinds = " · ".join(sorted({row.machine for row in results.all_rows}))
+    versions = " · ".join(sorted({row.versions for row in results.all_rows}))
+    code = ", ".join(sorted({row.code for row in results.all_rows}))
+    return (
+        f"<p>Made by <code>lrm study run --scale {scale.name}</code> and "
+        f"<code>lrm study plot</code>: "
+        f"{len(results.all_rows):,} rows, {scale.repetitions} repetitions each. "
+        f"<small>{escape(versions)}; code {escape(code)}; {escape(kinds)}.</small></p>"
+        "<p>Errors are squared L2 distances over the whole batch: lines by formula, markers as the "
+        "mean of simulated releases. The noise is simulated from a seed and protects nobody. "
+        "Times are seconds of one core.</p>"
+    )
+
+
+def _summary(judged: Sequence[Judged]) -> str:
+    counts = Counter(claim.verdict for claim in judged)
+    told = ", ".join(f"{counts[v]} {v}" for v in (HOLDS, IN_PART, NOT, UNTESTED) if counts[v])
+    return f"<p><strong>Of {len(judged)} claims: {told}.</strong></p>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def _verdict(verdict: str) -> str:
+    return f"<span class='{_MARKS[verdict]}'>{verdict}</span>"
+
+
+def _promises(results: Results) -> str:
+    rows = [
+        (escape(p.sentence), _verdict(HOLDS if p.kept else NOT), escape(p.numbers))
+        for p in promises(results)
+    ]
+    return _table(("promise", "kept", "numbers"), rows)
+
+
+def _claims(judged: Sequence[Judged]) -> str:
+    rows = []
+    for claim in judged:
+        where = f"§{claim.section}, {_places(claim)}. Test: {escape(claim.criterion)}"
+        said = f"{escape(claim.sentence)}<br><small>{where}</small>"
+        found = escape(claim.numbers)
+        if claim.instead:
+            found += (
+                f"<br><small>{escape(claim.instead)} <strong>{escape(claim.best)}</strong></small>"
+            )
+        rows.append((str(claim.number), said, _verdict(claim.verdict), found))
+    return _table(("", "claim", "verdict", "numbers; what is true instead, and why"), rows)
+
+
+def _places(claim: Judged) -> str:
+    spelled = ", ".join(map(str, claim.figures))
+    return f"figure{'s' if len(claim.figures) > 1 else ''} {spelled}"
+
+
+def _image(path: Path, alt: str) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f"<img alt='{escape(alt)}' src='data:image/svg+xml;base64,{data}'>"
+
+
+def _figure(path: Path, results: Results) -> str:
+    number = int(path.stem.removeprefix("figure"))
+    figure = FIGURES[number]
+    rows = [row for row in results.all_rows if row.figure == number]
+    left = {row.cell for row in rows} - {row.cell for row in results.rows}
+    note = f" {len(left)} points have no result (see below)." if left else ""
+    caption = f"Figure {number}. {figure.caption}.{note}"
+    if "Gaussian" in figure.mechanisms:
+        caption += " Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is no rival."
+    return f"<figure>{_image(path, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _convergence(result: Convergence, paths: Sequence[Path]) -> str:
+    rows = [
+        (escape(said), _verdict(found.verdict), escape(found.numbers))
+        for said, found in result.findings()
+    ]
+    table = _table(("statement of Section 5", "verdict", "numbers"), rows)
+    path = next(p for p in paths if p.name == "convergence.svg")
+    return f"{table}<figure>{_image(path, 'Convergence of Algorithm 1')}</figure>"
+
+
+def _left_out(results: Results, unfinished: Sequence[tuple[str, str]]) -> str:
+    rows = {}
+    for row in results.all_rows:
+        if row not in results.rows:
+            rows[row.cell] = (_spelled(row), escape(row.reason), _duration(row.estimated_seconds))
+    listed = list(rows.values())
+    listed += [
+        (escape(cell), "not begun: the run's time was over", time) for cell, time in unfinished
+    ]
+    early = {row.cell for row in results.rows if row.interrupted}
+    note = (
+        f"<p>{len(early)} searches of best ended at their limit with the best so far.</p>"
+        if early
+        else ""
+    )
+    if not listed:
+        return note + "<p>Every cell has its rows.</p>"
+    return note + _table(("cell", "why", "estimated CPU time"), listed)
+
+
+def _spelled(row: Row) -> str:
+    options = json.loads(row.options)
+    extra = "".join(f", {k} {v}" for k, v in options.items() if row.status == STOPPED)
+    s = f", s = {row.s}" if row.s > 0 else ""
+    return escape(
+        f"figure {row.figure}: {row.label} on {row.workload} {row.queries}×{row.cells}{s}{extra}"
+    )
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None or seconds != seconds:  # noqa: PLR0124 - NaN
+        return "unknown"
+    return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
+
+
+def _data(results: Results) -> str:
+    used = sorted({(row.data, row.data_source) for row in results.rows})
+    told = "; ".join(f"{name}: {source}" for name, source in used)
+    return (
+        f"<h2>Data</h2><p>{escape(told)}. With exact strategies no error depends on the data.</p>"
+    )

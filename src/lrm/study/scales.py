@@ -1,0 +1,54 @@
+"""The sizes that a run of the study can have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SCALES", "Scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The sizes of a run.
+
+    Parameters
+    ----------
+    name
+        As the command line spells it.
+    cells, queries
+        The values of n and m that are tried.
+    default_cells, default_queries
+        What they are while something else varies.
+    repetitions
+        Noisy releases that the measured error is the mean of.
+    effort
+        How long ``best`` looks for its strategy.
+    """
+
+    name: str
+    cells: tuple[int, ...]
+    default_cells: int
+    queries: tuple[int, ...]
+    default_queries: int
+    repetitions: int
+    effort: str
+
+
+SCALES = {
+    "paper": Scale(
+        "paper",
+        (128, 256, 512, 1024, 2048, 4096, 8192),
+        1024,
+        (64, 128, 256, 512, 1024),
+        256,
+        20,
+        "normal",
+    ),
+    # Every side an eighth of the paper's: the same shapes, of n against m and of rank against n.
+    "quick": Scale(
+        "quick", (16, 32, 64, 128, 256, 512, 1024), 128, (8, 16, 32, 64, 128), 32, 20, "quick"
+    ),
+    # What the tests run: every kind of cell, in seconds.
+    "tiny": Scale("tiny", (8, 16, 32), 16, (4, 8), 8, 20, "quick"),
+}
+"""``paper`` is Table 1 exactly."""
