@@ -23,7 +23,7 @@ from lrm.strategies.base import Problem, Search
 from lrm.strategies.lowrank import lowrank
 
 FILES = {module.__file__ for module in (l1ball, lagrangian, nesterov)}
-PROJECTION = {"project_near", "_project_fresh", "_michelot"}
+PROJECTION = {"project_near", "_project", "_newton"}
 
 
 class LineClock:
@@ -59,7 +59,7 @@ def _place(frame: FrameType, event: str) -> tuple[str, str]:
         return "the rest", "after a call"
     if "cho_solve" in line or "cho_factor" in line:
         return "solving for B (a product and a Cholesky factor)", line
-    if " @ " in line or "np.vdot" in line:
+    if any(product in line for product in (" @ ", "np.matmul", "np.vdot")):
         return "matrix products", line
     return "the rest", line
 
