@@ -1,4 +1,4 @@
-"""Comparison: several mechanisms on one workload, side by side."""
+"""Comparison: several mechanisms on one workload, side by side; likewise the two noises."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from lrm.bounds import Spectrum
+from lrm.budget import Noise
 from lrm.certificate import least_error, spectrum_of
 from lrm.errors import ConvergenceError, UsageError
 from lrm.planner import plan_of
 from lrm.plans import Plan
 from lrm.solvers.progress import OnStep, ignore_step
-from lrm.strategies import MECHANISMS, Problem, Search, build_strategy
+from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
 from lrm.workload import as_workload
 
-__all__ = ["Comparison", "Contest", "Outcome", "compare"]
+__all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +33,10 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """Expected total squared error at ε = 1, each query by its importance."""
-        return 2.0 * self.plan.weighted_unit_error if self.plan else float("inf")
+        """Total squared error expected at ε = 1 or ρ = 1, each query by its importance."""
+        if self.plan is None:
+            return float("inf")
+        return self.plan.weighted_unit_error * (2.0 if self.plan.noise == "laplace" else 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,18 @@ class Comparison:
         return outcome.error / self.best.error if self.best.error > 0 else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The same mechanisms with either noise, at the same ε, of which Laplace noise keeps all.
+
+    Laplace noise promises pure ε-differential privacy. Gaussian noise promises it but for
+    a probability δ, which is weaker; in exchange it may have less error.
+    """
+
+    laplace: Comparison
+    gaussian: Comparison
+
+
 class Contest:
     """One workload on which mechanisms are tried; what they share is computed once."""
 
@@ -66,6 +82,7 @@ class Contest:
         self,
         mechanism: str,
         *,
+        noise: Noise = "laplace",
         seed: int = 0,
         on_step: OnStep = ignore_step,
         options: Mapping[str, Any] | None = None,
@@ -78,10 +95,11 @@ class Contest:
         try:
             with threadpool_limits(1):
                 began = time.perf_counter()
-                search = Search(seed, on_step)
+                search = Search(seed, on_step, noise)
                 strategy = build_strategy(mechanism, self.problem, search, options or {})
                 seconds = time.perf_counter() - began
-                plan = plan_of(self.problem, strategy, seconds=seconds, bounds=self._bounds)
+                bounds = self._bounds_with(strategy)
+                plan = plan_of(self.problem, strategy, noise=noise, seconds=seconds, bounds=bounds)
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
         except np.linalg.LinAlgError as reason:
@@ -90,9 +108,18 @@ class Contest:
             return Outcome(mechanism, None, str(reason))
         return Outcome(mechanism, plan)
 
+    def _bounds_with(self, strategy: Strategy) -> tuple[float, Spectrum]:
+        """The bounds of the problem, or the better one that the search itself has proved."""
+        least, spectrum = self._bounds
+        return max(least, strategy.least_error or 0.0), spectrum
+
 
 def compare(
-    workload: Any, mechanisms: Sequence[str] = tuple(MECHANISMS), *, seed: int = 0
+    workload: Any,
+    mechanisms: Sequence[str] = tuple(MECHANISMS),
+    *,
+    noise: Noise = "laplace",
+    seed: int = 0,
 ) -> Comparison:
     """Plan one workload with several mechanisms.
 
@@ -101,4 +128,5 @@ def compare(
     [6.0, 16.0]
     """
     contest = Contest(workload)
-    return Comparison(tuple(contest.enter(name, seed=seed) for name in mechanisms))
+    entered = (contest.enter(name, noise=noise, seed=seed) for name in mechanisms)
+    return Comparison(tuple(entered))

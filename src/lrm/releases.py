@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
-from lrm.amounts import format_amount
 from lrm.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
 from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.linear_maps import Floats
@@ -218,7 +217,7 @@ def intend(  # noqa: PLR0913 - the promise has these parts
     """Check a promise and calibrate its noise: all of a release that needs no data."""
     privacy = plan.privacy(epsilon, delta, rho)
     check_listable(plan)
-    relation, rows = _unit(plan, neighbours, max_rows)
+    relation, rows = unit_of(plan, neighbours, max_rows)
     noise = calibrate(plan.measured, privacy, sensitivity_factor(relation, rows))
     return Intent(plan, noise, relation, rows)
 
@@ -246,7 +245,7 @@ class Intent:
         self, count: Callable[[], TrueCounts], ledger: Ledger | None = None, budget: str = ""
     ) -> Release:
         """Pay from ``budget`` of ``ledger``, then count, then measure with noise."""
-        purpose = f"plan {self.plan.digest[:32]}"
+        purpose = f"plan {self.plan.digest[:16]}"
         entry = None if ledger is None else ledger.spend(budget, self.cost, purpose=purpose)
         # From here on the budget is gone, whatever happens: privacy may be wasted, never
         # overspent. So data is read behind this line alone.
@@ -255,7 +254,7 @@ class Intent:
         except Exception as reason:
             if entry is not None:
                 reason.add_note(
-                    f"the budget of {entry.table!r} has paid {format_amount(entry.amount)} "
+                    f"the budget of {entry.table!r} has paid {float(entry.amount):.6g} "
                     f"{entry.unit.value} for this release, which it does not get back"
                 )
             raise
@@ -294,7 +293,10 @@ def check_listable(plan: Plan) -> None:
         )
 
 
-def _unit(plan: Plan, neighbours: str | None, max_rows: int | None) -> tuple[Neighbours, int]:
+def unit_of(
+    plan: Plan, neighbours: str | None = None, max_rows: int | None = None
+) -> tuple[Neighbours, int]:
+    """Which tables are neighbours, and how many rows a person has: as said, or by the domain."""
     domain = plan.workload.domain
     if neighbours is None:
         neighbours = domain.unit.neighbours if domain else "add-remove"

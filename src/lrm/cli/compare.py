@@ -1,23 +1,35 @@
-"""``lrm compare``: every mechanism on one workload."""
+"""``lrm compare``: every mechanism on one workload, with either noise."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import chosen_mechanisms, json_option, plot_option, seed_option
+from lrm.cli.options import (
+    chosen_mechanisms,
+    domain_option,
+    json_option,
+    plot_option,
+    seed_option,
+)
+from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from lrm.comparison import Comparison
+    from lrm.budget import Noise
+    from lrm.comparison import Comparison, Contest
     from lrm.workload import Workload
 
 
 @click.command(short_help="All mechanisms on one workload, side by side.")
 @click.argument("workload")
+@domain_option
 @click.option(
-    "--epsilon", metavar="AMOUNT", default="1", show_default=True, help="At which to state errors."
+    "--noise",
+    type=click.Choice(["laplace", "gaussian", "both"]),
+    default="laplace",
+    show_default=True,
+    help="both: at equal epsilon, which to take.",
 )
+@amount_options
 @click.option(
     "--mechanisms",
     metavar="A,B,…",
@@ -40,133 +52,133 @@ if TYPE_CHECKING:
 )
 @plot_option
 @json_option
-def compare(workload: str, epsilon: str, plot: str | None, **choices: Any) -> None:
-    r"""Plan WORKLOAD (a file or a family, see `lrm plan`) with every mechanism.
+def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None:
+    r"""Plan WORKLOAD (see `lrm plan`) with every mechanism.
 
     Tells the expected total squared error of each, its ratio to the least of them, the
     number of measurements, and how long it took. A mechanism that cannot run on a workload of
-    this size is listed with its reason.
+    this size is listed with its reason. Errors are stated at epsilon 1 (rho 1 for Gaussian
+    noise) unless amounts are given.
 
     \b
     Example:
       lrm compare wrange:64x128
       lrm compare workload.csv --epsilon 0.1 --plot comparison.svg
-      lrm compare prefix:1024 --mechanisms best,wavelet,hierarchical --json
+      lrm compare queries.sql --domain domain.yaml --noise both \
+          --epsilon 1 --delta 1e-9
     """
-    from lrm.amounts import parse_amount
-    from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.plots import KINDS, plot_comparison
-    from lrm.workload_file import read_workload
+    from lrm.cli.questions import read_questions
+    from lrm.comparison import Contest
+    from lrm.plots import KINDS
 
-    amount = parse_amount(epsilon, "epsilon")
-    check_apart({"--plot": plot}, {"WORKLOAD": workload})
+    promise = _promise(noise, choices)
+    if plot is not None and noise != "laplace":
+        raise click.UsageError("--plot draws comparisons of Laplace noise; leave it out")
+    check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(plot, kinds=KINDS)
-    batch = read_workload(workload)
-    result = run_contest(batch, **{name: choices[name] for name in _SOLVING})
-    if plot is not None:
-        plot_comparison(result, amount, plot)
-    if choices["as_json"]:
-        print_json({"workload": workload, **comparison_fields(result, amount), "plot": plot})
+    batch = read_questions(workload, choices["domain"])
+    contest = Contest(batch)
+    solving = {name: choices[name] for name in _SOLVING}
+    if noise == "both":
+        _compare_both(workload, contest, promise, solving, as_json=choices["as_json"])
         return
-    queries, cells = batch.shape
-    click.echo(f"{workload}: {queries:,} queries over {cells:,} cells")
-    print_comparison(result, amount)
-    if plot is not None:
-        click.echo(f"drawn in {plot}")
+    result = _entered(contest, _as_noise(noise), **solving)
+    _tell(workload, result, promise, plot, as_json=choices["as_json"])
 
 
 _SOLVING = ("mechanisms", "seed", "effort", "time_limit")
 
 
-def run_contest(
-    batch: "Workload",
+def _as_noise(noise: str) -> "Noise":
+    return "gaussian" if noise == "gaussian" else "laplace"
+
+
+def _promise(noise: str, choices: dict[str, Any]) -> Promise:
+    """The amounts at which errors are stated; 1 where none is given."""
+    from fractions import Fraction
+
+    from lrm.accuracy import privacy_of
+
+    promise = Promise.read(choices)
+    if noise == "both":
+        if promise.epsilon is None or promise.delta is None or promise.rho is not None:
+            raise click.UsageError(
+                "to set Laplace and Gaussian noise side by side give --epsilon and --delta"
+            )
+        return promise
+    if not promise.amounts:
+        one = Fraction(1)
+        promise = Promise(epsilon=one) if noise == "laplace" else Promise(rho=one)
+    privacy_of(_as_noise(noise), **promise.amounts)
+    return promise
+
+
+def _compare_both(
+    workload: str, contest: "Contest", promise: Promise, solving: dict[str, Any], *, as_json: bool
+) -> None:
+    from lrm.cli.output import print_json
+    from lrm.cli.side_by_side import print_side_by_side, side_by_side_fields
+    from lrm.comparison import SideBySide
+
+    both = SideBySide(
+        _entered(contest, "laplace", **solving), _entered(contest, "gaussian", **solving)
+    )
+    if as_json:
+        print_json({"workload": workload, **side_by_side_fields(both, promise)})
+        return
+    click.echo(_title(workload, contest.problem.workload))
+    print_side_by_side(both, promise)
+
+
+def _tell(
+    workload: str, result: "Comparison", promise: Promise, plot: str | None, *, as_json: bool
+) -> None:
+    from lrm.cli.comparison_facts import comparison_fields, print_comparison
+    from lrm.cli.output import print_json
+    from lrm.plots import plot_comparison
+
+    if plot is not None and promise.epsilon is not None:
+        plot_comparison(result, promise.epsilon, plot)
+    if as_json:
+        print_json({"workload": workload, **comparison_fields(result, promise), "plot": plot})
+        return
+    if result.best is not None and result.best.plan is not None:
+        click.echo(_title(workload, result.best.plan.workload))
+    print_comparison(result, promise)
+    if plot is not None:
+        click.echo(f"drawn in {plot}")
+
+
+def _title(source: str, batch: "Workload") -> str:
+    queries, cells = batch.shape
+    return f"{source}: {queries:,} queries over {cells:,} cells"
+
+
+def run_contest(batch: "Workload", *, mechanisms: tuple[str, ...], effort: str) -> "Comparison":
+    """Try the mechanisms with Laplace noise one after the other, each under its own bar."""
+    from lrm.comparison import Contest
+
+    return _entered(Contest(batch), "laplace", mechanisms=mechanisms, effort=effort)
+
+
+def _entered(  # noqa: PLR0913 - each is a choice of the caller
+    contest: "Contest",
+    noise: "Noise",
     *,
     mechanisms: tuple[str, ...],
     seed: int = 0,
     effort: str = "normal",
     time_limit: float | None = None,
 ) -> "Comparison":
-    """Try the mechanisms one after the other, each under its own bar."""
     from lrm.cli.progress import Watch
-    from lrm.comparison import Comparison, Contest
+    from lrm.comparison import Comparison
 
-    contest = Contest(batch)
     outcomes = []
     for name in mechanisms:
         options = {"effort": effort} if name == "best" else {}
-        with Watch(name, time_limit) as on_step:
-            outcomes.append(contest.enter(name, seed=seed, on_step=on_step, options=options))
-    return Comparison(tuple(outcomes))
-
-
-def comparison_fields(result: "Comparison", epsilon: "Fraction") -> dict[str, Any]:
-    """A comparison as plain values."""
-    from lrm.amounts import format_amount
-
-    rows: list[dict[str, Any]] = []
-    for outcome in result.outcomes:
-        plan = outcome.plan
-        if plan is None:
-            rows.append({"mechanism": outcome.mechanism, "reason": outcome.reason})
-            continue
-        rows.append(
-            {
-                "mechanism": outcome.mechanism,
-                "expected_squared_error": plan.expected_squared_error(epsilon),
-                "ratio_to_best": result.ratio_to_best(outcome),
-                "measurements": plan.rank,
-                "sensitivity": plan.sensitivity,
-                "seconds": plan.details["seconds"],
-                "converged": plan.details.get("converged"),
-                "interrupted": plan.details.get("interrupted"),
-            }
-        )
-    planned = result.best.plan if result.best else None
-    return {
-        "epsilon": format_amount(epsilon),
-        "queries": planned.workload.shape[0] if planned else None,
-        "cells": planned.workload.shape[1] if planned else None,
-        "rank": planned.spectrum.rank if planned else None,
-        "lower_bound": planned.lower_bound(epsilon) if planned else None,
-        "best": result.best.mechanism if result.best else None,
-        "mechanisms": rows,
-    }
-
-
-def print_comparison(result: "Comparison", epsilon: "Fraction") -> None:
-    """A comparison as a table, and what it comes to."""
-    from lrm.amounts import format_amount
-    from lrm.cli.output import number, print_table, ratio, seconds
-
-    shown = format_amount(epsilon)
-    columns = ("mechanism", f"error at ε = {shown}", "ratio to best", "measurements", "time")
-    rows = []
-    for outcome in result.outcomes:
-        plan = outcome.plan
-        if plan is None:
-            rows.append((outcome.mechanism, "—", "—", "—", "—"))
-            continue
-        stopped = "*" if plan.details.get("interrupted") else ""
-        rows.append(
-            (
-                outcome.mechanism,
-                number(plan.expected_squared_error(epsilon), 5),
-                ratio(result.ratio_to_best(outcome)),
-                f"{plan.rank:,}",
-                seconds(plan.details["seconds"]) + stopped,
+        with Watch(name, time_limit, noise) as on_step:
+            outcomes.append(
+                contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)
             )
-        )
-    print_table(columns, rows, words=("mechanism",))
-    for outcome in result.outcomes:
-        if outcome.plan is None:
-            click.echo(f"{outcome.mechanism} has no plan: {outcome.reason}")
-    if any(row[4].endswith("*") for row in rows):
-        click.echo("* stopped early, with the best so far")
-    if result.best is not None and result.best.plan is not None:
-        least = result.best.plan
-        click.echo(
-            f"no strategy has an error below {number(least.lower_bound(epsilon), 5)}:\n"
-            f"{result.best.mechanism} is at most {ratio(least.at_most_above_best)}× above the "
-            "best possible"
-        )
+    return Comparison(tuple(outcomes))

@@ -70,9 +70,10 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(result, answered, truth, amount)
         return
-    from lrm.cli.compare import print_comparison
+    from lrm.cli.comparison_facts import print_comparison
+    from lrm.cli.promises import Promise
 
-    print_comparison(result, amount)
+    print_comparison(result, Promise(epsilon=amount))
     _print_answers(answered, truth, amount)
 
 
@@ -125,9 +126,10 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
 
 
 def _print_json(result: Any, release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.cli.compare import comparison_fields
+    from lrm.cli.comparison_facts import comparison_fields
     from lrm.cli.output import print_json
     from lrm.cli.plan_facts import release_fields
+    from lrm.cli.promises import Promise
     from lrm.demo import PATIENTS
 
     fields = release_fields(release, 0.95)
@@ -137,7 +139,7 @@ def _print_json(result: Any, release: "Release", truth: "Floats", epsilon: "Frac
         {
             "synthetic": True,
             "patients": PATIENTS,
-            "comparison": comparison_fields(result, epsilon),
+            "comparison": comparison_fields(result, Promise(epsilon=epsilon)),
             "release": fields,
             "intervals_that_hold_the_truth": _covered(release, truth),
         }

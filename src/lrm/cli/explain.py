@@ -1,25 +1,26 @@
 """``lrm explain``: a plan's error at an epsilon, or the epsilon for an error."""
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrm.cli.options import json_option, plot_option
+from lrm.cli.promises import Promise, amount_options, spell_amount
 
 if TYPE_CHECKING:
+    from lrm.cli.expected import Expected
     from lrm.plans import Plan
 
 
 @click.command(short_help="The error of a plan, or the epsilon for an error.")
 @click.argument("plan")
-@click.option("--epsilon", metavar="AMOUNT", help="Exact, such as 0.1 or 1/3.")
+@amount_options
 @click.option(
-    "--error", type=float, metavar="X", help="Find the epsilon for this total squared error."
+    "--error", type=float, metavar="X", help="Find the amount for this total squared error."
 )
 @click.option(
-    "--rmse", type=float, metavar="X", help="Find the epsilon for this error of a typical query."
+    "--rmse", type=float, metavar="X", help="Find the amount for this error of a typical query."
 )
 @click.option(
     "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
@@ -36,13 +37,15 @@ def explain(plan: str, **choices: Any) -> None:
     r"""Tell how accurate the answers of PLAN will be, before any data is touched.
 
     Give --epsilon to see the error of every query, or --error or --rmse for the least
-    epsilon whose error is as wanted. Intervals are exact for the noise, which is a weighted
-    sum of Laplace variables.
+    epsilon whose error is as wanted. A plan for Gaussian noise takes --rho, or --epsilon
+    with --delta, and finds the least rho. Intervals are exact for the noise, which is a
+    weighted sum of Laplace variables (or of normal ones).
 
     \b
     Example:
       lrm explain plan.lrm --epsilon 0.1
       lrm explain plan.lrm --rmse 50
+      lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
     from lrm.cli.output import print_json
@@ -51,46 +54,63 @@ def explain(plan: str, **choices: Any) -> None:
     from lrm.plots import KINDS, plot_query_errors
 
     plot, limit = choices["plot"], choices["limit"]
-    given = [name for name in ("epsilon", "error", "rmse") if choices[name] is not None]
-    if len(given) != 1:
-        raise click.UsageError("give one of --epsilon, --error or --rmse")
+    _check_asked(choices)
     check_apart({"--plot": plot}, {"PLAN": plan})
     check_output(plot, kinds=KINDS)
     loaded = load_plan(plan)
-    epsilon = _epsilon(loaded, choices)
+    promise = _promise(loaded, choices)
     if plot is not None:
-        plot_query_errors(loaded, epsilon, plot)
+        if promise.epsilon is None or loaded.noise != "laplace":
+            raise click.UsageError("--plot draws the errors of Laplace plans; leave it out")
+        plot_query_errors(loaded, promise.epsilon, plot)
     if choices["as_json"]:
-        print_json({"plan": plan, **_fields(loaded, epsilon, choices["confidence"], limit)})
+        print_json({"plan": plan, **_fields(loaded, promise, choices["confidence"], limit)})
         return
-    _print(loaded, epsilon, choices["confidence"], 10 if limit is None else limit)
+    _print(loaded, promise, choices["confidence"], 10 if limit is None else limit)
     if plot is not None:
         click.echo(f"drawn in {plot}")
 
 
-def _epsilon(plan: "Plan", choices: dict[str, Any]) -> Fraction:
-    from lrm.amounts import parse_amount
+def _check_asked(choices: dict[str, Any]) -> None:
+    given = [name for name in ("epsilon", "rho", "error", "rmse") if choices[name] is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one of --epsilon, --error or --rmse (--rho for Gaussian)")
+    if choices["delta"] is not None and given != ["epsilon"]:
+        raise click.UsageError("--delta belongs to --epsilon; give both, or --rho alone")
+
+
+def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
+    """The amounts asked for, or the least one whose error is as wanted."""
+    from lrm.cli.expected import amount_for
     from lrm.errors import BudgetError
 
-    if choices["epsilon"] is not None:
-        return parse_amount(choices["epsilon"], "epsilon")
+    asked = Promise.read(choices)
+    if asked.amounts:
+        asked.check(plan)
+        return asked
     wanted = choices["error"]
     if wanted is None:
         rmse = choices["rmse"]
         if not (math.isfinite(rmse) and rmse > 0):
             raise BudgetError(f"a wanted error must be a number above 0, but {rmse} came")
         wanted = rmse**2 * plan.workload.shape[0]
-    return plan.epsilon_for(wanted)
+    least = amount_for(plan, wanted)
+    return Promise(epsilon=least) if plan.noise == "laplace" else Promise(rho=least)
 
 
-def _bounds(plan: "Plan", epsilon: Fraction) -> dict[str, float]:
-    """The bounds of the paper at an epsilon, with its C and r."""
-    scale = float(epsilon) ** 2
-    spectrum = plan.spectrum
-    return {
+def _bounds(expected: "Expected") -> dict[str, float]:
+    """The bounds at these amounts; those of the paper, with its C and r, for Laplace noise."""
+    plan, promise, spectrum = expected.plan, expected.promise, expected.plan.spectrum
+    bounds = {
         "rank": spectrum.rank,
         "condition": spectrum.condition,
-        "lower_bound": plan.lower_bound(epsilon),
+        "lower_bound": expected.lower_bound,
+    }
+    if plan.noise == "gaussian" or promise.epsilon is None:
+        return bounds
+    scale = (float(promise.epsilon) / expected.factor) ** 2
+    return {
+        **bounds,
         "svd_lower_bound": spectrum.lower_bound / scale,
         "any_mechanism_lower_bound": spectrum.any_mechanism_lower_bound / scale,
         "paper_upper_bound": spectrum.upper_bound / scale,
@@ -98,87 +118,105 @@ def _bounds(plan: "Plan", epsilon: Fraction) -> dict[str, float]:
     }
 
 
-def _worst(plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None) -> list[Any]:
+def worst_queries(
+    expected: "Expected", confidence: float, limit: int | None
+) -> list[tuple[str, float, float]]:
     """The queries of largest error: name, standard error, half-width of the interval.
 
     Empty where there are too many queries to hold a number for each.
     """
     import numpy as np
 
-    from lrm.noise_sums import laplace_sum_half_widths
     from lrm.workload import EXPLICIT_QUERIES
 
-    if plan.workload.shape[0] > EXPLICIT_QUERIES:
+    names = expected.plan.workload.names
+    if len(names) > EXPLICIT_QUERIES:
         return []
-    errors = plan.standard_errors(epsilon)
-    order = np.argsort(-errors, kind="stable")[:limit]
-    if limit is None or len(order) == len(errors):
-        half = plan.half_widths(epsilon, confidence)[order]
-    else:  # quantiles cost time: those shown are enough
-        rows = np.vstack([plan.rebuild.rows(i, i + 1) for i in order]) if len(order) else None
-        scale = plan.sensitivity / float(epsilon)
-        half = np.zeros(0) if rows is None else scale * laplace_sum_half_widths(rows, confidence)
-    names = plan.workload.names
+    errors = expected.standard_errors
+    order = [int(i) for i in np.argsort(-errors, kind="stable")[:limit]]
+    half = expected.half_widths(order, confidence)
     return [
-        (names[int(i)], float(errors[i]), float(width))
-        for i, width in zip(order, half, strict=True)
+        (names[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
     ]
 
 
-def _fields(
-    plan: "Plan", epsilon: Fraction, confidence: float, limit: int | None
-) -> dict[str, Any]:
-    from lrm.amounts import format_amount
+def _fields(plan: "Plan", promise: Promise, confidence: float, limit: int | None) -> dict[str, Any]:
+    from lrm.cli.expected import Expected
 
-    error = plan.expected_squared_error(epsilon)
-    queries = plan.workload.shape[0]
+    expected = Expected(plan, promise)
     return {
         "mechanism": plan.mechanism,
-        "epsilon": format_amount(epsilon),
+        "noise": plan.noise,
+        **promise.fields,
         "confidence": confidence,
-        "expected_squared_error": error,
-        "root_mean_squared_error": math.sqrt(error / queries),
+        "expected_squared_error": expected.squared_error,
+        "root_mean_squared_error": expected.root_mean_squared_error,
         "at_most_above_best": plan.at_most_above_best,
-        "bounds": _bounds(plan, epsilon),
+        "bounds": _bounds(expected),
         "queries": [
             {"query": name, "standard_error": deviation, "half_width": half}
-            for name, deviation, half in _worst(plan, epsilon, confidence, limit)
+            for name, deviation, half in worst_queries(expected, confidence, limit)
         ],
     }
 
 
-def _print(plan: "Plan", epsilon: Fraction, confidence: float, limit: int) -> None:
-    from lrm.cli.output import number, print_facts, print_table, ratio
+def _print(plan: "Plan", promise: Promise, confidence: float, limit: int) -> None:
+    from lrm.cli.expected import Expected
+    from lrm.cli.output import print_facts
 
-    facts = _fields(plan, epsilon, confidence, limit)
-    bounds = facts["bounds"]
-    queries = plan.workload.shape[0]
-    total, typical = facts["expected_squared_error"], facts["root_mean_squared_error"]
-    volume, svd = bounds["any_mechanism_lower_bound"], bounds["svd_lower_bound"]
-    paper, shape = bounds["paper_upper_bound"], (bounds["rank"], number(bounds["condition"]))
-    print_facts(
-        [
-            ("plan", f"{queries:,} queries by {plan.mechanism}"),
-            ("epsilon", facts["epsilon"]),
-            ("total error", f"{number(total, 6)} (expected, squared)"),
-            ("a query's error", f"{number(typical)} (root mean square)"),
-            ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
-            ("", f"this plan is at most {ratio(plan.at_most_above_best)}× above the best possible"),
-            ("SVD bound", f"{number(svd, 6)} or more for any strategy"),
-            ("volume bound", f"{number(volume, 6)} or more for any private mechanism"),
-            ("paper's bound", f"{number(paper, 6)} or less for the best strategy"),
-            ("", "from rank r = {} and condition C = {} of the workload".format(*shape)),
-        ]
-    )
-    rows = [(name, number(error), f"±{number(half)}") for name, error, half in _rows(facts)]
-    if rows:
-        columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
-        print_table(columns, rows, words=("query",))
+    facts = _fields(plan, promise, confidence, 0)
+    print_facts([*_promise_lines(plan, promise), *_error_lines(plan, facts)])
+    print_worst(Expected(plan, promise), confidence, limit)
+
+
+def print_worst(expected: "Expected", confidence: float, limit: int) -> None:
+    """Print the queries of largest error with their intervals."""
+    from lrm.cli.output import number, print_table
+
+    queries = expected.plan.workload.shape[0]
+    rows = [
+        (name, number(error), f"±{number(half)}")
+        for name, error, half in worst_queries(expected, confidence, limit)
+    ]
     if not rows:
         click.echo(f"none of {queries:,} queries listed")
-    elif len(rows) < queries:
+        return
+    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    print_table(columns, rows, words=("query",))
+    if len(rows) < queries:
         click.echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")
 
 
-def _rows(facts: dict[str, Any]) -> list[tuple[str, float, float]]:
-    return [(row["query"], row["standard_error"], row["half_width"]) for row in facts["queries"]]
+def _promise_lines(plan: "Plan", promise: Promise) -> list[tuple[str, str]]:
+    """What is promised; an (ε, δ) promise with the ρ that a ledger is charged for it."""
+    lines = [("plan", f"{plan.workload.shape[0]:,} queries by {plan.mechanism}")]
+    lines += [(name, spell_amount(value)) for name, value in promise.amounts.items()]
+    rho = promise.cost_in_rho()
+    if rho is not None:
+        lines.append(("", f"by Gaussian noise for rho {spell_amount(rho)}, which a ledger pays"))
+    return lines
+
+
+def _error_lines(plan: "Plan", facts: dict[str, Any]) -> list[tuple[str, str]]:
+    from lrm.cli.output import number
+    from lrm.cli.plan_facts import certificate
+
+    total, typical = facts["expected_squared_error"], facts["root_mean_squared_error"]
+    bounds = facts["bounds"]
+    lines = [
+        ("total error", f"{number(total, 6)} (expected, squared)"),
+        ("a query's error", f"{number(typical)} (root mean square)"),
+        ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
+        ("", f"this plan is {certificate(plan)}"),
+    ]
+    if plan.noise == "gaussian":
+        return lines
+    volume, svd = bounds["any_mechanism_lower_bound"], bounds["svd_lower_bound"]
+    paper, shape = bounds["paper_upper_bound"], (bounds["rank"], number(bounds["condition"]))
+    return [
+        *lines,
+        ("SVD bound", f"{number(svd, 6)} or more for any strategy"),
+        ("volume bound", f"{number(volume, 6)} or more for any private mechanism"),
+        ("paper's bound", f"{number(paper, 6)} or less for the best strategy"),
+        ("", "from rank r = {} and condition C = {} of the workload".format(*shape)),
+    ]

@@ -17,6 +17,10 @@ PRIVATE_COMMANDS = frozenset({"release"})
 """Commands that hold true counts: what an unexpected exception says stays untold."""
 
 
+PAID = "the budget of "
+"""How the note begins that a release leaves on an error after it has paid."""
+
+
 class LazyGroup(click.Group):
     """Commands by ``name: ("module:function", short help)``, imported on first use."""
 
@@ -106,7 +110,7 @@ def _end(reason: Exception, *, private: bool) -> NoReturn:
     if debug:
         _show_frames(reason, private=private)
     if isinstance(reason, LrmError):
-        _say(str(reason))
+        _say(str(reason) + _paid(reason))
         sys.exit(2 if isinstance(reason, UsageError) else 1)
     if isinstance(reason, MemoryError):
         _say("this needs more memory than there is; try a smaller workload or another mechanism")
@@ -114,8 +118,15 @@ def _end(reason: Exception, *, private: bool) -> NoReturn:
     where = traceback.extract_tb(reason.__traceback__)[-1]
     kind = type(reason).__name__
     more = "" if debug else "; run again with LRM_DEBUG=1 to see where"
-    _say(f"an error in lrm itself ({kind} in {where.name}){more}; please report it")
+    paid = _paid(reason)
+    _say(f"an error in lrm itself ({kind} in {where.name}){more}; please report it{paid}")
     sys.exit(1)
+
+
+def _paid(reason: BaseException) -> str:
+    """What a release had paid before it failed; other notes may be of a library's making."""
+    notes = getattr(reason, "__notes__", ())
+    return "".join(f"; {note}" for note in notes if note.startswith(PAID))
 
 
 def _say(sentence: str, hint: str = "") -> None:

@@ -5,7 +5,14 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["MECHANISMS", "chosen_mechanisms", "json_option", "plot_option", "seed_option"]
+__all__ = [
+    "MECHANISMS",
+    "chosen_mechanisms",
+    "domain_option",
+    "json_option",
+    "plot_option",
+    "seed_option",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +36,10 @@ seed_option = click.option(
     default=0,
     show_default=True,
     help="For the random starts of solvers; never for the noise of a release.",
+)
+
+domain_option = click.option(
+    "--domain", metavar="FILE", help="Domain file whose attributes the queries are about."
 )
 
 plot_option = click.option(

@@ -4,11 +4,19 @@ from typing import Any
 
 import click
 
-from lrm.cli.options import MECHANISMS, json_option, seed_option
+from lrm.cli.options import MECHANISMS, domain_option, json_option, seed_option
 
 
 @click.command(short_help="Choose a strategy for a workload, without data.")
 @click.argument("workload")
+@domain_option
+@click.option(
+    "--noise",
+    type=click.Choice(["laplace", "gaussian"]),
+    default="laplace",
+    show_default=True,
+    help="laplace promises pure epsilon; gaussian rho, or epsilon with delta.",
+)
 @click.option(
     "-m",
     "--mechanism",
@@ -50,13 +58,16 @@ from lrm.cli.options import MECHANISMS, json_option, seed_option
 def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:
     r"""Choose a strategy for WORKLOAD and tell its error. Sees no data, costs no privacy.
 
-    WORKLOAD is a file with one row a query and one column a cell (.csv, .npy, .npz,
-    .parquet), or a family: identity:N, total:N, prefix:N, all-ranges:N,
+    WORKLOAD is a batch of questions in SQL or YAML (.sql, .yaml) over the attributes
+    of a domain; or a file with one row a query and one column a cell (.csv, .npy, .npz,
+    .parquet); or a family: identity:N, total:N, prefix:N, all-ranges:N,
     width-ranges:NxWIDTH, wrange:MxN, wdiscrete:MxN, wrelated:MxN, each of the last
     three with :seed=K. Ctrl-C ends a long search with the best so far.
 
     \b
     Example:
+      lrm plan queries.sql --domain domain.yaml -o plan.lrm
+      lrm plan queries.sql --domain domain.yaml --noise gaussian -o plan.lrm
       lrm plan workload.csv -o plan.lrm
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
@@ -65,16 +76,17 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.cli.progress import Watch
+    from lrm.cli.questions import read_questions
     from lrm.planner import plan as make_plan
-    from lrm.workload_file import read_workload
 
-    check_apart({"--output": output}, {"WORKLOAD": workload})
+    check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
-    batch = read_workload(workload)
-    with Watch("plan") as on_step:
+    batch = read_questions(workload, choices["domain"])
+    with Watch("plan", noise=choices["noise"]) as on_step:
         made = make_plan(
             batch,
             mechanism,
+            noise=choices["noise"],
             seed=choices["seed"],
             on_step=on_step,
             max_records=choices["max_records"],

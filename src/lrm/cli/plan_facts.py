@@ -1,23 +1,33 @@
 """The facts of a plan and of a release, for people and for machines."""
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from lrm.cli.expected import Expected
 from lrm.cli.output import number, ratio, seconds
+from lrm.cli.promises import Promise
 
 if TYPE_CHECKING:
     from lrm.plans import Plan
     from lrm.releases import Release
 
-__all__ = ["plan_fields", "plan_lines", "privacy_words", "release_fields", "release_lines"]
+__all__ = [
+    "certificate",
+    "plan_fields",
+    "plan_lines",
+    "privacy_words",
+    "release_fields",
+    "release_lines",
+    "unit_words",
+]
 
 
 def plan_fields(plan: "Plan") -> dict[str, Any]:
     """Everything about a plan that a summary tells, as plain values."""
     queries, cells = plan.workload.shape
-    unit = {} if plan.noise == "laplace" else {"rho": 1}
-    promise = {"epsilon": 1} if plan.noise == "laplace" else {}
-    error = plan.expected_squared_error(**promise, **unit)
+    one = Fraction(1)
+    expected = Expected(plan, Promise(one) if plan.noise == "laplace" else Promise(rho=one))
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
@@ -28,9 +38,9 @@ def plan_fields(plan: "Plan") -> dict[str, Any]:
         "rank": plan.spectrum.rank,
         "measurements": plan.rank,
         "sensitivity": plan.sensitivity,
-        "expected_squared_error": error,
-        "root_mean_squared_error": math.sqrt(error / queries),
-        "lower_bound": plan.lower_bound(**promise, **unit),
+        "expected_squared_error": expected.squared_error,
+        "root_mean_squared_error": expected.root_mean_squared_error,
+        "lower_bound": expected.lower_bound,
         "at_most_above_best": plan.at_most_above_best,
         "max_records": plan.measured.max_records,
         "seconds": plan.details.get("seconds"),
@@ -58,16 +68,35 @@ def plan_lines(plan: "Plan") -> list[tuple[str, str]]:
             f"{number(facts['expected_squared_error'], 6)} expected total squared error",
         ),
         ("", f"{number(facts['root_mean_squared_error'])} root mean squared error of a query"),
-        ("", f"at most {ratio(plan.at_most_above_best)}× above the best possible"),
+        ("", certificate(plan)),
         ("records", f"at most {facts['max_records']:,} in a table"),
     ]
+    domain = plan.workload.domain
+    if domain is not None:
+        lines.append(("protects", unit_words(domain.unit.neighbours, domain.unit.max_rows)))
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     return [*lines, ("digest", facts["digest"][:16])]
 
 
+def certificate(plan: "Plan") -> str:
+    """How near to the best possible a plan is for certain; the ratio is never rounded down."""
+    above = plan.at_most_above_best
+    if plan.noise == "gaussian":
+        shown = ratio(math.ceil(above * 1000) / 1000 if above < 10 else above)
+        return f"within {shown} of the best possible"
+    return f"at most {ratio(above)}× above the best possible"
+
+
+def unit_words(neighbours: str, max_rows: int) -> str:
+    """Whom a promise protects, in a few words."""
+    unit = "one record" if max_rows == 1 else f"one person with {max_rows} records"
+    return f"{unit} {'added or removed' if neighbours == 'add-remove' else 'exchanged'}"
+
+
 def _mechanism(plan: "Plan") -> str:
-    return plan.mechanism if plan.exact else f"{plan.mechanism} (relaxed: answers are biased)"
+    name = plan.mechanism if plan.noise == "laplace" else f"{plan.mechanism}, for Gaussian noise"
+    return name if plan.exact else f"{name} (relaxed: answers are biased)"
 
 
 def _ending(facts: dict[str, Any]) -> str:
@@ -82,9 +111,8 @@ def privacy_words(release: "Release") -> str:
 
     facts = privacy_facts(release.privacy)
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
-    unit = "one record" if release.max_rows == 1 else f"one person with {release.max_rows} records"
-    change = "added or removed" if release.neighbours.value == "add-remove" else "exchanged"
-    return f"{facts['guarantee']} differential privacy, {amounts}, for {unit} {change}"
+    unit = unit_words(release.neighbours.value, release.max_rows)
+    return f"{facts['guarantee']} differential privacy, {amounts}, for {unit}"
 
 
 def release_lines(release: "Release") -> list[tuple[str, str]]:
@@ -94,13 +122,16 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
     bits = release.plan.measured.bits
     scale = number(release.scale * 2.0**-bits)
     measured = f"{release.plan.rank:,} measurements in steps of 2^-{bits}"
-    return [
+    lines = [
         ("promise", kind),
         ("queries", f"{queries:,} over {cells:,} cells, by {_mechanism(release.plan)}"),
         ("noise", f"{release.distribution} of scale {scale} on {measured}"),
         ("software", release.software),
         ("plan", release.plan.digest[:16]),
     ]
+    if release.ledger_head is not None:
+        lines.append(("ledger", f"paid for, head {release.ledger_head[:24]}…"))
+    return lines
 
 
 def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
@@ -125,6 +156,7 @@ def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
         "simulated": release.simulated,
         "software": release.software,
         "plan": release.plan.digest,
+        "ledger_head": release.ledger_head,
         "confidence": confidence,
         "answers": [
             {"query": name, "answer": answer, "standard_error": error, "interval": interval}

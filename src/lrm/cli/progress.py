@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lrm.errors import StopSolver
 
 if TYPE_CHECKING:
+    from lrm.budget import Noise
     from lrm.solvers.progress import Step
 
 __all__ = ["Watch"]
@@ -25,10 +26,15 @@ class Watch:
         What is being done, in front of the bar.
     time_limit
         Seconds after which the solver is asked to end with the best so far.
+    noise
+        Says in which amount errors are told.
     """
 
-    def __init__(self, label: str, time_limit: float | None = None) -> None:
+    def __init__(
+        self, label: str, time_limit: float | None = None, noise: "Noise" = "laplace"
+    ) -> None:
         self._label = label
+        self._noise = noise
         self._limit = time_limit
         self._began = time.monotonic()
         self._bar: Any = None
@@ -68,5 +74,7 @@ class Watch:
     def _describe(self, step: "Step") -> str:
         from lrm.cli.output import number
 
-        best = f"best error {number(2 * step.error)}/ε²"  # "—" before there is one
+        laplace = self._noise == "laplace"
+        error = f"{number(2 * step.error)}/ε²" if laplace else f"{number(step.error / 2)}/ρ"
+        best = f"best error {error}"  # "—" before there is one
         return f"{self._label}: {step.stage}, round {step.iteration}, {best}; Ctrl-C keeps it"

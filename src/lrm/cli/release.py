@@ -1,36 +1,54 @@
-"""``lrm release``: answer a plan's queries on private counts."""
+"""``lrm release``: answer a plan's queries on a private table, paid for from a ledger."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.promises import Promise, amount_options
+
+if TYPE_CHECKING:
+    from lrm.plans import Plan
+    from lrm.releases import Release
 
 
-@click.command(short_help="Answer a plan's queries on private counts.")
+@click.command(short_help="Answer a plan's queries on a private table.")
 @click.argument("plan")
 @click.option(
-    "--counts",
-    required=True,
-    metavar="FILE",
-    help="Records in each cell, in the workload's order: .csv, .npy or .parquet.",
+    "--table",
+    metavar="TABLE",
+    help="A .csv or .parquet file, FILE.duckdb::TABLE, postgresql://…?table=NAME or spark:TABLE.",
 )
-@click.option("--epsilon", required=True, metavar="AMOUNT", help="Exact, such as 0.1 or 1/3.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where the release goes.")
+@click.option(
+    "--counts",
+    metavar="FILE",
+    help="Or the records in each cell, in the workload's order: .csv, .npy or .parquet.",
+)
+@amount_options
+@click.option("-o", "--output", metavar="FILE", help="Where the release goes.")
 @click.option("--csv", metavar="FILE", help="Write answers and intervals as CSV too.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option(
-    "--no-ledger",
-    is_flag=True,
-    help="Say that nothing shall record what is spent.",
+    "--ledger",
+    envvar="LRM_LEDGER",
+    metavar="FILE|URL",
+    help="The ledger that pays, before data is read; also from LRM_LEDGER.",
 )
+@click.option(
+    "--budget", metavar="NAME", help="Which budget pays: by default that of the domain's table."
+)
+@click.option("--no-ledger", is_flag=True, help="Say that nothing shall record what is spent.")
+@click.option("--dry-run", is_flag=True, help="Tell cost and errors; spend nothing, read no row.")
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "substitute"]),
-    help="What the promise hides: a record added or removed (default), or exchanged.",
+    help="With --counts: a record added or removed (default), or exchanged.",
 )
 @click.option(
-    "--max-rows", type=click.IntRange(min=1), metavar="N", help="Most records of one person (1)."
+    "--max-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --counts: most records of one person (1).",
 )
 @click.option(
     "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
@@ -39,78 +57,89 @@ from lrm.cli.options import json_option
     "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers printed (20)."
 )
 @json_option
-def release(plan: str, counts: str, epsilon: str, output: str, **choices: Any) -> None:
-    r"""Answer the queries of PLAN on private counts, under epsilon-differential privacy.
+def release(plan: str, **choices: Any) -> None:
+    r"""Answer the queries of PLAN on a private table, under differential privacy.
 
-    Every release spends epsilon anew: two releases at 0.1 promise 0.2 together. Without a
-    ledger nobody keeps that sum, so --no-ledger must be said out loud.
+    A plan for Laplace noise takes --epsilon; one for Gaussian noise --rho, or --epsilon with
+    --delta. The ledger pays before any row is read, and does not get back what it paid:
+    so plan, table and places to write are checked first. Every release spends anew: two
+    releases at 0.1 promise 0.2 together. Without a ledger nobody keeps that sum, so
+    --no-ledger must be said out loud.
 
     \b
     Example:
+      lrm release plan.lrm --table visits.parquet --epsilon 0.1 \
+          --ledger budget.sqlite --dry-run
+      lrm release plan.lrm --table visits.parquet --epsilon 0.1 \
+          --ledger budget.sqlite -o answers.lrm --csv answers.csv
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
-      lrm release plan.lrm --counts counts.npy --epsilon 1/3 -o answers.lrm \
-          --csv answers.csv --neighbours substitute --no-ledger
     """
-    from lrm.cli.output import print_json
+    from lrm.cli.dry_run import print_dry_run
+    from lrm.cli.release_checks import check_confidence, check_places, check_said
+    from lrm.plan_file import load_plan
+
+    check_said(choices)
+    check_places(plan, choices)
+    promise = Promise.read(choices)
+    loaded = load_plan(plan)
+    promise.check(loaded)
+    check_confidence(choices["confidence"])
+    if choices["dry_run"]:
+        print_dry_run(loaded, promise, choices)
+        return
+    answered = _answered(loaded, promise, choices)
+    _save(answered, choices)
+    _tell(answered, choices)
+
+
+def _answered(plan: "Plan", promise: Promise, choices: dict[str, Any]) -> "Release":
+    """Release from a table, or from counts of the plan's cells."""
+    from lrm.cli.release_checks import check_counts_file
+    from lrm.counts_file import read_counts
+    from lrm.ledger import Ledger
+    from lrm.releases import domain_of, intend, release_table
+    from lrm.tables import open_table
+
+    ledger = None if choices["ledger"] is None else Ledger.open(choices["ledger"])
+    if choices["table"] is not None:
+        domain_of(plan)  # before a table is opened for nothing
+        table, budget = open_table(choices["table"]), choices["budget"]
+        return release_table(plan, table, **promise.amounts, ledger=ledger, budget=budget)
+    relation, rows = choices["neighbours"], choices["max_rows"]
+    intent = intend(plan, **promise.amounts, neighbours=relation, max_rows=rows)
+    if ledger is not None:
+        check_counts_file(choices["counts"])
+    return intent.carry_out(lambda: read_counts(choices["counts"]), ledger, choices["budget"] or "")
+
+
+def _save(answered: "Release", choices: dict[str, Any]) -> None:
+    """Write the files; a release that cannot be saved where it should is saved elsewhere."""
+    import tempfile
+    from pathlib import Path
+
     from lrm.cli.output_files import write_answers_csv
+    from lrm.errors import FileFormatError
+
+    output = choices["output"]
+    try:
+        answered.save(output)
+    except FileFormatError as reason:
+        rescued = Path(tempfile.mkdtemp(prefix="lrm-")) / Path(output).name
+        answered.save(rescued)
+        raise FileFormatError(f"{reason}; the release was saved to {rescued} instead") from None
+    if choices["csv"] is not None:
+        write_answers_csv(answered, choices["csv"], choices["confidence"])
+
+
+def _tell(answered: "Release", choices: dict[str, Any]) -> None:
+    from lrm.cli.output import print_json
     from lrm.cli.plan_facts import release_fields
     from lrm.cli.show import print_release
-    from lrm.counts_file import read_counts
-    from lrm.plan_file import load_plan
-    from lrm.releases import release as make_release
 
-    _check_said(choices)
-    _check_places(plan, counts, output, choices)
-    loaded = load_plan(plan)
-    # Before the counts are read, everything that is public is checked.
-    loaded.privacy(epsilon)
-    confidence = choices["confidence"]
-    _check_public(loaded.workload.shape[0], confidence)
-    answered = make_release(
-        loaded,
-        read_counts(counts),
-        epsilon,
-        neighbours=choices["neighbours"],
-        max_rows=choices["max_rows"],
-    )
-    answered.save(output)
-    if choices["csv"] is not None:
-        write_answers_csv(answered, choices["csv"], confidence)
+    output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
     if choices["as_json"]:
-        fields = release_fields(answered, confidence)
-        print_json({**fields, "file": output, "csv": choices["csv"]})
+        print_json({**release_fields(answered, confidence), "file": output, "csv": csv})
         return
     print_release(answered, confidence, choices["limit"])
-    click.echo("saved to " + " and ".join(name for name in (output, choices["csv"]) if name))
-
-
-def _check_said(choices: dict[str, Any]) -> None:
-    if not choices["no_ledger"]:
-        raise click.UsageError(
-            "a release without a ledger needs --no-ledger said out loud: nothing else records "
-            "what is spent"
-        )
-
-
-def _check_places(plan: str, counts: str, output: str, choices: dict[str, Any]) -> None:
-    from lrm.cli.output_files import check_apart, check_output
-
-    check_apart({"--output": output, "--csv": choices["csv"]}, {"PLAN": plan, "--counts": counts})
-    check_output(output, force=choices["force"])
-    check_output(choices["csv"], force=choices["force"])
-
-
-def _check_public(queries: int, confidence: float) -> None:
-    from lrm.errors import BudgetError, WorkloadError
-    from lrm.workload import EXPLICIT_QUERIES
-
-    if queries > EXPLICIT_QUERIES:
-        raise WorkloadError(
-            f"the plan has {queries:,} queries, but at most {EXPLICIT_QUERIES:,} answers can be "
-            "written; plan fewer of them"
-        )
-    if not 0 < confidence < 1:
-        raise BudgetError(
-            f"confidence must lie between 0 and 1, but {confidence} came; 0.95 is usual"
-        )
+    click.echo("saved to " + " and ".join(name for name in (output, csv) if name))

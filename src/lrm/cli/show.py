@@ -85,10 +85,17 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
 
 def print_release(release: "Release", confidence: float, limit: int) -> None:
     """Print what a release promises, and its first answers with their intervals."""
-    from lrm.cli.output import beside, number, print_facts, print_table
+    from lrm.cli.output import print_facts
     from lrm.cli.plan_facts import release_lines
 
     print_facts(release_lines(release))
+    print_answers(release, confidence, limit)
+
+
+def print_answers(release: "Release", confidence: float, limit: int) -> None:
+    """Print the first answers with their intervals."""
+    from lrm.cli.output import beside, number, print_table
+
     intervals = release.intervals(confidence)
     count = min(limit, len(release.names))
     rows = []

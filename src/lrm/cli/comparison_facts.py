@@ -1,0 +1,87 @@
+"""What a comparison of mechanisms tells, for people and for machines."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrm.cli.expected import Expected
+from lrm.cli.output import number, print_table, ratio, seconds
+from lrm.cli.plan_facts import certificate
+
+if TYPE_CHECKING:
+    from lrm.cli.promises import Promise
+    from lrm.comparison import Comparison
+
+__all__ = ["comparison_fields", "print_comparison", "print_without_plan"]
+
+
+def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any]:
+    """A comparison as plain values."""
+    rows: list[dict[str, Any]] = []
+    for outcome in result.outcomes:
+        plan = outcome.plan
+        if plan is None:
+            rows.append({"mechanism": outcome.mechanism, "reason": outcome.reason})
+            continue
+        rows.append(
+            {
+                "mechanism": outcome.mechanism,
+                "expected_squared_error": Expected(plan, promise).squared_error,
+                "ratio_to_best": result.ratio_to_best(outcome),
+                "measurements": plan.rank,
+                "sensitivity": plan.sensitivity,
+                "seconds": plan.details["seconds"],
+                "converged": plan.details.get("converged"),
+                "interrupted": plan.details.get("interrupted"),
+            }
+        )
+    planned = result.best.plan if result.best else None
+    return {
+        **promise.fields,
+        "noise": planned.noise if planned else None,
+        "queries": planned.workload.shape[0] if planned else None,
+        "cells": planned.workload.shape[1] if planned else None,
+        "rank": planned.spectrum.rank if planned else None,
+        "lower_bound": Expected(planned, promise).lower_bound if planned else None,
+        "best": result.best.mechanism if result.best else None,
+        "mechanisms": rows,
+    }
+
+
+def print_comparison(result: "Comparison", promise: "Promise") -> None:
+    """A comparison as a table, and what it comes to."""
+    columns = ("mechanism", f"error at {promise.words}", "ratio to best", "measurements", "time")
+    rows = []
+    for outcome in result.outcomes:
+        plan = outcome.plan
+        if plan is None:
+            rows.append((outcome.mechanism, "—", "—", "—", "—"))
+            continue
+        stopped = "*" if plan.details.get("interrupted") else ""
+        rows.append(
+            (
+                outcome.mechanism,
+                number(Expected(plan, promise).squared_error, 5),
+                ratio(result.ratio_to_best(outcome)),
+                f"{plan.rank:,}",
+                seconds(plan.details["seconds"]) + stopped,
+            )
+        )
+    print_table(columns, rows, words=("mechanism",))
+    print_without_plan(result)
+    if any(row[4].endswith("*") for row in rows):
+        click.echo("* stopped early, with the best so far")
+    if result.best is not None and result.best.plan is not None:
+        least = result.best.plan
+        bound = number(Expected(least, promise).lower_bound, 5)
+        click.echo(
+            f"no strategy has an error below {bound}:\n"
+            f"{result.best.mechanism} is {certificate(least)}"
+        )
+
+
+def print_without_plan(result: "Comparison") -> None:
+    """Say why mechanisms have no plan."""
+    for outcome in result.outcomes:
+        if outcome.plan is None:
+            click.echo(f"{outcome.mechanism} has no plan: {outcome.reason}")

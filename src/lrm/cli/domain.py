@@ -1,0 +1,144 @@
+"""``lrm domain``: draft and check the file that declares a table's public facts."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrm.cli.options import json_option
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+
+_FILE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+
+
+@click.group(short_help="Draft and check the file of a table's public facts.")
+def domain() -> None:
+    r"""Draft and check the domain file: the public facts of a table.
+
+    It declares attributes and their cells, what happens to values outside, and whom the
+    promise protects. Write it from public knowledge, never from the rows.
+
+    \b
+    Example:
+      lrm domain init visits.parquet -o domain.yaml
+      lrm domain check domain.yaml
+    """
+
+
+@domain.command(short_help="Draft a domain file from a table's columns.")
+@click.argument("table")
+@click.option("-o", "--output", metavar="FILE", help="Save the draft, such as domain.yaml.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@json_option
+def init(table: str, output: str | None, **choices: Any) -> None:
+    r"""Draft a domain file for TABLE, for a person to complete.
+
+    Names and types of the columns are read, and no value. TABLE is a .csv or .parquet
+    file, FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME or spark:TABLE.
+
+    \b
+    Example:
+      lrm domain init visits.parquet -o domain.yaml
+    """
+    from lrm.archive import write_text
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.domain_file import draft
+    from lrm.tables import open_table
+
+    check_apart({"--output": output}, {"TABLE": table.partition("::")[0]})
+    check_output(output, force=choices["force"])
+    opened = open_table(table)
+    columns = opened.columns()
+    text = draft(columns, _sql_name(opened.name))
+    if output is not None:
+        write_text(output, text)
+    if choices["as_json"]:
+        print_json({"table": opened.name, "columns": columns, "draft": text, "file": output})
+        return
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    click.echo(
+        f"a draft with {len(columns)} columns is in {output}, made from their names and types\n"
+        "alone: no value was read. Replace each TODO from public knowledge, then run\n"
+        f"lrm domain check {output}"
+    )
+
+
+def _sql_name(name: str) -> str | None:
+    """The name that SQL batches would use for a file or table, where it is a plain word.
+
+    >>> _sql_name("visits.csv.gz"), _sql_name("public.visits"), _sql_name("part-*.parquet")
+    ('visits', 'visits', None)
+    """
+    ending = next((end for end in _FILE_ENDINGS if name.lower().endswith(end)), None)
+    word = name[: -len(ending)] if ending else name.rpartition(".")[2]
+    return word if re.fullmatch(r"[A-Za-z_]\w*", word) else None
+
+
+@domain.command(short_help="Check a domain file.")
+@click.argument("file")
+@click.option("--table", metavar="TABLE", help="Check too that this table has the columns.")
+@json_option
+def check(file: str, table: str | None, *, as_json: bool) -> None:
+    r"""Check a domain file, and tell its cells and whom the promise protects.
+
+    What is wrong, or still a TODO, is told with its line. With --table the names and types
+    of that table's columns are looked at as well; no row is read.
+
+    \b
+    Example:
+      lrm domain check domain.yaml
+      lrm domain check domain.yaml --table visits.parquet
+    """
+    from lrm.cli.output import print_facts, print_json
+    from lrm.domain_file import read_domain
+    from lrm.tables import open_table
+
+    declared = read_domain(file)
+    if table is not None:
+        open_table(table).check(declared)
+    if as_json:
+        print_json(_fields(declared))
+        return
+    print_facts(_lines(declared))
+    fits = "" if table is None else f", and {table} has its columns"
+    click.echo(f"{file} is complete{fits}")
+
+
+def _fields(declared: "Domain") -> dict[str, Any]:
+    unit = declared.unit
+    return {
+        "table": declared.table,
+        "unit": {
+            "column": unit.column,
+            "max_rows": unit.max_rows,
+            "neighbours": unit.neighbours,
+        },
+        "attributes": [
+            {"name": attribute.name, "kind": attribute.kind, "cells": attribute.size}
+            for attribute in declared.attributes
+        ],
+        "cells": declared.size,
+    }
+
+
+def _lines(declared: "Domain") -> list[tuple[str, str]]:
+    from lrm.cli.plan_facts import unit_words
+
+    unit = declared.unit
+    protected = unit_words(unit.neighbours, unit.max_rows)
+    if unit.column is not None:
+        protected += f", by column {unit.column}"
+    return [
+        ("table", declared.table or "any name"),
+        ("protects", protected),
+        *(
+            (attribute.name, f"{attribute.kind}, {attribute.size:,} cells")
+            for attribute in declared.attributes
+        ),
+        ("cells", f"{declared.size:,} in all"),
+    ]
