@@ -62,9 +62,9 @@ def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> 
     Example:
       lrm budget create people --limit 1 --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.cli.output import print_json  # noqa: PLC0415 - same
-    from lrm.ledger import Ledger  # noqa: PLC0415 - same
+    from lrm.amounts import format_amount
+    from lrm.cli.output import print_json
+    from lrm.ledger import Ledger
 
     made = Ledger.open(ledger).create(table, limit, unit)
     if as_json:
@@ -83,8 +83,8 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json, print_table  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.ledger import Ledger  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json, print_table
+    from lrm.ledger import Ledger
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
@@ -109,8 +109,8 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget history people --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json, print_table  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.ledger import Ledger  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json, print_table
+    from lrm.ledger import Ledger
 
     entries = Ledger.open(ledger).history(table)
     if as_json:
@@ -148,8 +148,8 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget verify --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json  # noqa: PLC0415 - `lrm --help` stays fast
-    from lrm.ledger import Ledger  # noqa: PLC0415 - same
+    from lrm.cli.output import print_json
+    from lrm.ledger import Ledger
 
     head = Ledger.open(ledger).verify(expected_head)
     if as_json:
@@ -184,7 +184,7 @@ def _entry_fields(entry: "Entry") -> dict[str, str | int]:
 
 def _short(amount: Fraction) -> str:
     """Spell an amount for a narrow column; ``≈`` marks what JSON would give exactly."""
-    from lrm.amounts import format_amount  # noqa: PLC0415 - `lrm --help` stays fast
+    from lrm.amounts import format_amount
 
     exact = format_amount(amount)
     return exact if len(exact) <= _DIGITS_SHOWN else f"≈{float(amount):.6g}"
