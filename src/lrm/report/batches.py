@@ -1,0 +1,75 @@
+"""What was asked: the batch and its domain, as sections of a page."""
+
+from __future__ import annotations
+
+from lrm.domain import Domain
+from lrm.release_facts import group_of
+from lrm.report.elements import Markup, facts, paragraph, section, table, text
+from lrm.workload import NumberedNames, Workload
+
+__all__ = ["batch_section", "query_label"]
+
+MOST_LISTED = 60
+"""Kinds of query and attributes that are listed."""
+
+
+def query_label(name: str, domain: Domain | None) -> Markup:
+    """A query's name with its group set apart.
+
+    >>> query_label("a<b", None)
+    'a&lt;b'
+    """
+    query, group = group_of(name, domain)
+    if not group:
+        return text(name)
+    labels = ", ".join(f"{attribute} = {label}" for attribute, label in group.items())
+    return Markup(f'{text(query)} <span class="group">{text(labels)}</span>')
+
+
+def batch_section(workload: Workload) -> Markup:
+    """Queries by kind, and the public domain that they were asked over."""
+    queries, cells = workload.shape
+    domain = workload.domain
+    many = "1 query" if queries == 1 else f"{queries:,} queries"
+    sentence = f"{many} over {cells:,} cells. All of this is public; nothing of it is data."
+    if workload.importance is not None:
+        sentence += " Some queries were declared more important than others."
+    return section("What was asked", paragraph(sentence), _kinds(workload), _domain(domain))
+
+
+def _kinds(workload: Workload) -> Markup:
+    """Queries that differ in their group alone are one kind."""
+    if isinstance(workload.names, NumberedNames):
+        return Markup("")
+    kinds: dict[tuple[str, tuple[str, ...]], int] = {}
+    for name in workload.names:
+        query, group = group_of(name, workload.domain)
+        key = (query, tuple(group))
+        kinds[key] = kinds.get(key, 0) + 1
+    if all(not by for _, by in kinds):
+        return Markup("")  # the answers list them by name
+    rows = [
+        (query, ", ".join(by) or "—", f"{count:,}")
+        for (query, by), count in list(kinds.items())[:MOST_LISTED]
+    ]
+    rest = len(kinds) - len(rows)
+    caption = "Queries by name and grouping" + (f"; {rest:,} more are left out" if rest > 0 else "")
+    return table(caption, ("query", "grouped by", "answers"), rows, words=("grouped by",))
+
+
+def _domain(domain: Domain | None) -> Markup:
+    if domain is None:
+        return Markup("")
+    rows = [
+        (one.name, one.kind, f"{one.size:,}", _rule(one.null), _rule(one.outside))
+        for one in domain.attributes[:MOST_LISTED]
+    ]
+    columns = ("attribute", "kind", "cells", "if missing", "if not declared")
+    listed = table("The declared domain", columns, rows, words=("kind", *columns[3:]))
+    if domain.table is None:
+        return listed
+    return Markup(facts([("table", domain.table)]) + listed)
+
+
+def _rule(rule: str) -> str:
+    return "row is not counted" if rule == "drop" else "own cell"

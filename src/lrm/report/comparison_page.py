@@ -1,0 +1,144 @@
+"""The page of a comparison, from what ``lrm compare --json`` prints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lrm.errors import FileFormatError
+from lrm.report.elements import (
+    Markup,
+    figure,
+    items,
+    key_numbers,
+    paragraph,
+    section,
+    table,
+)
+from lrm.report.figures import draw_comparison
+from lrm.report.page import page
+from lrm.spelling import number, ratio, seconds
+
+__all__ = ["comparison_page", "parse_comparison"]
+
+
+def parse_comparison(text: str, source: str) -> dict[str, Any]:
+    """Read the JSON of a comparison; anything else is a ``FileFormatError``."""
+    try:
+        facts = json.loads(text)
+        for part in _parts(facts):
+            _check(part)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise FileFormatError(
+            f"{source} is no plan, no release and no comparison; a comparison is what "
+            "`lrm compare … --json` prints"
+        ) from None
+    return dict(facts)
+
+
+def comparison_page(facts: Mapping[str, Any]) -> str:
+    """The page of a comparison, or of Laplace beside Gaussian noise."""
+    parts = _parts(facts)
+    first = parts[0]
+    workload = str(facts.get("workload") or "a batch")
+    sections = [_key(first)]
+    for part in parts:
+        sections += _sections(part, several=len(parts) > 1)
+    sections.append(section("How to read this", items(_READING)))
+    lead = "Several mechanisms on one batch of queries. Made without data; costs no privacy."
+    return page("Comparison", f"Mechanisms for {workload}", lead, sections)
+
+
+_READING = (
+    "The error is the expected squared error, summed over the batch.",
+    "With Laplace noise it falls with the square of ε, with Gaussian noise in proportion to ρ.",
+    "Ratios between mechanisms of one noise do not depend on the budget.",
+    "The bound holds for every strategy that measures combinations of cells with such noise.",
+)
+
+
+def _parts(facts: Any) -> list[dict[str, Any]]:
+    if "laplace" in facts and "gaussian" in facts:
+        return [facts["laplace"], facts["gaussian"]]
+    return [facts]
+
+
+def _check(part: dict[str, Any]) -> None:
+    """Every mechanism has a name, and an error or a reason."""
+    for row in part["mechanisms"]:
+        if not isinstance(row["mechanism"], str):
+            raise TypeError(row)
+        if "reason" not in row:
+            error = float(row["expected_squared_error"])
+            if not (math.isfinite(error) and error >= 0):
+                raise ValueError(row)
+
+
+def _amount(part: Mapping[str, Any]) -> str:
+    signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    given = [f"{sign} = {part[name]}" for name, sign in signs.items() if part.get(name) is not None]
+    return ", ".join(given) or "ε = 1"
+
+
+def _key(part: Mapping[str, Any]) -> Markup:
+    planned = [row for row in part["mechanisms"] if "reason" not in row]
+    best = min(planned, key=lambda row: row["expected_squared_error"], default=None)
+    cells = f"over {part['cells']:,} cells" if isinstance(part.get("cells"), int) else ""
+    numbers = []
+    if isinstance(part.get("queries"), int):
+        numbers.append(("queries", f"{part['queries']:,}", cells))
+    if best is not None:
+        error = number(float(best["expected_squared_error"]), 5)
+        numbers.append(("least error", error, f"{best['mechanism']}, at {_amount(part)}"))
+    if part.get("lower_bound"):
+        bound = number(float(part["lower_bound"]), 5)
+        numbers.append(("best possible", bound, "or more, for any strategy"))
+    return key_numbers(numbers)
+
+
+def _sections(part: Mapping[str, Any], *, several: bool) -> list[Markup]:
+    planned = [row for row in part["mechanisms"] if "reason" not in row]
+    without = [row for row in part["mechanisms"] if "reason" in row]
+    noise = str(part.get("noise") or "laplace").capitalize()
+    title = f"{noise} noise" if several else "Error of each mechanism"
+    body = [paragraph(f"Expected total squared error at {_amount(part)}.")]
+    if planned:
+        errors = [(row["mechanism"], float(row["expected_squared_error"])) for row in planned]
+        bound = part.get("lower_bound")
+        label = f"expected total squared error at {_amount(part)}"
+        drawing = draw_comparison(errors, None if bound is None else float(bound), label)
+        caption = "Shorter is better; the axis is logarithmic. Beside each bar: times the least."
+        body += [figure(drawing, caption), _table(planned)]
+    else:
+        body.append(paragraph("No mechanism has a plan for this batch."))
+    if without:
+        reasons = [f"{row['mechanism']}: {row['reason']}" for row in without]
+        body += [Markup("<h3>Without a plan</h3>"), items(reasons)]
+    return [section(title, *body)]
+
+
+def _table(planned: list[dict[str, Any]]) -> Markup:
+    ordered = sorted(planned, key=lambda row: float(row["expected_squared_error"]))
+    rows = [
+        (
+            row["mechanism"],
+            number(float(row["expected_squared_error"]), 5),
+            f"{ratio(_float(row.get('ratio_to_best')))}×",
+            _whole(row.get("measurements")),
+            seconds(_float(row.get("seconds"))) + ("*" if row.get("interrupted") else ""),
+        )
+        for row in ordered
+    ]
+    stopped = "; * stopped early" if any(row.get("interrupted") for row in planned) else ""
+    columns = ("mechanism", "error", "times the least", "measurements", "time")
+    return table(f"Mechanisms, least error first{stopped}", columns, rows, ours=rows[0][0])
+
+
+def _float(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _whole(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "—"

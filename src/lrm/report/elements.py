@@ -1,0 +1,134 @@
+"""The few elements of a page. Whatever comes in as text is escaped here, and only here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+
+__all__ = [
+    "Markup",
+    "facts",
+    "figure",
+    "items",
+    "key_numbers",
+    "paragraph",
+    "promise",
+    "section",
+    "table",
+    "warning",
+]
+
+
+class Markup(str):
+    """Text that is HTML already; every other text is escaped.
+
+    >>> text("a < b"), text(Markup("<b>a</b>"))
+    ('a &lt; b', '<b>a</b>')
+    """
+
+    __slots__ = ()
+
+
+def text(value: str) -> Markup:
+    """Escape, unless it is markup."""
+    return value if isinstance(value, Markup) else Markup(escape(value))
+
+
+def paragraph(content: str, kind: str = "") -> Markup:
+    """A paragraph, of class ``kind`` where one is given."""
+    opening = f'<p class="{kind}">' if kind else "<p>"
+    return Markup(f"{opening}{text(content)}</p>")
+
+
+def section(title: str, *parts: Markup) -> Markup:
+    """A section with its heading."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in title.lower())
+    body = "\n".join(part for part in parts if part)
+    return Markup(
+        f'<section aria-labelledby="{escape(name)}">\n<h2 id="{escape(name)}">{text(title)}</h2>\n'
+        f"{body}\n</section>"
+    )
+
+
+def items(sentences: Iterable[str]) -> Markup:
+    """A list of sentences."""
+    return Markup("<ul>" + "".join(f"<li>{text(one)}</li>" for one in sentences) + "</ul>")
+
+
+def promise(sentences: Iterable[str]) -> Markup:
+    """Sentences that are set apart."""
+    return Markup(f'<div class="promise">{"".join(paragraph(one) for one in sentences)}</div>')
+
+
+def warning(sentence: str) -> Markup:
+    """A sentence that must not be missed."""
+    return Markup(f'<p class="warning" role="note">{text(sentence)}</p>')
+
+
+def key_numbers(numbers: Iterable[tuple[str, str, str]]) -> Markup:
+    """The few numbers that matter most: name, value, a note below it."""
+    cards = "".join(
+        f"<div><dt>{text(name)}</dt><dd>{text(value)}"
+        + (f'<span class="note">{text(note)}</span>' if note else "")
+        + "</dd></div>"
+        for name, value, note in numbers
+    )
+    return Markup(f'<dl class="key">{cards}</dl>')
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
+    """Names and values, one pair a line."""
+    lines = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in pairs)
+    return Markup(f'<dl class="facts">{lines}</dl>')
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: Collection[str] = (),
+    ours: str | None = None,
+) -> Markup:
+    """A table that scrolls inside the page where it is too wide.
+
+    Parameters
+    ----------
+    caption
+        What it shows.
+    columns
+        Headers; the first column names the rows.
+    rows
+        One text a column.
+    words
+        Columns of text; the others, but for the first, hold numbers.
+    ours
+        First text of the row that is set apart.
+    """
+    kinds = ["" if i == 0 or name in words else ' class="number"' for i, name in enumerate(columns)]
+    head = "".join(
+        f'<th scope="col"{kind}>{text(name)}</th>'
+        for name, kind in zip(columns, kinds, strict=True)
+    )
+    lines = []
+    for row in rows:
+        first, *rest = row
+        cells = "".join(
+            f"<td{kind}>{text(value)}</td>" for value, kind in zip(rest, kinds[1:], strict=True)
+        )
+        mark = ' class="ours"' if ours is not None and first == ours else ""
+        lines.append(f'<tr{mark}><th scope="row">{text(first)}</th>{cells}</tr>')
+    body = "\n".join(lines)
+    return Markup(
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f"<table><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def figure(svg: Markup, caption: str) -> Markup:
+    """A drawing with its caption."""
+    return Markup(
+        f'<figure><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f"{svg}</div><figcaption>{text(caption)}</figcaption></figure>"
+    )

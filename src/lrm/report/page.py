@@ -1,0 +1,69 @@
+"""One HTML page that needs nothing but itself: no network, no script, no font."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from string import Template
+
+from lrm.report.elements import Markup, paragraph, text
+from lrm.report.style import CSS
+
+__all__ = ["page"]
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="$generator">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>$css</style>
+</head>
+<body>
+<header>
+<p class="kind">$kind</p>
+<h1>$title</h1>
+$lead
+</header>
+<main>
+$body
+</main>
+<footer>$foot</footer>
+</body>
+</html>
+""")
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Forbids whatever the page does not have, should a label ever slip through."""
+
+
+def page(kind: str, title: str, lead: str, sections: Sequence[Markup], foot: str = "") -> str:
+    """Put sections together.
+
+    Parameters
+    ----------
+    kind
+        What the page is about: a plan, a comparison, a release.
+    title
+        The one heading of the first level.
+    lead
+        One sentence below it.
+    sections
+        The parts, top to bottom; empty ones are left out.
+    foot
+        Where it comes from.
+    """
+    made = f"lrm {version('lrm')}"
+    return _PAGE.substitute(
+        policy=Markup(POLICY),
+        generator=text(made),
+        kind=text(kind),
+        title=text(title),
+        lead=paragraph(lead, "lead"),
+        css=CSS,
+        body="\n".join(part for part in sections if part),
+        foot=paragraph(" · ".join(part for part in (foot, f"page made by {made}") if part)),
+    )

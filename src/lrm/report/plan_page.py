@@ -1,0 +1,103 @@
+"""The page of a plan: what it will answer, how well, and what it will promise."""
+
+from __future__ import annotations
+
+import math
+
+from lrm import accuracy
+from lrm.budget import Neighbours, Privacy, sensitivity_factor
+from lrm.errors import WorkloadError
+from lrm.plans import Plan
+from lrm.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
+from lrm.report.batches import batch_section
+from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
+from lrm.report.errors import error_section
+from lrm.report.page import page
+from lrm.spelling import number
+from lrm.workload import EXPLICIT_QUERIES
+
+__all__ = ["check_listable", "plan_page"]
+
+
+def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:
+    """The page of a plan at a promise that it could keep.
+
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
+    >>> "not promised" in plan_page(plan, plan.privacy(epsilon=1))
+    True
+    """
+    check_listable(plan)
+    relation, rows = _unit(plan)
+    factor = sensitivity_factor(relation, rows)
+
+    def deviation(sensitivity: float) -> float:
+        return accuracy.noise_deviation(privacy, sensitivity * factor)
+
+    errors = plan.rebuild.row_squared_norms**0.5 * deviation(plan.sensitivity)
+    half = accuracy.half_widths(plan.rebuild, privacy, plan.sensitivity * factor, confidence)
+    amount = parameter_words(privacy)
+    queries, cells = plan.workload.shape
+    typical = math.sqrt(float((errors**2).mean()))
+    key = key_numbers(
+        [
+            ("queries", f"{queries:,}", f"over {cells:,} cells"),
+            ("would cost", amount, variant_name(privacy)),
+            ("typical error", number(typical), "root mean square of a query"),
+            ("largest error", number(float(errors.max())), "standard error of a query"),
+        ]
+    )
+    words = promise_sentences(privacy, relation, rows, plan.workload.domain)
+    sections = [
+        key,
+        batch_section(plan.workload),
+        error_section(plan, errors, deviation, amount, half_widths=(half, confidence), limit=limit),
+        section("What would be promised", promise(words)),
+        section("What is not promised", items(NOT_PROMISED)),
+        section("The plan", _details(plan)),
+    ]
+    lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."
+    title = _title(plan)
+    return page("Plan", title, lead, sections, f"plan {plan.digest[:16]}")
+
+
+def check_listable(plan: Plan) -> None:
+    """Refuse a batch with more queries than a page can hold a number for."""
+    queries = plan.workload.shape[0]
+    if queries > EXPLICIT_QUERIES:
+        raise WorkloadError(
+            f"the batch has {queries:,} queries, and a page is made of at most "
+            f"{EXPLICIT_QUERIES:,}; plan fewer of them"
+        )
+
+
+def _title(plan: Plan) -> str:
+    domain = plan.workload.domain
+    queries = plan.workload.shape[0]
+    about = f" about {domain.table}" if domain and domain.table else ""
+    return f"{queries:,} {'query' if queries == 1 else 'queries'}{about}"
+
+
+def _unit(plan: Plan) -> tuple[Neighbours, int]:
+    domain = plan.workload.domain
+    if domain is None:
+        return Neighbours.ADD_REMOVE, 1
+    return Neighbours(domain.unit.neighbours), domain.unit.max_rows
+
+
+def _details(plan: Plan) -> Markup:
+    cells = plan.measured.cells
+    noise = "discrete Laplace" if plan.noise == "laplace" else "discrete Gaussian"
+    pairs = [
+        ("mechanism", plan.mechanism),
+        ("measurements", f"{plan.rank:,}, with {noise} noise on each"),
+        ("cells told apart", f"{cells.merged_size:,} of {cells.size:,}"),
+        ("sensitivity", number(plan.sensitivity)),
+        ("records", f"at most {plan.measured.max_records:,} in a table"),
+        ("digest", plan.digest),
+    ]
+    how = (
+        "The measurements are combinations of cells, chosen so that the answers can be computed "
+        "from few of them with little noise."
+    )
+    return Markup(paragraph(how) + facts(pairs))

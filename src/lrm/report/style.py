@@ -1,0 +1,108 @@
+"""The look of a page: narrow and wide, light and dark, on screen and on paper."""
+
+from __future__ import annotations
+
+__all__ = ["CSS"]
+
+CSS = """
+:root {
+  color-scheme: light dark;
+  --paper: #fbfcfd; --card: #ffffff; --ink: #1f2430; --soft: #566072; --line: #d5dbe3;
+  --best: #0b6e4f; --other: #8fa3b8; --tint: #e8f3ef; --warn: #8a3b12; --warn-tint: #fdf0e7;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #14171d; --card: #1b1f27; --ink: #e7eaf0; --soft: #a5afbf; --line: #343b47;
+    --best: #4cc79b; --other: #73869c; --tint: #17302a; --warn: #f3b48c; --warn-tint: #38241a;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body {
+  margin: 0; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
+  overflow-wrap: break-word;
+}
+header, main, footer { max-width: 60rem; margin: 0 auto; padding: 0 1rem; }
+header { padding-top: 2rem; }
+main { padding-bottom: 1.5rem; }
+footer { padding-bottom: 2.5rem; color: var(--soft); font-size: .875rem; }
+.kind {
+  margin: 0; color: var(--best); font-size: .8125rem; font-weight: 600;
+  letter-spacing: .06em; text-transform: uppercase;
+}
+h1 { margin: .1rem 0 .4rem; font-size: clamp(1.5rem, 5vw, 2.1rem); line-height: 1.2; }
+h2 { margin: 2.4rem 0 .6rem; font-size: 1.3rem; line-height: 1.3; }
+h3 { margin: 1.5rem 0 .4rem; font-size: 1rem; }
+p { margin: .6rem 0; max-width: 42rem; }
+ul { margin: .6rem 0; padding-left: 1.2rem; max-width: 42rem; }
+li { margin: .35rem 0; }
+code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em;
+  overflow-wrap: anywhere; }
+.lead { color: var(--soft); }
+.key {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem;
+  margin: 1.2rem 0 0; padding: 0;
+}
+.key > div {
+  background: var(--card); border: 1px solid var(--line); border-radius: .5rem;
+  padding: .7rem .9rem;
+}
+.key dt { color: var(--soft); font-size: .8125rem; }
+.key dd { margin: .1rem 0 0; font-size: 1.25rem; font-weight: 600; line-height: 1.25;
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.key .note { display: block; color: var(--soft); font-size: .8125rem; font-weight: 400; }
+.promise {
+  margin: 1rem 0; padding: .5rem 1rem; background: var(--tint);
+  border-left: .25rem solid var(--best); border-radius: 0 .4rem .4rem 0;
+}
+.warning {
+  margin: 1rem 0; padding: .5rem 1rem; background: var(--warn-tint); color: var(--warn);
+  border-left: .25rem solid var(--warn); border-radius: 0 .4rem .4rem 0; font-weight: 600;
+}
+.scroll { overflow-x: auto; margin: .8rem 0; border-radius: .4rem; }
+.scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
+table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
+caption { padding: .2rem 0 .5rem; color: var(--soft); font-size: .875rem; text-align: left; }
+th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
+  vertical-align: top; }
+thead th { border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
+  font-weight: 600; vertical-align: bottom; }
+tbody th { font-weight: 400; min-width: 7rem; overflow-wrap: anywhere; }
+th:first-child, td:first-child { padding-left: 0; }
+th:last-child, td:last-child { padding-right: 0; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+tr.ours th, tr.ours td { color: var(--best); font-weight: 600; }
+.group { color: var(--soft); }
+dl.facts { display: grid; grid-template-columns: minmax(7rem, 11rem) 1fr; gap: 0 1rem;
+  margin: .8rem 0; font-size: .9375rem; }
+dl.facts dt { padding: .38rem 0; border-bottom: 1px solid var(--line); color: var(--soft); }
+dl.facts dd { margin: 0; padding: .38rem 0; border-bottom: 1px solid var(--line); min-width: 0;
+  overflow-wrap: anywhere; }
+figure { margin: 1rem 0; padding: .8rem; background: var(--card); border: 1px solid var(--line);
+  border-radius: .5rem; }
+figure .scroll { margin: 0; }
+figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; height: auto;
+  margin: 0 auto; }
+figure svg.answers { min-width: 32rem; max-width: none; }
+figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
+@media (max-width: 34rem) {
+  table { font-size: .875rem; }
+  th, td { padding: .35rem .4rem; }
+  tbody th { min-width: 8rem; }
+  dl.facts { grid-template-columns: 1fr; }
+  dl.facts dt { border-bottom: 0; padding-bottom: 0; font-size: .8125rem; }
+  dl.facts dd { padding-top: 0; }
+}
+@media print {
+  :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --best: #0b6e4f;
+    --other: #8fa3b8; --tint: #fff; --warn: #8a3b12; --warn-tint: #fff; }
+  body { font-size: 10.5pt; }
+  header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
+  figure, .key > div, tr, .promise, .warning { break-inside: avoid; }
+  h2, h3 { break-after: avoid; }
+  .scroll { overflow: visible; }
+  figure svg, figure svg.answers { min-width: 0; }
+  thead { display: table-header-group; }
+}
+"""

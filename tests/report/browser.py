@@ -1,0 +1,137 @@
+"""A real browser, spoken to over its DevTools pipe with the standard library alone."""
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SECONDS = 60
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
+
+
+def find_browser() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One tab. ``console`` and ``requests`` collect what the page says and asks for."""
+
+    def __init__(self, to_browser: int, from_browser: int) -> None:
+        self._write, self._read = to_browser, from_browser
+        self._buffer, self._number, self._session = b"", 0, None
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for part in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{part}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self._note(answer)
+
+    def open(self, page: Path, *, width: int = 1000, scheme: str = "light") -> None:
+        self.console.clear()
+        self.requests.clear()
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", media="", features=[feature])
+        self.call("Page.navigate", url=page.as_uri())
+        while self.evaluate("document.readyState + location.protocol") != "completefile:":
+            time.sleep(0.02)
+
+    def evaluate(self, expression: str) -> Any:
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return result["result"].get("value")
+
+    def screenshot(self, path: Path) -> None:
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def _next(self) -> dict[str, Any]:
+        end = time.monotonic() + SECONDS
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], max(0, end - time.monotonic()))
+            part = os.read(self._read, 1 << 20) if ready else b""
+            assert part, "the browser did not answer"
+            self._buffer += part
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        params = event.get("params", {})
+        if event.get("method") == "Runtime.consoleAPICalled":
+            self.console.append(str(params["args"]))
+        elif event.get("method") == "Runtime.exceptionThrown":
+            self.console.append(str(params["exceptionDetails"]))
+        elif event.get("method") == "Log.entryAdded":
+            self.console.append(params["entry"]["text"])
+        elif event.get("method") == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    assert program, "no browser is installed"
+    ours_in, theirs_out = os.pipe()
+    theirs_in, ours_out = os.pipe()
+    # The browser reads descriptor 3 and writes 4; both ends start far from those numbers.
+    far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 50) for fd in (theirs_in, theirs_out)]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = f'exec "$@" 3<&{far[0]} 4>&{far[1]}'
+        process = subprocess.Popen(
+            ["bash", "-c", command, "-", program, *FLAGS, f"--user-data-dir={profile}"],
+            pass_fds=far,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for fd in (theirs_in, theirs_out, *far):
+            os.close(fd)
+        try:
+            tab = Browser(ours_out, ours_in)
+            yield tab
+            tab._session = None
+            with contextlib.suppress(AssertionError):
+                tab.call("Browser.close")
+            process.wait(SECONDS)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            os.close(ours_in)
+            os.close(ours_out)
