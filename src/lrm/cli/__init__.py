@@ -18,6 +18,10 @@ COMMANDS = {
     "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
     "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),
+    "report": (
+        "lrm.cli.report:report",
+        "Make one HTML page of a plan, a comparison or a release.",
+    ),
     "budget": ("lrm.cli.budget:budget", "Give tables a privacy budget and see what was spent."),
     "demo": ("lrm.cli.demo:demo", "A whole run on synthetic patients."),
     "study": ("lrm.cli.study:study", "The paper's experiments, and its claims put to the test."),

@@ -1,7 +1,5 @@
 """Where results go: checked before work begins, written whole or not at all."""
 
-import csv
-import io
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING
 from lrm.errors import FileFormatError, UsageError
 
 if TYPE_CHECKING:
+    from lrm.postprocess import Processed
     from lrm.releases import Release
 
 __all__ = ["check_output", "write_answers_csv"]
@@ -61,17 +60,10 @@ def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -
             raise UsageError(f"{what} and {other} name the same file, {path}; give each its own")
 
 
-def write_answers_csv(release: "Release", path: str, confidence: float) -> None:
-    """Write one line a query: name, answer, standard error, interval."""
-    from lrm.archive import write_text
+def write_answers_csv(
+    release: "Release", path: str, confidence: float, processed: "Processed | None" = None
+) -> None:
+    """Write one line a query: name, labels of its group, answer, standard error, interval."""
+    from lrm.release_facts import export_csv
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query", "answer", "standard_error", "lower", "upper", "confidence"])
-    intervals = release.intervals(confidence).tolist()
-    answers, errors = release.answers.tolist(), release.standard_errors.tolist()
-    for name, answer, error, (low, high) in zip(
-        release.names, answers, errors, intervals, strict=True
-    ):
-        writer.writerow([name, answer, error, low, high, confidence])
-    write_text(path, text.getvalue())
+    export_csv(release, path, confidence, processed=processed)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option, plot_option
+from lrm.cli.report import post_process_option, processed_answers
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -21,18 +22,25 @@ if TYPE_CHECKING:
     "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers shown (20)."
 )
 @click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
+@click.option(
+    "--export", metavar="OUT", help="Write all that a release tells as JSON, measurements too."
+)
+@post_process_option
 @plot_option
 @json_option
 def show(file: str, **choices: Any) -> None:
     r"""Show FILE, a plan or a release: what it holds, and how accurate it is.
 
-    --plot draws the answers of a release with their intervals.
+    --plot draws the answers of a release with their intervals. --post-process puts repaired
+    answers beside the raw ones in what --csv and --export write; intervals are of the raw ones.
 
     \b
     Example:
       lrm show plan.lrm
       lrm show answers.lrm --confidence 0.99 --csv answers.csv
       lrm show answers.lrm --plot answers.svg
+      lrm show answers.lrm --export answers.json \
+          --csv answers.csv --post-process non-negative,integer
     """
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
@@ -41,22 +49,26 @@ def show(file: str, **choices: Any) -> None:
     from lrm.plots import KINDS
     from lrm.release_file import load_release
 
-    check_apart({"--plot": choices["plot"], "--csv": choices["csv"]}, {"FILE": file})
+    outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "export")}
+    check_apart(outputs, {"FILE": file})
     check_output(choices["plot"], kinds=KINDS)
     check_output(choices["csv"])
-    if _format_of(file) == "lrm-release":
+    check_output(choices["export"])
+    if format_of(file) == "lrm-release":
         _show_release(load_release(file), choices)
         return
     plan = load_plan(file)
-    if choices["plot"] or choices["csv"]:
-        raise click.UsageError("--plot and --csv show answers, but a plan has none yet")
+    if any(outputs.values()) or choices["post_process"]:
+        raise click.UsageError(
+            "--plot, --csv, --export and --post-process show answers, but a plan has none yet"
+        )
     if choices["as_json"]:
         print_json({"kind": "plan", **plan_fields(plan)})
     else:
         print_facts(plan_lines(plan))
 
 
-def _format_of(path: str) -> str | None:
+def format_of(path: str) -> str | None:
     """What the header says; whatever else is wrong, loading the file tells."""
     try:
         with zipfile.ZipFile(path) as bundle:
@@ -71,10 +83,16 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output_files import write_answers_csv
     from lrm.cli.plan_facts import release_fields
     from lrm.plots import plot_answers
+    from lrm.release_facts import export_json
 
     confidence, limit = choices["confidence"], choices["limit"]
+    processed = processed_answers(release, choices["post_process"])
+    if processed is not None and not (choices["csv"] or choices["export"]):
+        raise click.UsageError("--post-process shows in files: give --csv or --export too")
     if choices["csv"] is not None:
-        write_answers_csv(release, choices["csv"], confidence)
+        write_answers_csv(release, choices["csv"], confidence, processed)
+    if choices["export"] is not None:
+        export_json(release, choices["export"], confidence, processed=processed)
     if choices["plot"] is not None:
         plot_answers(release, choices["plot"], confidence=confidence)
     if choices["as_json"]:

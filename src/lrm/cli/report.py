@@ -1,0 +1,154 @@
+"""``lrm report``: one HTML page of a plan, a comparison or a release."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrm.cli.options import json_option
+from lrm.cli.promises import amount_options
+
+if TYPE_CHECKING:
+    from lrm.postprocess import Processed
+    from lrm.releases import Release
+
+LARGEST_JSON = 1 << 26
+"""A comparison of all mechanisms has some thousand characters; 64 MB are none."""
+
+
+def chosen_steps(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """Read ``a,b`` (a click callback); which steps there are is checked where they are done."""
+    del ctx, param
+    if value is None:
+        return None
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+post_process_option = click.option(
+    "--post-process",
+    metavar="A,B",
+    callback=chosen_steps,
+    help="Repairs beside the raw answers: consistent, non-negative, integer.",
+)
+
+
+def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Processed | None":
+    """Apply the steps that were asked for, if any were."""
+    from lrm.postprocess import process
+
+    return None if steps is None else process(release, steps)
+
+
+@click.command(short_help="Make one HTML page of a plan, a comparison or a release.")
+@click.argument("file")
+@click.option(
+    "-o", "--output", metavar="PAGE", help="Where it goes: by default FILE's name, .html."
+)
+@click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
+@amount_options
+@click.option(
+    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", default=500, help="Queries listed (500)."
+)
+@post_process_option
+@json_option
+def report(file: str, output: str | None, **choices: Any) -> None:
+    r"""Make one HTML page of FILE: a plan, a release, or what compare --json printed.
+
+    The page needs no network and no script. It tells what was asked, what it cost, the error of
+    every query against simpler mechanisms, the answers with their intervals, and what is
+    promised and what is not. A plan is shown at --epsilon (1 by default), or at --rho or
+    --epsilon with --delta if its noise is Gaussian.
+
+    \b
+    Example:
+      lrm report answers.lrm -o answers.html
+      lrm report answers.lrm --post-process non-negative,integer
+      lrm report plan.lrm --epsilon 0.1 -o plan.html
+      lrm compare prefix:64 --json > comparison.json
+      lrm report comparison.json
+    """
+    from lrm.archive import write_text
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import check_apart, check_output
+
+    place = output or str(Path(file).with_suffix(".html"))
+    check_apart({"--output": place}, {"FILE": file})
+    check_output(place, force=choices["force"], kinds=(".html", ".htm"))
+    kind, text = _page(file, choices)
+    write_text(place, text)
+    if choices["as_json"]:
+        print_json({"kind": kind, "file": file, "page": place, "bytes": len(text.encode())})
+    else:
+        click.echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
+
+
+def _page(file: str, choices: dict[str, Any]) -> tuple[str, str]:
+    from lrm.cli.show import format_of
+
+    kind = format_of(file)
+    if kind == "lrm-release":
+        return "release", _release_page(file, choices)
+    if choices["post_process"] is not None:
+        raise click.UsageError("--post-process repairs answers, which only a release has")
+    if kind is None and not _is_archive(file):
+        return "comparison", _comparison_page(file, choices)
+    return "plan", _plan_page(file, choices)
+
+
+def _is_archive(file: str) -> bool:
+    """Whether it begins as a zip does; then loading it as a plan tells what is wrong."""
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(2) == b"PK"
+    except OSError:
+        return True
+
+
+def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
+    for name in ("epsilon", "delta", "rho"):
+        if choices[name] is not None:
+            raise click.UsageError(f"--{name} is for plans; a {kind} says itself what it costs")
+
+
+def _release_page(file: str, choices: dict[str, Any]) -> str:
+    from lrm.release_file import load_release
+    from lrm.report import release_page
+
+    _refuse_amounts(choices, "release")
+    loaded = load_release(file)
+    processed = processed_answers(loaded, choices["post_process"])
+    return release_page(loaded, choices["confidence"], choices["limit"], processed=processed)
+
+
+def _plan_page(file: str, choices: dict[str, Any]) -> str:
+    from lrm.cli.promises import Promise
+    from lrm.plan_file import load_plan
+    from lrm.report import plan_page
+
+    loaded = load_plan(file)
+    amounts = Promise.read(choices).amounts
+    unit = {"epsilon": 1} if loaded.noise == "laplace" else {"rho": 1}
+    privacy = loaded.privacy(**(amounts or unit))
+    return plan_page(loaded, privacy, choices["confidence"], choices["limit"])
+
+
+def _comparison_page(file: str, choices: dict[str, Any]) -> str:
+    from lrm.errors import FileFormatError
+    from lrm.report import comparison_page, parse_comparison
+
+    _refuse_amounts(choices, "comparison")
+    place = Path(file)
+    try:
+        if place.stat().st_size > LARGEST_JSON:
+            raise FileFormatError(f"{file} is too large for a comparison")
+        text = place.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        text = ""  # told as what it is not
+    except OSError as reason:
+        raise FileFormatError(f"cannot read {file}: {reason.strerror or reason}") from reason
+    return comparison_page(parse_comparison(text, file))
