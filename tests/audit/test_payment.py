@@ -1,0 +1,236 @@
+"""The budget is spent before data is read, stays spent, and is spent once."""
+
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import lrm
+from lrm import releases
+from lrm.budget import ZCDP
+from lrm.cli import main
+from lrm.domain import Domain, Integers
+from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
+from lrm.ledger import Ledger
+from lrm.release_file import load_release
+from lrm.releases import release_table
+from lrm.sql import workload_from_sql
+from lrm.tables import open_table
+from lrm.tables.duckdb_table import DuckDbTable
+
+SECRET = "8213"
+RELEASE = ("release", "plan.lrm", "--table", "visits.csv", "--ledger", "l.sqlite", "-o", "out.lrm")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LRM_DEBUG", raising=False)
+    Path("visits.csv").write_text("age\n" + "1\n5\n7\n" * 9)
+
+
+@pytest.fixture(scope="module")
+def plans():
+    domain = Domain([Integers("age", 0, 9)], "visits")
+    batch = workload_from_sql("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", domain)
+    return {noise: lrm.plan(batch, "noise-on-data", noise=noise) for noise in NOISES}
+
+
+NOISES = ("laplace", "gaussian")
+
+
+@pytest.fixture
+def ledger():
+    book = Ledger.open("l.sqlite")
+    book.create("visits", "1", "epsilon")
+    book.create("shared", "1", "rho")
+    return book
+
+
+@pytest.fixture
+def plan_file(plans):
+    plans["laplace"].save("plan.lrm")
+
+
+def run(*args):
+    return CliRunner().invoke(main, [*RELEASE, *args])
+
+
+def test_a_pure_release_costs_the_epsilon_asked_for(plans, ledger):
+    table = open_table("visits.csv")
+    release = release_table(plans["laplace"], table, epsilon="1/3", ledger=ledger)
+    assert ledger.remaining("visits") == Fraction(2, 3)
+    assert release.loss <= Fraction(1, 3)
+    entry = ledger.history("visits")[-1]
+    assert entry.purpose == f"plan {release.plan.digest[:16]}"
+    assert release.ledger_head == ledger.head() == f"{entry.sequence}:{entry.digest}"
+
+
+@pytest.mark.parametrize("amounts", [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}])
+def test_a_gaussian_release_costs_what_the_map_returns(plans, ledger, amounts):
+    table = open_table("visits.csv")
+    release = release_table(plans["gaussian"], table, **amounts, ledger=ledger, budget="shared")
+    assert ledger.budget("shared").spent == release.loss
+    assert ledger.history("shared")[-1].promise == f"rho={release.loss}"
+
+
+def test_a_budget_in_rho_takes_pure_releases(plans, ledger):
+    table = open_table("visits.csv")
+    release_table(plans["laplace"], table, epsilon="0.5", ledger=ledger, budget="shared")
+    assert ledger.budget("shared").spent == Fraction(1, 8)
+
+
+def test_a_gaussian_release_is_not_paid_from_a_pure_budget(plans, ledger):
+    with pytest.raises(LedgerError, match="pure releases only"):
+        release_table(plans["gaussian"], open_table("visits.csv"), rho="0.1", ledger=ledger)
+    assert ledger.remaining("visits") == 1
+
+
+def test_the_head_travels_with_the_file(plans, ledger):
+    release = release_table(
+        plans["laplace"], open_table("visits.csv"), epsilon="0.5", ledger=ledger
+    )
+    release.save("out.lrm")
+    kept = load_release("out.lrm").ledger_head
+    assert kept == release.ledger_head
+    ledger.verify(expected_head=kept)
+    release_table(plans["laplace"], open_table("visits.csv"), epsilon="0.1", ledger=None).save("b")
+    assert load_release("b").ledger_head is None
+
+
+def test_no_row_is_read_where_the_budget_does_not_suffice(plans, ledger, monkeypatch):
+    monkeypatch.setattr(DuckDbTable, "counts", _must_not_run)
+    with pytest.raises(BudgetExceeded):
+        release_table(plans["laplace"], open_table("visits.csv"), epsilon="1.5", ledger=ledger)
+    assert ledger.remaining("visits") == 1
+
+
+def _must_not_run(*args, **kwargs):
+    raise AssertionError("a row was read")
+
+
+def test_the_payment_is_on_disk_when_the_first_row_is_read(plans, ledger, monkeypatch):
+    seen = []
+    really = DuckDbTable.counts
+
+    def counts(self, *args):
+        seen.append(Ledger.open("l.sqlite").remaining("visits"))
+        return really(self, *args)
+
+    monkeypatch.setattr(DuckDbTable, "counts", counts)
+    release_table(plans["laplace"], open_table("visits.csv"), epsilon="0.25", ledger=ledger)
+    assert seen == [Fraction(3, 4)]
+
+
+@pytest.mark.parametrize("bad", ["missing column", "wrong type", "no domain", "wrong amount"])
+def test_what_is_wrong_is_found_before_anything_is_spent(plans, ledger, bad):
+    plan, amounts = plans["laplace"], {"epsilon": "0.5"}
+    if bad == "missing column":
+        Path("visits.csv").write_text("years\n1\n")
+    elif bad == "wrong type":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"age": ["a"]}), "visits.parquet")
+    elif bad == "no domain":
+        plan = lrm.plan([[1, 0], [1, 1]], "noise-on-data")
+    else:
+        amounts = {"epsilon": "0.5", "delta": "1e-6"}
+    table = open_table("visits.parquet" if bad == "wrong type" else "visits.csv")
+    with pytest.raises((TableError, UsageError)):
+        release_table(plan, table, **amounts, ledger=ledger)
+    assert ledger.remaining("visits") == 1
+
+
+KILLED = """
+import os
+from lrm.cli import main
+from lrm.ledger import Ledger
+
+really = Ledger.spend
+
+def spend(self, *args, **kwargs):
+    really(self, *args, **kwargs)
+    os._exit(137)
+
+Ledger.spend = spend
+main({args!r})
+"""
+
+
+def test_a_process_killed_after_it_paid_leaves_the_payment_and_no_release(plan_file, ledger):
+    before = {path.name for path in Path().iterdir()}
+    code = KILLED.format(args=[*RELEASE, "--epsilon", "0.25"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (137, b"", b"")
+    assert ledger.remaining("visits") == Fraction(3, 4)
+    ledger.verify()
+    after = {path.name for path in Path().iterdir()}
+    assert {name for name in after if "sqlite" not in name} <= before
+    assert not Path("out.lrm").exists()
+    assert run("--epsilon", "0.25").exit_code == 0
+    assert ledger.remaining("visits") == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+@pytest.mark.parametrize(
+    "fault", [KeyError(SECRET), TableError("counting failed"), OSError(SECRET)]
+)
+def test_a_fault_while_counting_costs_the_budget_and_tells_no_data(
+    plan_file, ledger, monkeypatch, fault, debug
+):
+    def broken(*args):
+        raise fault
+
+    monkeypatch.setattr(DuckDbTable, "counts", broken)
+    if debug:
+        monkeypatch.setenv("LRM_DEBUG", debug)
+    result = run("--epsilon", "0.25")
+    assert result.exit_code == 1
+    said = result.stderr.strip().splitlines()[-1]
+    assert "the budget of 'visits' has paid 0.25 epsilon" in said
+    assert SECRET not in result.output
+    assert ledger.remaining("visits") == Fraction(3, 4)
+    assert not Path("out.lrm").exists()
+
+
+def test_a_table_that_vanishes_after_the_payment_costs_it(plan_file, ledger, monkeypatch):
+    really = Ledger.spend
+
+    def spend(self, *args, **kwargs):
+        entry = really(self, *args, **kwargs)
+        Path("visits.csv").unlink()
+        return entry
+
+    monkeypatch.setattr(Ledger, "spend", spend)
+    result = run("--epsilon", "0.25")
+    assert result.exit_code == 1
+    assert "has paid 0.25 epsilon" in result.stderr
+    assert ledger.remaining("visits") == Fraction(3, 4)
+
+
+def test_counts_are_paid_for_before_they_are_opened(plans, ledger, monkeypatch):
+    """A counts file of the wrong length costs the budget: its length is in the data."""
+    Path("counts.csv").write_text(f"{SECRET}\n1\n")
+    plans["laplace"].save("plan.lrm")
+    args = ["release", "plan.lrm", "--counts", "counts.csv", "--ledger", "l.sqlite"]
+    args += ["--budget", "visits", "--epsilon", "0.25", "-o", "out.lrm"]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    assert "10 cells but 2 counts" in result.stderr
+    assert SECRET not in result.output
+    assert ledger.remaining("visits") == Fraction(3, 4)
+    args[args.index("counts.csv")] = "none.csv"
+    assert CliRunner().invoke(main, args).exit_code == 1
+    assert ledger.remaining("visits") == Fraction(3, 4)
+
+
+def test_the_intent_says_the_cost_before_it_is_paid(plans):
+    intent = releases.intend(plans["gaussian"], rho="0.3")
+    assert intent.cost == ZCDP(intent.noise.loss)
+    assert intent.cost.rho <= Fraction(3, 10)
+    with pytest.raises(CountsError):
+        intent.carry_out(lambda: releases.TrueCounts([1, 2]))
