@@ -80,7 +80,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     *,
     stages: Sequence[tuple[float, float]] = STAGES,
     tolerance: float = 1e-6,
-    max_rounds: int = 500,
+    max_rounds: int = 1_000,
     on_step: OnStep = ignore_step,
     stage: str = "row space",
 ) -> RowSpaceResult:

@@ -57,7 +57,7 @@ class _Plan:
 
 _PLANS: dict[Effort, _Plan] = {
     "quick": _Plan(restarts=1, rotations=3, hops=0, patience=1, work=1e11, tolerance=1e-5),
-    "normal": _Plan(restarts=8, rotations=6, hops=9, patience=4, work=6e11, tolerance=1e-7),
+    "normal": _Plan(restarts=8, rotations=6, hops=9, patience=4, work=4e11, tolerance=1e-7),
     "thorough": _Plan(restarts=40, rotations=40, hops=90, patience=30, work=1e13, tolerance=1e-8),
 }
 
@@ -140,7 +140,10 @@ def _try_row_space(record: Record, plan: _Plan, rng: np.random.Generator) -> Non
     k, n = W.shape
     if k >= n or k * k > max(_WIDE * n, 64 * 64):
         return
-    for number in range(plan.rotations):
+    # A round takes about r·n·(4k + 100) operations, the last for roots and powers.
+    misses = 0
+    affordable = int(0.06 * plan.work / (800 * k * n * (4 * k + 100)))
+    for number in range(min(max(plan.rotations, affordable), 4 * plan.rotations)):
         r = k if number % 2 == 0 else int(rng.integers(k, min(2 * k, n), endpoint=True))
         X = rotation(W, r, rng)
         record.step(Step("row space", number + 1, record.error))
@@ -149,11 +152,11 @@ def _try_row_space(record: Record, plan: _Plan, rng: np.random.Generator) -> Non
         run = optimise_row_space(
             W, X, on_step=record.step, tolerance=max(1e-7, 0.1 * plan.tolerance)
         )
-        if run.error < record.error:
-            record.offer_strategy(f"row space, r = {r}", run.mixing @ W, run.iterations)
-        else:
-            record.note(f"row space, r = {r}", run.error, run.iterations)
-        record.rest(converged=run.converged, interrupted=run.interrupted)
+        before = record.error
+        record.offer_mixing(f"row space, r = {r}", run)
+        misses = 0 if record.error < (1.0 - _GAIN) * before else misses + 1
+        if misses >= 2 * plan.patience:
+            return
 
 
 def _most_rows(W: Matrix, plan: _Plan) -> int:
@@ -174,9 +177,7 @@ def _descend(
         on_step=record.step,
         stage=name,
     )
-    name = f"{name}, p = {len(run.extra_rows)}"
-    record.offer_rows(name, run.extra_rows, run.error, run.iterations)
-    record.rest(converged=run.converged, interrupted=run.interrupted)
+    record.offer_rows(f"{name}, p = {len(run.extra_rows)}", run)
     return 1.0 - run.error / before
 
 
@@ -234,13 +235,14 @@ def _finish(record: Record, plan: _Plan) -> None:
     W = record.W
     n = W.shape[1]
     if record.rows is not None and len(record.rows):
-        _descend(record, "last descent", record.rows, tolerance=plan.tolerance, smooth=False)
+        cheap = 10 * len(record.rows) * W.size * 4 * _ROUNDS < plan.work
+        tolerance = plan.tolerance if cheap else 10 * plan.tolerance
+        _descend(record, "last descent", record.rows, tolerance=tolerance, smooth=False)
     best = record.exact_form()
     polish = [best.strategy.toarray()] if record.rows is None or n <= _SMALL else []
     if n <= _SMALL:
         # Own rows again, so that a cell may win one back; L1 norms stay at most 1.
         polish.append(np.vstack([0.8 * polish[0], 0.2 * np.eye(n)]))
     for L in polish:
-        run = optimise_projection(W, L, on_step=record.step, tolerance=max(1e-6, plan.tolerance))
-        record.offer_pair("polish", run.pair, run.iterations)
-        record.rest(converged=run.converged, interrupted=run.interrupted)
+        run = optimise_projection(W, L, on_step=record.step, tolerance=max(2e-6, plan.tolerance))
+        record.offer_polished("polish", run)

@@ -110,7 +110,7 @@ def optimise_projection(  # noqa: PLR0913 - each is a choice of the caller
     *,
     penalties: Sequence[float] = PENALTIES,
     tolerance: float = 1e-6,
-    max_rounds: int = 2_000,
+    max_rounds: int = 5_000,
     on_step: OnStep = ignore_step,
     stage: str = "polish",
 ) -> ProjectionResult:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from lrm.errors import ConvergenceError, StopSolver
-from lrm.solvers.augmented import assemble
+from lrm.solvers.augmented import AugmentedResult, assemble
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
+from lrm.solvers.lowrank_exact import RowSpaceResult
 from lrm.solvers.progress import OnStep, Step
+from lrm.solvers.projection import ProjectionResult
 
 __all__ = ["Candidate", "Record"]
 
@@ -31,7 +33,8 @@ class Record:
     """The candidates of one search on W, the best of them, and the wish to stop.
 
     The best is kept either as extra rows beside the identity (``rows``) or as an exact pair.
-    It starts as the identity itself, so there is always something to return.
+    It starts as the identity itself, so there is always something to return. ``converged``
+    is whether the solver of the best came to an end by itself.
     """
 
     def __init__(self, W: Matrix, on_step: OnStep) -> None:
@@ -42,7 +45,8 @@ class Record:
         self.converged, self.stopped = True, False
         self._pair: ExactPair | None = None
         self._on_step = on_step
-        self.offer_rows("identity", np.zeros((0, W.shape[1])), float(np.vdot(W, W)), 0)
+        if self.note("identity", float(np.vdot(W, W))):
+            self.rows = np.zeros((0, W.shape[1]))
 
     def step(self, step: Step) -> None:
         """Pass a report on, with the best error of the whole search."""
@@ -64,15 +68,27 @@ class Record:
             self.error, self.winner = float(error), name
         return better
 
-    def offer_rows(self, name: str, rows: Matrix, error: float, iterations: int) -> None:
+    def offer_rows(self, name: str, found: AugmentedResult) -> None:
         """Take extra rows beside the identity if they are better than the best."""
-        if self.note(name, error, iterations):
-            self.rows, self._pair = rows, None
+        if self.note(name, found.error, found.iterations):
+            self.rows, self._pair, self.converged = found.extra_rows, None, found.converged
+        self._go_on_unless(interrupted=found.interrupted)
 
-    def offer_pair(self, name: str, pair: ExactPair, iterations: int) -> None:
-        """Take an exact pair if it is better than the best."""
-        if self.note(name, pair.error, iterations):
-            self.rows, self._pair = None, pair
+    def offer_polished(self, name: str, found: ProjectionResult) -> None:
+        """Take a polished pair if it is better than the best."""
+        if self.note(name, found.error, found.iterations):
+            self.rows, self._pair, self.converged = None, found.pair, found.converged
+        self._go_on_unless(interrupted=found.interrupted)
+
+    def offer_mixing(self, name: str, found: RowSpaceResult) -> None:
+        """Take a mixing of the rows of W if it is better than the best."""
+        if found.error < self.error:
+            self.offer_strategy(name, found.mixing @ self.W, found.iterations)
+            if self.winner == name:
+                self.converged = found.converged
+        else:
+            self.note(name, found.error, found.iterations)
+        self._go_on_unless(interrupted=found.interrupted)
 
     def offer_strategy(self, name: str, L: Matrix | sparse.sparray, iterations: int = 0) -> None:
         """Measure a strategy in its exact form, and take it if it is better than the best."""
@@ -80,12 +96,12 @@ class Record:
             pair = factorise(self.W, L)
         except ConvergenceError:
             self.note(f"{name} (does not answer the workload)", np.inf, iterations)
-        else:
-            self.offer_pair(name, pair, iterations)
+            return
+        if self.note(name, pair.error, iterations):
+            self.rows, self._pair, self.converged = None, pair, True
 
-    def rest(self, *, converged: bool, interrupted: bool) -> None:
-        """Note how a solver ended, and end the search if it was asked to stop."""
-        self.converged &= converged
+    def _go_on_unless(self, *, interrupted: bool) -> None:
+        """End the search if the solver was asked to stop."""
         if interrupted:
             self.stopped = True
             raise StopSolver
