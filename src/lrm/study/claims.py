@@ -10,7 +10,11 @@ from lrm.study.claim_list import CLAIMS
 from lrm.study.evidence import HOLDS, PURE_RIVALS, UNTESTED, Results
 from lrm.study.rows import Row
 
-__all__ = ["Judged", "Promise", "evaluate", "promises"]
+__all__ = ["SOLVER_TOLERANCE", "Judged", "Promise", "evaluate", "promises"]
+
+
+SOLVER_TOLERANCE = 1e-4
+"""Two searches that find the same optimum stop this near to it."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,9 @@ def promises(results: Results) -> list[Promise]:
     )
     ratios = best_ratios(results.rows)
     worst = max(ratios, key=lambda item: item[0], default=(math.nan, "no cell"))
-    above = [ratio for ratio, _ in ratios if ratio > 1 + 1e-9]
+    above = [ratio for ratio, _ in ratios if ratio > 1 + SOLVER_TOLERANCE]
     least = Promise(
-        "best is never above any other mechanism's expected error.",
+        "best is never above any other mechanism's expected error, to four digits.",
         not above,
         f"above in {len(above)} of {len(ratios)} comparisons; the largest ratio is "
         f"{worst[0]:.6g} ({worst[1]})",
