@@ -10,7 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrm.cli import main
+from lrm.domain_file import parse_domain
+from lrm.ledger import Ledger
 from lrm.planner import plan
+from lrm.sql import workload_from_sql
+from visits import DOMAIN, QUERIES, RELEASE, write_files
 
 WORKLOAD = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
 COUNTS = [8213, 7411, 9127, 6521]
@@ -69,3 +73,40 @@ def release_file(run: Callable[..., Result], plan_file: Path, counts_file: Path)
     result = run(*args, "-o", "answers.lrm", "--no-ledger")
     assert result.exit_code == 0, result.output
     return plan_file.parent / "answers.lrm"
+
+
+@pytest.fixture
+def visits_files(in_folder: Path) -> Path:
+    write_files()
+    return in_folder
+
+
+@pytest.fixture(scope="session")
+def visits_plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Plans for both noises, made once."""
+    folder = tmp_path_factory.mktemp("plans")
+    batch = workload_from_sql(QUERIES, parse_domain(DOMAIN))
+    plan(batch, effort="quick").save(str(folder / "plan.lrm"))
+    plan(batch, effort="quick", noise="gaussian").save(str(folder / "gauss.lrm"))
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def planned(visits_plans: dict[str, bytes], visits_files: Path) -> None:
+    for name, content in visits_plans.items():
+        (visits_files / name).write_bytes(content)
+
+
+@pytest.fixture
+def ledger(visits_files: Path) -> Ledger:
+    book = Ledger.open("l.sqlite")
+    book.create("visits", "1", "epsilon")
+    book.create("shared", "1", "rho")
+    return book
+
+
+@pytest.fixture
+def released(run: Callable[..., Result], planned: None, ledger: Ledger) -> Result:
+    result = run(*RELEASE, "--epsilon", "0.5", "-o", "out.lrm")
+    assert result.exit_code == 0, result.output
+    return result
