@@ -28,9 +28,9 @@ def parse_comparison(text: str, source: str) -> dict[str, Any]:
     """Read the JSON of a comparison; anything else is a ``FileFormatError``."""
     try:
         facts = json.loads(text)
-        for part in _parts(facts):
+        for _, part in _parts(facts):
             _check(part)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise FileFormatError(
             f"{source} is no plan, no release and no comparison; a comparison is what "
             "`lrm compare … --json` prints"
@@ -41,12 +41,12 @@ def parse_comparison(text: str, source: str) -> dict[str, Any]:
 def comparison_page(facts: Mapping[str, Any]) -> str:
     """The page of a comparison, or of Laplace beside Gaussian noise."""
     parts = _parts(facts)
-    first = parts[0]
     workload = str(facts.get("workload") or "a batch")
-    sections = [_key(first)]
-    for part in parts:
-        sections += _sections(part, several=len(parts) > 1)
-    sections.append(section("How to read this", items(_READING)))
+    sections = [
+        _key(parts[0][1]),
+        *(_section(title, part) for title, part in parts),
+        section("How to read this", items(_READING)),
+    ]
     lead = "Several mechanisms on one batch of queries. Made without data; costs no privacy."
     return page("Comparison", f"Mechanisms for {workload}", lead, sections)
 
@@ -59,14 +59,16 @@ _READING = (
 )
 
 
-def _parts(facts: Any) -> list[dict[str, Any]]:
+def _parts(facts: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The comparisons of a file with their titles: one, or one for each noise."""
     if "laplace" in facts and "gaussian" in facts:
-        return [facts["laplace"], facts["gaussian"]]
-    return [facts]
+        return [("Laplace noise", facts["laplace"]), ("Gaussian noise", facts["gaussian"])]
+    return [("Error of each mechanism", facts)]
 
 
 def _check(part: dict[str, Any]) -> None:
-    """Every mechanism has a name, and an error or a reason."""
+    """Every mechanism has a name, and an error or a reason; a bound is a number."""
+    float(part.get("lower_bound") or 0)
     for row in part["mechanisms"]:
         if not isinstance(row["mechanism"], str):
             raise TypeError(row)
@@ -98,17 +100,16 @@ def _key(part: Mapping[str, Any]) -> Markup:
     return key_numbers(numbers)
 
 
-def _sections(part: Mapping[str, Any], *, several: bool) -> list[Markup]:
+def _section(title: str, part: Mapping[str, Any]) -> Markup:
     planned = [row for row in part["mechanisms"] if "reason" not in row]
     without = [row for row in part["mechanisms"] if "reason" in row]
-    noise = str(part.get("noise") or "laplace").capitalize()
-    title = f"{noise} noise" if several else "Error of each mechanism"
     body = [paragraph(f"Expected total squared error at {_amount(part)}.")]
     if planned:
         errors = [(row["mechanism"], float(row["expected_squared_error"])) for row in planned]
         bound = part.get("lower_bound")
         label = f"expected total squared error at {_amount(part)}"
-        drawing = draw_comparison(errors, None if bound is None else float(bound), label)
+        least = None if bound is None else float(bound)
+        drawing = draw_comparison(errors, least, label, title.split(maxsplit=1)[0].lower())
         caption = "Shorter is better; the axis is logarithmic. Beside each bar: times the least."
         body += [figure(drawing, caption), _table(planned)]
     else:
@@ -116,7 +117,7 @@ def _sections(part: Mapping[str, Any], *, several: bool) -> list[Markup]:
     if without:
         reasons = [f"{row['mechanism']}: {row['reason']}" for row in without]
         body += [Markup("<h3>Without a plan</h3>"), items(reasons)]
-    return [section(title, *body)]
+    return section(title, *body)
 
 
 def _table(planned: list[dict[str, Any]]) -> Markup:
@@ -127,13 +128,20 @@ def _table(planned: list[dict[str, Any]]) -> Markup:
             number(float(row["expected_squared_error"]), 5),
             f"{ratio(_float(row.get('ratio_to_best')))}×",
             _whole(row.get("measurements")),
-            seconds(_float(row.get("seconds"))) + ("*" if row.get("interrupted") else ""),
+            _time(row),
         )
         for row in ordered
     ]
     stopped = "; * stopped early" if any(row.get("interrupted") for row in planned) else ""
     columns = ("mechanism", "error", "times the least", "measurements", "time")
     return table(f"Mechanisms, least error first{stopped}", columns, rows, ours=rows[0][0])
+
+
+def _time(row: Mapping[str, Any]) -> str:
+    taken = _float(row.get("seconds"))
+    if not math.isfinite(taken):
+        return "—"
+    return seconds(taken) + ("*" if row.get("interrupted") else "")
 
 
 def _float(value: Any) -> float:

@@ -83,7 +83,7 @@ def draw_errors(ours: Rival, others: Sequence[Rival], amount: str) -> Markup:
 
 
 def draw_comparison(
-    errors: Sequence[tuple[str, float]], bound: float | None, xlabel: str
+    errors: Sequence[tuple[str, float]], bound: float | None, xlabel: str, name: str
 ) -> Markup:
     """A bar for each mechanism, least error first, and the bound below which none can be."""
     ordered = sorted(errors, key=lambda pair: -pair[1])
@@ -116,7 +116,7 @@ def draw_comparison(
             axes.set_xlabel(xlabel)
             axes.tick_params(axis="y", length=0)
 
-    return _drawn(draw, "comparison", words)
+    return _drawn(draw, name, words)
 
 
 def _choose_scale(axes: Any, every: Sequence[Floats]) -> None:

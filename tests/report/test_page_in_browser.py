@@ -1,0 +1,90 @@
+"""Pages in a real browser: no complaint, no request, nothing wider than a phone."""
+
+import os
+
+import pytest
+
+from lrm.postprocess import process
+from lrm.report import comparison_page, plan_page, release_page
+from report.browser import browser, find_browser
+from report.pages_of import NASTY, comparison, plan, release
+
+KINDS = ["plan", "release", "comparison"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("pages")
+    made = release()
+    pages = {
+        "plan": plan_page(plan(), plan().privacy("0.5")),
+        "release": release_page(made, processed=process(made, ["integer"])),
+        "comparison": comparison_page(comparison()),
+    }
+    for kind, text in pages.items():
+        (place / f"{kind}.html").write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.fixture(scope="module")
+def tab():
+    if find_browser() is None:
+        reason = "no Chromium is installed; `apt-get install chromium` brings one"
+        if os.environ.get("LRM_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_pages_open_without_complaint(tab, folder, kind, scheme, width):
+    page = folder / f"{kind}.html"
+    tab.open(page, width=width, scheme=scheme)
+    assert tab.evaluate("innerWidth") == width
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    shown = tab.evaluate("document.body.innerText")
+    assert {"plan": "What would be promised", "release": "What is promised"}.get(
+        kind, "How to read this"
+    ) in shown
+    assert tab.requests == [page.as_uri()]
+    assert tab.console == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_can_be_read_on_its_ground(tab, folder, kind):
+    """The contrast of text, in light and in dark, is that which WCAG asks for (4.5 to 1)."""
+    for scheme in ("light", "dark"):
+        tab.open(folder / f"{kind}.html", scheme=scheme)
+        for selector in ("h1", "p", ".kind", "caption", ".lead", "td", "tr.ours td", "svg text"):
+            ink = tab.evaluate(_colour(selector, "fill" if "svg" in selector else "color"))
+            if ink is not None:
+                ground = tab.evaluate(_colour("body", "backgroundColor"))
+                assert _contrast(ink, ground) >= 4.5, (scheme, selector)
+
+
+def test_names_are_text_in_the_browser_too(tab, folder):
+    tab.open(folder / "release.html")
+    assert tab.evaluate("document.scripts.length + document.images.length") == 0
+    names = tab.evaluate("[...document.querySelectorAll('tbody th')].map(e => e.innerText)")
+    assert NASTY in names
+    assert tab.evaluate("document.querySelector('svg.answers').textContent.includes('<script>')")
+
+
+def _colour(selector, attribute):
+    return (
+        f"(e => e && getComputedStyle(e).{attribute})(document.querySelector({selector!r})) || null"
+    )
+
+
+def _contrast(ink, ground):
+    one, other = sorted((_luminance(ink), _luminance(ground)), reverse=True)
+    return (one + 0.05) / (other + 0.05)
+
+
+def _luminance(colour):
+    parts = [int(part) / 255 for part in colour[4:-1].split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

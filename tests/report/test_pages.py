@@ -1,0 +1,217 @@
+"""Pages: whole, escaped, self-contained, accessible, and nothing private in them."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import lrm
+from lrm.errors import FileFormatError
+from lrm.postprocess import process
+from lrm.report import comparison_page, parse_comparison, plan_page, release_page
+from report.pages_of import NASTY, SECRETS, comparison, plan, release
+
+VOID = {"meta", "link", "br", "img", "use", "path"}
+
+
+class Tree(HTMLParser):
+    """Checks that elements close, and collects what the laws are about."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.ids, self.words = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def pages():
+    made = release()
+    return {
+        "plan": plan_page(plan(), plan().privacy("0.5")),
+        "gaussian": plan_page(plan("gaussian"), plan("gaussian").privacy(rho="0.1")),
+        "release": release_page(made),
+        "processed": release_page(made, processed=process(made, ["non-negative", "integer"])),
+        "comparison": comparison_page(comparison()),
+        "both": comparison_page({"laplace": comparison(), "gaussian": comparison()}),
+    }
+
+
+EVERY = ["plan", "gaussian", "release", "processed", "comparison", "both"]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_pages_are_well_formed(pages, kind):
+    tree = Tree(pages[kind])
+    assert tree.tags.count("h1") == tree.tags.count("main") == tree.tags.count("title") == 1
+    assert len(set(tree.ids)) == len(tree.ids)
+    assert ("html", "lang", "en") in tree.attributes
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_pages_need_nothing_but_themselves(pages, kind):
+    tree = Tree(pages[kind])
+    assert not {"script", "img", "iframe", "object", "embed", "form"} & set(tree.tags)
+    places = [value for _, name, value in tree.attributes if name in {"src", "href", "xlink:href"}]
+    assert all(place.startswith(("#", "data:")) for place in places)
+    assert "url(http" not in pages[kind]
+    assert "@import" not in pages[kind]
+    assert not [name for _, name, _ in tree.attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_drawings_have_words_and_tables_have_headers(pages, kind):
+    tree = Tree(pages[kind])
+    labels = [value for tag, name, value in tree.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(labels) == tree.tags.count("svg") == tree.tags.count("figcaption") >= 1
+    assert all(labels)
+    assert tree.tags.count("caption") == tree.tags.count("table") >= 1
+    scopes = [name for tag, name, _ in tree.attributes if tag == "th"]
+    assert scopes.count("scope") == tree.tags.count("th")
+
+
+@pytest.mark.parametrize("kind", ["plan", "release", "processed"])
+def test_names_are_shown_as_written_and_never_read_as_html(pages, kind):
+    assert NASTY not in pages[kind]
+    assert "<img" not in pages[kind]
+    assert "<script" not in pages[kind]
+    text = Tree(pages[kind]).text
+    assert NASTY in text
+    assert "<img src=x onerror=alert(1)>" in text
+    assert "patient</dd>" in text
+    assert "visits & more" in text
+
+
+def test_a_comparison_is_escaped_and_tells_reasons(pages):
+    text = Tree(pages["comparison"]).text
+    assert "Mechanisms for queries<b>.csv" in text
+    assert "matrix: it needs <b>more</b> memory than there is" in text
+    assert "ε = 1/3" in text
+    assert "0.50 s*" in text
+    assert "200×" in text
+
+
+def test_a_release_tells_promise_cost_and_limits(pages):
+    text = Tree(pages["release"]).text
+    for words in (
+        "No result is more than 1.65 times as likely from one as from the other (ε = 0.5).",
+        "What is not promised",
+        "Intervals and standard errors cover the noise alone",
+        "one person, named by the column",
+        "discrete Laplace",
+        "noise-on-results",
+        plan().digest,
+    ):
+        assert words in text
+
+
+def test_answers_stand_with_their_intervals():
+    made = release()
+    rows = re.findall(r"<tr><th.*?</tr>", release_page(made, confidence=0.9), re.DOTALL)
+    low, high = made.intervals(0.9)[0]
+    whole = [f"{value:,.0f}" for value in (made.answers[0], low, high)]
+    found = next(row for row in rows if "&lt;script&gt;" in row)
+    assert f'<td class="number">{whole[0]}</td>' in found
+    assert f"{whole[1]} … {whole[2]}" in found
+
+
+def test_processed_answers_are_named_with_their_bias(pages):
+    text = Tree(pages["processed"]).text
+    assert "raw answer" in text
+    assert "Intervals and standard errors are those of the raw answers" in text
+    assert "Biased: small counts come out too large on average" in text
+    assert "Post-processing" not in Tree(pages["release"]).text
+
+
+def test_simulated_releases_promise_nothing():
+    text = Tree(release_page(replace(release(), simulated=True))).text
+    assert "SIMULATED" in text
+    assert "times as likely" not in text
+
+
+def test_long_batches_are_cut_and_say_so():
+    big = lrm.plan(np.eye(60), "noise-on-data")
+    text = Tree(release_page(lrm.release(big, np.ones(60, int), epsilon=1), limit=7)).text
+    assert "the first 7 of 60" in text
+    assert "The first 40 answers" in text
+    assert "5 of 60 queries" in Tree(plan_page(big, big.privacy(1), limit=5)).text
+
+
+def test_a_batch_without_error_has_a_page():
+    empty = lrm.plan([[0, 0]], "noise-on-data")
+    assert "1 query" in Tree(plan_page(empty, empty.privacy(1))).text
+    assert Tree(release_page(lrm.release(empty, [1, 2], epsilon=1))).text
+
+
+def test_nothing_private_is_on_the_page():
+    """Noise of this size hides every count; none may stand there by another way."""
+    made = release("0.000001")
+    text = release_page(made, processed=process(made, ["consistent"])).replace(",", "")
+    for secret in [*SECRETS.tolist(), int(SECRETS.sum())]:
+        assert str(secret) not in text
+
+
+def test_pages_depend_on_the_file_alone(tmp_path):
+    made = release()
+    made.save(tmp_path / "answers.lrm")
+    assert release_page(lrm.load_release(tmp_path / "answers.lrm")) == release_page(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no json",
+        "[]",
+        "3",
+        "{}",
+        '{"mechanisms": 3}',
+        '{"mechanisms": [{}]}',
+        '{"mechanisms": [{"mechanism": "a"}]}',
+        '{"mechanisms": [{"mechanism": "a", "expected_squared_error": NaN}]}',
+        '{"mechanisms": [{"mechanism": 3, "reason": ""}]}',
+        '{"laplace": 1, "gaussian": 2}',
+        '{"mechanisms": [], "lower_bound": "x"}',
+        "[" * 100_000,
+    ],
+)
+def test_other_json_is_refused(text):
+    with pytest.raises(FileFormatError, match="no plan, no release and no comparison"):
+        parse_comparison(text, "file.json")
+
+
+def test_a_comparison_survives_json():
+    again = parse_comparison(json.dumps(comparison()), "comparison.json")
+    assert comparison_page(again) == comparison_page(comparison())
+
+
+def test_a_comparison_without_plans_has_a_page():
+    facts = {"epsilon": "1", "mechanisms": [{"mechanism": "matrix", "reason": "too large"}]}
+    assert "No mechanism has a plan" in Tree(comparison_page(facts)).text
