@@ -101,7 +101,7 @@ _seconds = click.FloatRange(min=0, min_open=True)
     type=_seconds,
     metavar="SECONDS",
     help="CPU time for one plan; what does not fit is named with its estimated time. "
-    "8 by default for quick, 600 for paper.",
+    "20 by default for quick, 600 for paper; best has a quarter of it.",
 )
 @click.option(
     "--time-budget",

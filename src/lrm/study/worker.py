@@ -33,6 +33,9 @@ TYPICAL_ROUNDS = 100
 LEAST_ROUNDS = 40
 """If even so few would pass the time limit at the pace of the first ones, it is hopeless."""
 
+ANYTIME_SHARE = 0.25
+"""Part of the limit that a search has which can end with the best so far at any time."""
+
 HARD_FACTOR, HARD_SECONDS = 1.5, 30
 """A process that does not heed its limit is ended after limit·1.5 + 30 seconds of its CPU."""
 
@@ -94,7 +97,7 @@ class _Clock:
             return
         spent = time.process_time() - self._began
         if self._mechanism.anytime:
-            if spent > self._limit:
+            if spent > ANYTIME_SHARE * self._limit:
                 raise StopSolver
             return
         counts_rounds = self._mechanism.name == "lowrank"
