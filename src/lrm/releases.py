@@ -251,7 +251,7 @@ class Intent:
         # overspent. So data is read behind this line alone.
         try:
             measured = measure(count(), self.plan.measured, self.noise)
-        except Exception as reason:
+        except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 reason.add_note(
                     f"the budget of {entry.table!r} has paid {float(entry.amount):.6g} "

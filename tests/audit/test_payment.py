@@ -197,6 +197,17 @@ def test_a_fault_while_counting_costs_the_budget_and_tells_no_data(
     assert not Path("out.lrm").exists()
 
 
+def test_an_interrupt_while_counting_tells_what_was_paid(plan_file, ledger, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DuckDbTable, "counts", interrupted)
+    result = run("--epsilon", "0.25")
+    assert result.exit_code == 130
+    assert "has paid 0.25 epsilon" in result.stderr
+    assert ledger.remaining("visits") == Fraction(3, 4)
+
+
 def test_a_table_that_vanishes_after_the_payment_costs_it(plan_file, ledger, monkeypatch):
     really = Ledger.spend
 

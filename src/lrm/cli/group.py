@@ -13,8 +13,8 @@ from lrm.errors import LrmError, UsageError
 
 __all__ = ["LazyGroup"]
 
-PRIVATE_COMMANDS = frozenset({"release"})
-"""Commands that hold true counts: what an unexpected exception says stays untold."""
+PRIVATE_COMMANDS = frozenset({"release", "domain"})
+"""Commands that open private tables: what an unexpected exception says stays untold."""
 
 
 PAID = "the budget of "
@@ -98,7 +98,7 @@ def _end(reason: Exception, *, private: bool) -> NoReturn:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         sys.exit(1)
     if isinstance(reason, click.Abort):
-        _say("interrupted; no half-written file was left behind")
+        _say("interrupted; no half-written file was left behind" + _paid(reason.__cause__))
         sys.exit(130)
     if isinstance(reason, click.UsageError):
         _say(reason.format_message().replace("\n", " ").rstrip("."), hint=_hint(reason))
@@ -123,7 +123,7 @@ def _end(reason: Exception, *, private: bool) -> NoReturn:
     sys.exit(1)
 
 
-def _paid(reason: BaseException) -> str:
+def _paid(reason: BaseException | None) -> str:
     """What a release had paid before it failed; other notes may be of a library's making."""
     notes = getattr(reason, "__notes__", ())
     return "".join(f"; {note}" for note in notes if note.startswith(PAID))
