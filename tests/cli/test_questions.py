@@ -87,6 +87,15 @@ def test_compare_both_noises_says_which_to_take(run, run_json):
     assert ratio == pytest.approx(1 / (2 * rho) / 2)
 
 
+def test_compare_both_noises_where_gaussian_has_less_error(run, run_json):
+    """Answers with noise each: the L1 norm of a column is 128, the L2 norm 11."""
+    args = ("compare", "wdiscrete:128x4", "--noise", "both", "--epsilon", "1", "--delta", "1e-6")
+    args += ("--mechanisms", "noise-on-results")
+    assert run_json(*args)["less_error"] == "gaussian"
+    shown = " ".join(run(*args).stdout.split())
+    assert "times less error here: take Gaussian where that is worth the weaker promise" in shown
+
+
 def test_compare_gaussian(run, run_json):
     args = ("compare", "prefix:8", "--noise", "gaussian", "--mechanisms", "best,wavelet")
     facts = run_json(*args, "--rho", "0.5")
