@@ -92,7 +92,7 @@ def _run_console(block: Block, where: str, run: Callable[[str], str]) -> None:
         if words[0] == "cat" and len(words) == 2 and not Path(words[1]).exists():
             Path(words[1]).write_text("\n".join(shown) + "\n", encoding="utf-8")
             continue
-        _compare(shown, run(command).splitlines(), f"{where}: $ {command}")
+        compare(shown, run(command).splitlines(), f"{where}: $ {command}")
 
 
 def run_command(command: str) -> str:
@@ -120,7 +120,7 @@ def _process(command: str) -> str:
     return done.stdout
 
 
-def _compare(shown: list[str], printed: list[str], where: str) -> None:
+def compare(shown: list[str], printed: list[str], where: str) -> None:
     expected, got = _meaning(shown), _meaning(printed)
     while "..." in expected:
         gap = expected.index("...")

@@ -1,6 +1,6 @@
 """Rewrite what sessions on pages show by what they print now: ``refresh_pages.py PAGE…``.
 
-Outputs with ``...`` are left as they are. Read the difference before you commit it.
+What still compares equal is left as it is. Read the difference before you commit it.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pages import FENCE, run_command
+from pages import FENCE, compare, run_command
 
 
 def refresh(page: Path) -> None:
@@ -45,10 +45,11 @@ def _command(part: str) -> str:
     if words[0] == "cat" and len(words) == 2 and not Path(words[1]).exists():
         Path(words[1]).write_text(shown, encoding="utf-8")
         return part
-    lines = [line.rstrip() for line in run_command(command).rstrip().splitlines()]
-    if "..." in shown.splitlines():
+    printed = [line.rstrip() for line in run_command(command).rstrip().splitlines()]
+    with contextlib.suppress(AssertionError):
+        compare(shown.splitlines(), printed, command)
         return part
-    return f"{typed[1]}\n" + "".join(f"{line}\n" for line in lines)
+    return f"{typed[1]}\n" + "".join(f"{line}\n" for line in printed)
 
 
 def _session(text: str, names: dict[str, object]) -> str:
