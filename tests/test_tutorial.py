@@ -1,0 +1,55 @@
+"""The tutorial on a real table does what it says, from download to page."""
+
+import csv
+import json
+import os
+from importlib.util import find_spec
+
+import pytest
+
+from pages import ROOT, run_page
+
+PAGE = ROOT / "docs" / "tutorial-real-table.md"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    if find_spec("causaldata") is None:
+        reason = "the table is not installed; `pip install 'lrm[tutorial]'` brings it"
+        if os.environ.get("LRM_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    place = tmp_path_factory.mktemp("tutorial")
+    run_page(PAGE, place)
+    return place
+
+
+def test_the_draft_holds_no_value_of_the_table(folder):
+    draft = (folder / "draft.yaml").read_text(encoding="utf-8")
+    assert "home_ownership" in draft
+    assert "Colorado" not in draft
+    assert "Nevada" not in draft
+
+
+def test_the_page_tells_everything(folder):
+    text = (folder / "answers.html").read_text(encoding="utf-8")
+    for words in ("53 answers about men", "What is promised", "What is not promised", "ε = 0.1"):
+        assert words in text
+    assert "<script" not in text
+
+
+def test_the_files_hold_every_answer(folder):
+    with (folder / "answers.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 53
+    assert {row["qob_minus_kw"] for row in rows} >= {"", "[-8, 0)", "[0, 8)"}
+    facts = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in facts["answers"]] == [row["query"] for row in rows]
+    assert facts["provenance"]["ledger_head"].startswith("2:")
+
+
+def test_repaired_answers_are_whole_and_not_negative(folder):
+    facts = json.loads((folder / "repaired.json").read_text(encoding="utf-8"))
+    values = [row["processed"] for row in facts["answers"]]
+    assert all(value >= 0 and value == int(value) for value in values)
+    assert "Biased" in facts["post_processing"]["steps"][0]["effect"]
