@@ -118,8 +118,8 @@ class RowStore:
         order = ("figure", "workload", "x", "label", "data", "epsilon")
         rows.sort(key=lambda row: tuple(str(getattr(row, name)).zfill(12) for name in order))
         _write(self._whole, rows)
-        for part in self._parts.glob("*.parquet") if self._parts.is_dir() else ():
-            part.unlink()
+        for part in self._parts.iterdir() if self._parts.is_dir() else ():
+            part.unlink()  # what a killed run was about to write, too
 
 
 def _write(path: Path, rows: Iterable[Row]) -> None:
