@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.nesterov import Iterate, minimise_over_l1_balls
+from lrm.solvers.nesterov import Iterate, Workspace, minimise_over_l1_balls, product
 from lrm.solvers.progress import OnStep, Step, ignore_step
 
 __all__ = ["Decomposition", "Round", "Schedule", "decompose"]
@@ -34,7 +34,9 @@ class Schedule:
         pushes columns of L to corners of their balls, all of them the same few; 1 x 20
         ended 60 % above 10 x 5 on prefix sums, and 5 x 5 15 % above.
     perturbation
-        Zeros of L are moved by this times the relative residual (see ``decompose``).
+        Once a round, zeros of L are moved by noise of this times the relative residual (see
+        ``decompose``). Medians of 3 seeds at 0, 0.001, 0.01 and 0.1: no convergence, 1138,
+        1010, 966 on 64 prefix sums; the same, 2613, 2617, 2460 on WDiscrete 64 x 128.
     slack
         Rounds go on after the residual reached gamma until making ``W = BL`` exact moves the
         sensitivity to at most 1 + slack; ``None`` stops at gamma, as the paper does.
@@ -45,7 +47,7 @@ class Schedule:
     max_beta: float = 2.0**20
     alternations: int = 10
     inner_iterations: int = 5
-    perturbation: float = 3e-4
+    perturbation: float = 0.1
     slack: float | None = 0.02
 
     def __post_init__(self) -> None:
@@ -104,6 +106,7 @@ class _Run:
     B: Matrix
     point: Iterate
     multiplier: Matrix
+    work: Workspace
     beta: float = 1.0
     best_error: float = float("inf")
     best: tuple[Matrix, Matrix] | None = None
@@ -134,9 +137,10 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
       which has no residual, and L is updated first: B is then never fitted to a poor L.
     - *Lost rows.* A row of L that becomes zero makes its column of B zero, and then both stay
       zero: a saddle point from which neither update leaves. L then loses rank for good
-      and the residual never vanishes (seen in every run, for every start). So zeros of L are
-      moved by Gaussian noise of relative size 3e-4 times the relative residual, and columns
-      shortened into their ball again. The noise ends as the residual does.
+      and the residual never vanishes (seen in every run, for every start). So once a round
+      zeros of L are moved by Gaussian noise in proportion to the relative residual, and
+      columns shortened into their balls again. The noise ends as the residual does, as in
+      annealing; it also finds better minima.
 
     Cost: O(r²n + krn) a gradient. The start is seeded by ``rng``: equal seeds, equal results.
     On ``StopSolver`` from ``on_step`` or on Ctrl-C the best so far is returned: the iterate
@@ -209,7 +213,7 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, rng: np.random.Generator) ->
     B += 1e-8 * singular[0] * rng.standard_normal(B.shape)
     L += 1e-8 * rng.standard_normal(L.shape)
     R = singular[:, np.newaxis] * Vt
-    return _Run(R, B, Iterate(L), np.zeros_like(R))
+    return _Run(R, B, Iterate(L), np.zeros_like(R), Workspace(L.shape))
 
 
 def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) -> bool:
@@ -221,21 +225,21 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
     residual = float(np.linalg.norm(run.R - run.B @ run.point.L)) if run.rounds else 1.0
     evaluations = 0
     pulled = run.beta * run.R + run.multiplier
-    for _ in range(plan.alternations):
+    for alternation in range(plan.alternations):
         # Half of the last ω lets it fall again where the curvature does.
         start = replace(run.point, lipschitz=0.5 * run.point.lipschitz)
         run.point = minimise_over_l1_balls(
-            run.beta * (run.B.T @ run.B),
-            run.B.T @ pulled,
+            run.beta * product(run.B.T, run.B),
+            product(run.B.T, pulled),
             start,
             iterations=plan.inner_iterations,
+            workspace=run.work,
         )
         evaluations += run.point.evaluations
-        L = _moved_off_zero(run.point.L, plan.perturbation * residual, rng)
-        run.point = replace(run.point, L=L)
-        system = run.beta * (L @ L.T)
-        system[np.diag_indices_from(system)] += 1.0
-        run.B = cho_solve(cho_factor(system, lower=True), L @ pulled.T).T
+        if alternation == 0:
+            L = _moved_off_zero(run.point.L, plan.perturbation * residual, rng)
+            run.point = replace(run.point, L=L)
+        run.B = _best_reconstruction(run.point.L, pulled, run.beta)
     gap = run.R - run.B @ run.point.L
     residual = float(np.linalg.norm(gap))
     objective = float(np.vdot(run.B, run.B))
@@ -245,6 +249,15 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
     if error < run.best_error or run.best is None:
         run.best_error, run.best = error, (run.B, run.point.L)
     return residual <= gamma and (plan.slack is None or sensitivity <= 1.0 + plan.slack)
+
+
+def _best_reconstruction(L: Matrix, pulled: Matrix, beta: float) -> Matrix:
+    """Return ``B = (βW + π)Lᵀ(βLLᵀ + I)⁻¹``, the paper's Eq. (UpdateB)."""
+    system = beta * product(L, L.T)
+    system[np.diag_indices_from(system)] += 1.0
+    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    B: Matrix = cho_solve(factor, product(L, pulled.T), overwrite_b=True, check_finite=False).T
+    return B
 
 
 def _moved_off_zero(L: Matrix, size: float, rng: np.random.Generator) -> Matrix:

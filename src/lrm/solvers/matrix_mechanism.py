@@ -95,8 +95,8 @@ def optimise_gram(
     Examples
     --------
     >>> found = optimise_gram(np.tril(np.ones((8, 8))))
-    >>> found.objective < 36 and np.linalg.norm(found.strategy, axis=0).max() <= 1 + 1e-12
-    True
+    >>> found.objective < 36, bool(np.linalg.norm(found.strategy, axis=0).max() <= 1 + 1e-12)
+    (True, True)
     """
     if W.ndim != 2 or not W.size or not np.isfinite(W).all():
         raise UsageError(
