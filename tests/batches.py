@@ -17,13 +17,13 @@ def integer_matrices(draw, most=7):
 
 @st.composite
 def real_matrices(draw, most=7):
-    """Real weights of any rank up to the smaller side, rows from 1e-3 to 1e3."""
+    """Real weights of any rank up to the smaller side, rows from 1e-6 to 1e6."""
     m, n = draw(st.integers(1, most)), draw(st.integers(1, most))
     rank = draw(st.integers(1, min(m, n)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     matrix = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n))
     if draw(st.booleans()):
-        matrix *= 10.0 ** rng.integers(-3, 4, size=(m, 1))
+        matrix *= 10.0 ** rng.integers(-6, 7, size=(m, 1))
     return _with_repeats(draw, matrix)
 
 

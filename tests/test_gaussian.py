@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import lrm
 from batches import matrices
@@ -23,7 +23,10 @@ from noise_statistics import (
 )
 
 few_slow_examples = settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow]
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking searches takes minutes
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -9,8 +9,9 @@ import pytest
 import lrm
 from lrm import families
 from lrm.budget import PureDP
+from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, CountsError
-from lrm.mechanism import TrueCounts, calibrate
+from lrm.mechanism import TrueCounts, calibrate, measure
 from lrm.noise import calibrate_laplace
 from lrm.strategies import MECHANISMS
 from noise_statistics import (
@@ -150,3 +151,28 @@ def test_the_same_plan_is_the_same_file(tmp_path):
     plan.save(tmp_path / "a")
     plan.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_plan_tells_the_error_of_its_domains_unit():
+    domain = Domain([Integers("age", 0, 3)], unit=PrivacyUnit("person", 3, "substitute"))
+    plan = lrm.plan(lrm.Workload(np.eye(4), domain=domain), "noise-on-data")
+    release = lrm.release(plan, [1, 2, 3, 4], 1)
+    np.testing.assert_allclose(plan.standard_errors(1), release.standard_errors)
+    np.testing.assert_allclose(plan.half_widths(1), np.diff(release.intervals())[:, 0] / 2)
+    assert plan.unit_factor == 6
+    assert plan.expected_squared_error(plan.epsilon_for(500)) <= 500
+
+
+@pytest.mark.parametrize("mechanism", ["noise-on-data", "wavelet", "best"])
+def test_a_table_beyond_the_limit_is_clamped_not_refused(mechanism):
+    """Refusing a table for its number of rows would tell that number."""
+    measured = lrm.plan(families.prefix(4), mechanism).measured
+    small = np.array([5, 0, 2, 9])
+    np.testing.assert_array_equal(measured.measure_clamped(small), measured.measure(small))
+    huge = np.full(4, 2**61)
+    assert np.abs(measured.measure_clamped(huge)).max() <= 2**62
+    more = huge + np.array([0, 1, 0, 0])
+    moved = measured.measure_clamped(more).astype(object) - measured.measure_clamped(huge)
+    assert sum(abs(int(value)) for value in moved) <= measured.sensitivity
+    noise = calibrate(measured, PureDP(Fraction(1)), 1)
+    assert len(measure(TrueCounts(huge), measured, noise).noisy_values) == measured.matrix.shape[0]

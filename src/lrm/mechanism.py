@@ -7,7 +7,6 @@ could fail looks at shapes, types and declared limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from lrm.errors import CountsError
 from lrm.noise import Calibrated, calibrate_gaussian, calibrate_laplace
 from lrm.quantise import IntegerStrategy
 
-__all__ = ["Measurements", "TrueCounts", "calibrate", "measure"]
+__all__ = ["Measurements", "TrueCounts", "calibrate", "check_fit", "check_total", "measure"]
 
 
 class TrueCounts:
@@ -91,27 +90,42 @@ def calibrate(strategy: IntegerStrategy, privacy: Privacy, factor: int) -> Calib
 
 
 def check_fit(counts: TrueCounts, strategy: IntegerStrategy) -> None:
-    """Refuse counts that do not belong to the strategy, before any noise is drawn."""
+    """Refuse counts that were not made for the strategy: by their number alone."""
     if len(counts) != strategy.cells.size:
         raise CountsError(
             f"the plan covers {strategy.cells.size} cells but {len(counts)} counts came; "
             "were they made for another domain?"
         )
-    # Summed with Python's integers: the sum itself must not wrap around.
-    if sum(counts._open().tolist()) > strategy.max_records:  # noqa: SLF001 - the one door
+
+
+def check_total(counts: TrueCounts, strategy: IntegerStrategy) -> None:
+    """Refuse counts beyond the declared limit of the plan.
+
+    For counts that someone brings. A table is never refused for how many rows it has,
+    since that would tell; ``measure`` clamps instead.
+    """
+    if _total(counts) > strategy.max_records:
         raise CountsError(
             f"the plan admits at most {strategy.max_records:,} records and more came; "
             "plan again with a larger max_records"
         )
 
 
+def _total(counts: TrueCounts) -> int:
+    # With Python's integers: the sum itself must not wrap around.
+    return sum(counts._open().tolist())  # noqa: SLF001 - the one door
+
+
 def measure(counts: TrueCounts, strategy: IntegerStrategy, noise: Calibrated) -> Measurements:
-    """Measure the strategy on the counts, with noise. Nothing else sees the counts."""
+    """Measure the strategy on the counts, with noise. Nothing else sees the counts.
+
+    Beyond ``strategy.max_records`` the measurements are made in integers of any size and
+    clamped to 62 bits, which moves neighbours no further apart.
+    """
     check_fit(counts, strategy)
-    true_values = strategy.measure(counts._open())  # noqa: SLF001 - the one door
+    opened = counts._open()  # noqa: SLF001 - the one door
+    if _total(counts) <= strategy.max_records:
+        true_values = strategy.measure(opened)
+    else:
+        true_values = strategy.measure_clamped(opened)
     return Measurements(noise.add_to(true_values), noise)
-
-
-def spent(measurements: Measurements) -> Fraction:
-    """What the release cost, by the map of the noise that was drawn."""
-    return measurements.noise.loss

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from lrm import accuracy
 from lrm.bounds import Spectrum
-from lrm.budget import Amount, Noise, Privacy
+from lrm.budget import Amount, Neighbours, Noise, Privacy, sensitivity_factor
 from lrm.errors import ConvergenceError
 from lrm.linear_maps import Floats
 from lrm.quantise import IntegerStrategy
@@ -24,7 +24,7 @@ from lrm.workload import Workload
 __all__ = ["Plan"]
 
 EXACTNESS = 1e-9
-"""Largest |W − B·L|, beside the largest weight, with which a plan passes for exact."""
+"""Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.exact and not self.rebuild.relative_residual <= EXACTNESS:
             raise ConvergenceError(
-                f"the strategy of {self.mechanism!r} rebuilds the workload only to "
+                f"the strategy of {self.mechanism!r} rebuilds a query only to "
                 f"{self.rebuild.relative_residual:.1e} of its largest weight, and {EXACTNESS:.0e} "
                 "is the most allowed; try another mechanism, or scale the queries to similar size"
             )
@@ -85,6 +85,18 @@ class Plan:
     def sensitivity(self) -> float:
         """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise."""
         return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
+
+    @property
+    def unit_factor(self) -> int:
+        """How many records one privacy unit of the domain counts for (1 without a domain).
+
+        A person with up to c rows counts c times, an exchanged one twice as much. The
+        accuracy of a plan, as of a release, is told for that unit.
+        """
+        domain = self.workload.domain
+        if domain is None:
+            return 1
+        return sensitivity_factor(Neighbours(domain.unit.neighbours), domain.unit.max_rows)
 
     @property
     def rank(self) -> int:
@@ -116,7 +128,8 @@ class Plan:
         return accuracy.privacy_of(self.noise, epsilon, delta, rho)
 
     def _deviation(self, epsilon: Amount | None, delta: Amount | None, rho: Amount | None) -> float:
-        return accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.sensitivity)
+        unit_sensitivity = self.sensitivity * self.unit_factor
+        return accuracy.noise_deviation(self.privacy(epsilon, delta, rho), unit_sensitivity)
 
     def expected_squared_error(
         self,
@@ -148,7 +161,8 @@ class Plan:
     ) -> Floats:
         """Half the width of each answer's two-sided interval."""
         privacy = self.privacy(epsilon, delta, rho)
-        return accuracy.half_widths(self.rebuild, privacy, self.sensitivity, confidence)
+        unit_sensitivity = self.sensitivity * self.unit_factor
+        return accuracy.half_widths(self.rebuild, privacy, unit_sensitivity, confidence)
 
     def lower_bound(
         self,
@@ -158,7 +172,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> float:
         """No strategy of any rank has a smaller expected total squared error (see docs)."""
-        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), 1.0)
+        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.unit_factor)
         return self.least_total * scale**2
 
     @cached_property
@@ -171,7 +185,8 @@ class Plan:
 
     def epsilon_for(self, expected_squared_error: float) -> Fraction:
         """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
-        return accuracy.amount_for_error(self.noise, self.unit_error, expected_squared_error)
+        unit_error = self.unit_error * self.unit_factor**2
+        return accuracy.amount_for_error(self.noise, unit_error, expected_squared_error)
 
     @cached_property
     def digest(self) -> str:

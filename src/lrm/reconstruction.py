@@ -117,23 +117,27 @@ class Reconstruction:
     @cached_property
     def residual(self) -> float:
         """Largest ``|W − B·L|``: how far one record can move an answer past the noise."""
+        return self._residuals[0]
+
+    @cached_property
+    def relative_residual(self) -> float:
+        """The same beside the largest weight of its own query: small queries count too."""
+        return self._residuals[1]
+
+    @cached_property
+    def _residuals(self) -> tuple[float, float]:
         if isinstance(self.inverse, Levels):
-            return 0.0  # the inverse is a closed form of the integers themselves
+            return 0.0, 0.0  # the inverse is a closed form of the integers themselves
         if isinstance(self.queries, AllRanges) and self.inverse is not None:
             # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload
             block = reduce_rows(self.queries)
             rebuilt = self.measured.apply_transpose(self.inverse.rows_times(block).T).T
-            return float(np.abs(block - rebuilt).max())
-        worst = 0.0
+            gap = float(np.abs(block - rebuilt).max())
+            return gap, gap
+        worst, worst_relative = 0.0, 0.0
         for start, block in self._blocks():
             rebuilt = self.measured.apply_transpose(self.rows(start, start + len(block)).T).T
-            worst = max(worst, float(np.abs(block - rebuilt).max()))
-        return worst
-
-    @cached_property
-    def relative_residual(self) -> float:
-        """``residual`` beside the largest weight of W."""
-        if isinstance(self.queries, Prefix | AllRanges):
-            return self.residual
-        largest = max(float(np.abs(block).max()) for _, block in self.queries.row_blocks())
-        return self.residual / largest if largest else self.residual
+            gaps, sizes = np.abs(block - rebuilt).max(axis=1), np.abs(block).max(axis=1)
+            worst = max(worst, float(gaps.max()))
+            worst_relative = max(worst_relative, float((gaps / np.where(sizes, sizes, 1)).max()))
+        return worst, worst_relative

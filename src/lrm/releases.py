@@ -17,7 +17,14 @@ from lrm import accuracy
 from lrm.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
 from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.linear_maps import Floats
-from lrm.mechanism import Measurements, TrueCounts, calibrate, measure
+from lrm.mechanism import (
+    Measurements,
+    TrueCounts,
+    calibrate,
+    check_fit,
+    check_total,
+    measure,
+)
 from lrm.noise import Calibrated
 from lrm.plans import Plan
 from lrm.workload import EXPLICIT_QUERIES
@@ -150,6 +157,8 @@ def release(  # noqa: PLR0913 - the promise has these parts
     """
     intent = intend(plan, epsilon, delta=delta, rho=rho, neighbours=neighbours, max_rows=max_rows)
     hidden = counts if isinstance(counts, TrueCounts) else TrueCounts(counts)
+    check_fit(hidden, plan.measured)
+    check_total(hidden, plan.measured)
     return intent.carry_out(lambda: hidden)
 
 
