@@ -13,7 +13,7 @@ import numpy as np
 import scipy.optimize as so
 from numpy.typing import NDArray
 
-from lrm.errors import UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.inverses import as_sparse
 from lrm.linear_maps import Floats
 from lrm.quantise import inverse_of
@@ -31,8 +31,8 @@ STEPS = {
     "non-negative": (
         "The nearest table (by least squares on the noisy measurements) without negative counts "
         "takes the place of the estimate; answers are consistent with each other. Biased: "
-        "small counts come out too large on average, and sums of many small counts most of all; "
-        "where parts are raised, others may be lowered."
+        "small counts come out too large on average, and sums of many small counts far too "
+        "large where noise is larger than they are."
     ),
     "integer": (
         "Each answer of a query with whole weights is rounded to the nearest whole number. Moves "
@@ -152,13 +152,22 @@ def _non_negative(release: Release) -> Floats:
     upward, downward = np.flatnonzero(high > 0), np.flatnonzero(low < 0)
     strategy = as_sparse(plan.rebuild.measured).toarray()
     parts = np.hstack([strategy[:, upward], -strategy[:, downward]])
-    solution = np.zeros(0)
-    if parts.shape[1]:
-        solution, _ = so.nnls(parts, _measurements(release), maxiter=50 * parts.shape[1])
+    solution = _nearest(parts, _measurements(release)) if parts.shape[1] else np.zeros(0)
     estimate = np.zeros(cells.merged_size)
     estimate[upward] += solution[: len(upward)]
     estimate[downward] -= solution[len(upward) :]
     return plan.rebuild.queries.apply(estimate)
+
+
+def _nearest(parts: Floats, measurements: Floats) -> Floats:
+    """The x ≥ 0 with ``parts·x`` nearest to the measurements, by an active-set method."""
+    try:
+        solution, _ = so.nnls(parts, measurements, maxiter=50 * parts.shape[1])
+    except RuntimeError:
+        raise ConvergenceError(
+            "the search for the nearest non-negative table did not end; ask for 'consistent'"
+        ) from None
+    return np.asarray(solution)
 
 
 def _check_exact(release: Release) -> None:

@@ -95,7 +95,8 @@ figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
   dl.facts dd { padding-top: 0; }
 }
 @media print {
-  :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --best: #0b6e4f;
+  :root { color-scheme: light;
+    --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --best: #0b6e4f;
     --other: #8fa3b8; --tint: #fff; --warn: #8a3b12; --warn-tint: #fff; }
   body { font-size: 10.5pt; }
   header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
