@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lrm.amounts import parse_amount
+from lrm.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
 from lrm.budget import (
     LEAST_RHO,
     MOST_RHO,
@@ -46,9 +46,12 @@ def privacy_of(
     PureDP(epsilon=Fraction(1, 10))
     """
     if noise == "laplace":
-        if epsilon is None or delta is not None or rho is not None:
+        if epsilon is None:
+            raise BudgetError("epsilon is missing; a Laplace plan needs it, and nothing else")
+        if delta is not None or rho is not None:
             raise BudgetError(
-                "a Laplace plan promises pure differential privacy: give epsilon alone"
+                "a Laplace plan promises pure differential privacy: give epsilon alone, "
+                'or plan with noise="gaussian" for delta and rho'
             )
         return PureDP(parse_amount(epsilon, "epsilon"))
     if rho is not None:
@@ -105,6 +108,12 @@ def amount_for_error(noise: Noise, unit_error: float, wanted: float) -> Fraction
     exact = math.sqrt(2 * unit_error / wanted) if noise == "laplace" else unit_error / (2 * wanted)
     if exact == 0:
         raise BudgetError("this batch has no error at any epsilon: all its weights are 0")
+    if not LEAST_AMOUNT <= exact <= MOST_AMOUNT:
+        raise BudgetError(
+            f"no epsilon (or rho) between {float(LEAST_AMOUNT):.0e} and {float(MOST_AMOUNT):.0e} "
+            "gives this error; ask for one nearer to what the plan can have"
+        )
     digits = 5 - math.floor(math.log10(exact))
     step = Fraction(10) ** -digits
-    return math.ceil(Fraction(exact) * (1 + Fraction(1, 10**12)) / step) * step
+    # A rounding error of the square root must not cost a step: 0.1, not 0.100001.
+    return math.ceil(Fraction(exact) * (1 - Fraction(1, 10**12)) / step) * step

@@ -75,6 +75,11 @@ class DiagonalPlusFew(LeftInverse):
     factor: tuple[Floats, bool]
     """Cholesky factor of I + Θ D⁻² Θᵀ."""
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether every cell is measured alone, and nothing else is."""
+        return not len(self.extra)
+
     def _solve_gram(self, right: Floats) -> Floats:
         scaled = right / self.diagonal[:, None] ** 2
         if not len(self.extra):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lrm import level_errors
 from lrm.errors import WorkloadError
-from lrm.inverses import LeftInverse, Levels, as_sparse
+from lrm.inverses import DiagonalPlusFew, LeftInverse, Levels, as_sparse
 from lrm.linear_maps import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
 from lrm.reduce import reduce_rows
 
@@ -94,8 +94,11 @@ class Reconstruction:
     def row_squared_norms(self) -> Floats:
         """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
         m, r = self.shape
-        if isinstance(self.inverse, Levels) and isinstance(self.queries, Prefix | AllRanges):
-            return level_errors.row_squared_norms(self.queries, self.inverse.tree)
+        if isinstance(self.queries, Prefix | AllRanges):
+            if isinstance(self.inverse, Levels):
+                return level_errors.row_squared_norms(self.queries, self.inverse.tree)
+            if self._cells_alone is not None:  # weights are 0 or 1: squares are the weights
+                return self.queries.apply(self._cells_alone**-2)
         if self.given is None and m * r <= EXPLICIT_ENTRIES:
             return np.asarray((self._explicit**2).sum(axis=1))
         parts = [
@@ -104,9 +107,19 @@ class Reconstruction:
         ]
         return np.concatenate(parts)
 
+    @property
+    def _cells_alone(self) -> Floats | None:
+        """The weights of the cells, where the strategy measures each of them alone."""
+        inverse = self.inverse
+        if isinstance(inverse, DiagonalPlusFew) and inverse.is_diagonal:
+            return inverse.diagonal
+        return None
+
     @cached_property
     def squared_norm(self) -> float:
         """``‖B‖_F²``: the total error per unit of noise variance."""
+        if self._cells_alone is not None:
+            return float(np.dot(self.queries.column_squared_sums(), self._cells_alone**-2))
         if isinstance(self.queries, Prefix | AllRanges):
             if isinstance(self.inverse, Levels):
                 return level_errors.squared_norm(self.queries, self.inverse.tree)
@@ -126,7 +139,7 @@ class Reconstruction:
 
     @cached_property
     def _residuals(self) -> tuple[float, float]:
-        if isinstance(self.inverse, Levels):
+        if isinstance(self.inverse, Levels) or self._cells_alone is not None:
             return 0.0, 0.0  # the inverse is a closed form of the integers themselves
         if isinstance(self.queries, AllRanges) and self.inverse is not None:
             # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload

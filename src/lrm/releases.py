@@ -224,6 +224,11 @@ def intend(  # noqa: PLR0913 - the promise has these parts
     max_rows: int | None = None,
 ) -> Intent:
     """Check a promise and calibrate its noise: all of a release that needs no data."""
+    if not isinstance(plan, Plan):
+        raise UsageError(
+            f"a release needs a Plan, but {type(plan).__name__} came; "
+            "make one with lrm.plan, or read one with lrm.load_plan"
+        )
     privacy = plan.privacy(epsilon, delta, rho)
     check_listable(plan)
     relation, rows = unit_of(plan, neighbours, max_rows)

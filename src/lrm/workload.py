@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any, overload
 
 import numpy as np
@@ -155,4 +156,9 @@ def weigh_rows(queries: LinearMap, importance: Floats | None) -> LinearMap:
 
 def as_workload(queries: Any) -> Workload:
     """Take a workload, or anything that a workload can be made of."""
+    if isinstance(queries, str | PathLike):
+        raise WorkloadError(
+            "a workload is an array, a sparse matrix or a Workload, but a file name came; "
+            "read the file with lrm.workload_file.read_workload"
+        )
     return queries if isinstance(queries, Workload) else Workload(queries)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from lrm.errors import StopSolver, UsageError
+from lrm.errors import ConvergenceError, StopSolver, UsageError
 from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.reduce import CellMap
 from lrm.solvers.general import general_start
@@ -16,6 +17,7 @@ from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.gaussian import best_gaussian
 from lrm.strategies.large import best_naive, best_tree
+from lrm.strategies.lowrank import lowrank
 from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 
@@ -30,6 +32,9 @@ FANOUTS = (2, 3, 4, 5, 8, 16)
 
 GENERAL_WORK = {"quick": 2e9, "normal": 2e10, "thorough": 1e12}
 """Multiplications that each effort spends on a start with fewer rows than cells."""
+
+LOWRANK_WORK = {"quick": 0.0, "normal": 2e4, "thorough": 1e8}
+"""Size (rank² × cells) up to which the paper's algorithm is run for a start."""
 
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
@@ -62,24 +67,13 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
     rival_error, rival = _best_rival(problem, search)
-    starts = [_rival_start(problem, rival)]
-    general = general_start(
-        problem.reduced,
-        rival_error,
-        work=GENERAL_WORK[effort],
-        rng=search.rng(),
-        on_step=search.on_step,
-    )
-    on_step = search.on_step
-    if general is not None:
-        starts.append(general.pair.strategy.toarray())
-        on_step = _stop if general.interrupted else on_step
+    starts, stopped = _starts(problem, search, effort, rival_error)
     found = search_portfolio(
         problem.reduced,
         effort=effort,
         rng=search.rng(),
-        on_step=on_step,
-        extra_starts=starts,
+        on_step=_stop if stopped else search.on_step,
+        extra_starts=[_rival_start(problem, rival), *starts],
     )
     details = {
         "winner": found.winner,
@@ -94,6 +88,27 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         return replace(rival, mechanism="best", details={**details, "winner": rival.mechanism})
     matrix = problem.from_reduced(found.strategy)
     return Strategy("best", problem.merged.cells, matrix, details=details)
+
+
+def _starts(
+    problem: Problem, search: Search, effort: Effort, best_known: float
+) -> tuple[list[Floats], bool]:
+    """Strategies with fewer rows than cells, and whether the search was stopped meanwhile."""
+    R, starts, stopped = problem.reduced, [], False
+    general = general_start(
+        R, best_known, work=GENERAL_WORK[effort], rng=search.rng(), on_step=search.on_step
+    )
+    if general is not None:
+        starts.append(general.pair.strategy.toarray())
+        stopped = general.interrupted
+    if not stopped and R.size * len(R) <= LOWRANK_WORK[effort]:
+        # The paper's strategy, so that the result is not worse than that one either.
+        with suppress(ConvergenceError):
+            papers = lowrank(problem, search)
+            stopped = bool(papers.details["interrupted"])
+            factors = np.maximum(problem.merged.cells.largest_factors(), 1)
+            starts.append(papers.matrix.dense() * factors)
+    return starts, stopped
 
 
 def _stop(step: Step) -> None:
