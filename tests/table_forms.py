@@ -3,12 +3,10 @@
 import csv
 import datetime as dt
 import re
-import warnings
 from decimal import Decimal
 
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -16,32 +14,40 @@ from awkward_table import SCHEMA, WEIRD, arrow
 from engines import empty_postgres_database
 from lrm.tables import open_table
 
-DUCKDB_FORMS = ["arrow", "dataset", "pandas", "pandas objects", "polars", "polars lazy", "parquet", "parquet files", "csv", "duckdb"]  # fmt: skip
-FORMS = [*DUCKDB_FORMS, "postgres", "spark"]
+FORMS = ["parquet", "csv", "duckdb", "pandas objects", "postgres", "spark"]
+"""Each reads values in a way of its own, and is tried with every domain."""
 
-_POSTGRES = "who bigint, alias text, state text, flag boolean, age integer, huge bigint, income double precision, ratio real, price numeric(12,2), exact numeric, day date, at timestamp, moment timestamptz"  # fmt: skip
+ARROW_FORMS = ["arrow", "dataset", "pandas", "polars", "polars lazy", "parquet files"]
+"""These reach DuckDB as Arrow or Parquet too, and are tried with some domains."""
+
+_POSTGRES = (
+    "who bigint, alias text, state text, flag boolean, age integer, huge bigint, "
+    "income double precision, ratio real, price numeric(12,2), exact numeric, "
+    "day date, at timestamp, moment timestamptz"
+)
 
 
 def build(form, made, folder, spark=None):
     """Return the table ``made`` in one form, and its rows as plain Python sees them there."""
     table = arrow(made)
-    if form == "arrow":
-        return open_table(table), made
-    if form == "pandas":
-        return open_table(table.to_pandas(types_mapper=pd.ArrowDtype)), made
     if form == "pandas objects":
         frame = table.to_pandas()
         frame["who"] = pd.Series([row["who"] for row in made], dtype=object)
         return open_table(frame), _plain(frame)
-    if form.startswith("polars"):
-        frame = pl.from_arrow(table)
-        return open_table(frame.lazy() if form.endswith("lazy") else frame), made
     if form == "csv":
         path = folder / "table.csv"
         read = write_csv(path, made)
         return open_table(path), read
     if form == "postgres":
         return open_table(write_postgres(made)), made
+    frames = {
+        "arrow": lambda: table,
+        "pandas": lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
+        "polars": lambda: pl.from_arrow(table),
+        "polars lazy": lambda: pl.from_arrow(table).lazy(),
+    }
+    if form in frames:
+        return open_table(frames[form]()), made
     return _from_file(form, table, folder, spark), made
 
 
@@ -105,7 +111,7 @@ def _read(value):
 
 def write_duckdb(path, table):
     """Store the table in a DuckDB file, with a collation that must not matter."""
-    import duckdb  # noqa: PLC0415 - named here only
+    import duckdb
 
     path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as db:
@@ -119,7 +125,7 @@ def write_duckdb(path, table):
 
 def write_postgres(made):
     """Store the rows in PostgreSQL and return the table's address."""
-    import psycopg  # noqa: PLC0415 - an extra
+    import psycopg
 
     url = empty_postgres_database()
     weird = '"' + WEIRD.replace('"', '""') + '"'

@@ -7,7 +7,7 @@ import pytest
 
 from awkward_table import rows
 from engines import missing
-from table_forms import FORMS, build
+from table_forms import ARROW_FORMS, FORMS, build
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def spark():
     if shutil.which("java") is None:
         missing("Spark needs Java, and there is none")
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+        from pyspark.sql import SparkSession
     except ImportError:
         missing("pyspark is not installed")
     settings = {
@@ -48,7 +48,7 @@ def awkward(request, tmp_path_factory):
     return request.param, *_made(request, rows(400, 0), tmp_path_factory.mktemp("awkward"))
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=[*FORMS, *ARROW_FORMS])
 def empty(request, tmp_path):
     """The same table without rows."""
     return _made(request, [], tmp_path)[0]

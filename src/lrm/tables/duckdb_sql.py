@@ -108,8 +108,12 @@ class DuckDbSql(Dialect):
         if column.kind == "decimal":
             value = f"CAST(trunc({x}) AS HUGEINT)"
             return value, f"({x} = trunc({x}) OR abs({value}) >= {BEYOND})"
-        fits = column.bits < 64 or column.type_text == "BIGINT"
-        return f"CAST({x} AS BIGINT)" if fits else x, "TRUE"
+        if column.bits < 64 or column.type_text == "BIGINT":
+            return f"CAST({x} AS BIGINT)", "TRUE"
+        if column.type_text == "UHUGEINT":  # compared with a negative number, it fails on some
+            most = f"CAST('{2**100}' AS UHUGEINT)"
+            x = f"CASE WHEN {x} > {most} THEN {most} ELSE {x} END"
+        return f"CAST({x} AS HUGEINT)", "TRUE"
 
     def is_exact_nan(self, x: str, column: Column) -> str:
         return f"{x} = {NAN}" if column.type_text == WHOLE_TYPE else "FALSE"

@@ -26,6 +26,7 @@ _KINDS: dict[str, Kind] = {
     "timestamp_ntz": "timestamp",
 }
 _DAY_MICROSECONDS = 86_400_000_000
+_LARGEST = 2**63 - 1
 PADDED = "char"
 
 
@@ -73,8 +74,12 @@ class SparkSql(Dialect):
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal":
-            digits = f"CAST(floor(abs({x})) AS DECIMAL(38, 0))"
-            return f"CAST({x} AS DECIMAL(38, 0))", f"({x} % 1 = 0 OR {digits} >= {BEYOND})"
+            # floor and CAST raise errors on the largest decimals; try_cast never does.
+            cut = f"try_cast({x} AS BIGINT)"
+            end = f"CASE WHEN {x} < 0 THEN -{_LARGEST} WHEN {x} >= 0 THEN {_LARGEST} END"
+            same = f"{x} = try_cast({cut} AS DECIMAL({column.precision}, {column.scale}))"
+            beyond = f"{cut} >= {BEYOND} OR {cut} <= -{BEYOND}"
+            return f"coalesce({cut}, {end})", f"({cut} IS NULL OR {same} OR {beyond})"
         return x, "TRUE"
 
     def is_whole_float(self, x: str) -> str:

@@ -157,7 +157,8 @@ def _bucketed(frame: DataFrame, rows: JoinedRows, place: int) -> DataFrame:
         outputCol=f"bucket{place}",
         handleInvalid="keep",
     )
-    x = SQL.as_double(f"c{place}", rows.columns[place])
+    # Adding zero makes -0.0 into 0.0: Bucketizer would put it below an edge at 0.
+    x = f"{SQL.as_double(f'c{place}', rows.columns[place])} + {SQL.number(0.0)}"
     bucketed: DataFrame = bucketizer.transform(frame.selectExpr("*", f"{x} AS x{place}"))
     return bucketed
 

@@ -1,0 +1,51 @@
+"""What only Spark has: its own types, tables of its catalogue, and a cluster's settings."""
+
+import pytest
+
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.errors import TableError
+from lrm.tables import open_table
+
+CELL = {"null": "cell", "outside": "cell"}
+
+
+def test_views_files_and_odd_columns(spark, tmp_path):
+    frame = spark.sql(
+        "SELECT 1 AS `a.b`, CAST('x' AS STRING) COLLATE UTF8_LCASE AS t, "
+        "TIMESTAMP '2024-05-01 01:00:00 Pacific/Auckland' AS at, X'00' AS bytes"
+    )
+    frame.createOrReplaceTempView("people")
+    domain = Domain(
+        [
+            Integers("a.b", 0, 1),
+            Categories("t", ["X", "x"], **CELL),
+            Dates("at", "2024-04-01", "2024-05-31", "month"),
+        ],
+        unit=PrivacyUnit("bytes", 1),
+    )
+    view = open_table("spark:people")
+    view.check(domain)
+    assert (view.name, open_table(frame, name="mine").name) == ("people", "mine")
+    counted = view.counts(domain)._open().reshape(domain.shape)
+    assert counted.sum() == counted[1, 1, 0] == 1  # x is not X, and it is April in UTC
+    path = str(tmp_path / "people.parquet")
+    frame.select("`a.b`").write.parquet(path)
+    plain = Domain([Bins("a.b", [0, 1, 2])])
+    assert open_table(f"spark:{path}").counts(plain)._open().tolist() == [0, 1]
+    with pytest.raises(TableError, match=r"opening table 'nobody' on Spark failed"):
+        open_table("spark:nobody")
+    assert frame.sparkSession.conf.get("spark.sql.session.timeZone") == "Pacific/Auckland"
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_settings_of_the_session_do_not_matter(spark, ansi):
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        frame = spark.sql(
+            "SELECT * FROM VALUES (CAST('1e300' AS DOUBLE), 'a\\\\b'), (7D, 'c') AS t(x, s)"
+        )
+        domain = Domain([Integers("x", 0, 9, **CELL), Categories("s", ["a\\b", "c"])])
+        counted = open_table(frame).counts(domain)._open().reshape(domain.shape)
+        assert (counted[11, 0], counted[7, 1], counted.sum()) == (1, 1, 2)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
