@@ -91,7 +91,7 @@ CLAIMS = (
         (3,),
         low.exponential_time,
         "Each gradient costs r²n + krn and the number of rounds is set by the schedule of β, so "
-        "time is a power of r, between 1 and 2. Nothing in the algorithm is exponential.",
+        "time is a power of r, of at most 2. Nothing in the algorithm is exponential.",
     ),
     Claim(
         "6.1",
@@ -267,8 +267,8 @@ CLAIMS = (
         "LRM's error grows rapidly with the rank.",
         (9,),
         riv.lowrank_grows_with_s,
-        "It grows with a higher power of s than the others. At full rank the search falls back to "
-        "something near noise on data.",
+        "It grows with a higher power of s than the others. At full rank it is "
+        "above noise on data.",
     ),
     Claim(
         "6.4",

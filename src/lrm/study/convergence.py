@@ -22,7 +22,7 @@ from lrm.errors import StopSolver
 from lrm.solvers.lagrangian import Round, Schedule, decompose
 from lrm.solvers.progress import Step
 from lrm.study.evidence import Finding, exponent, judge
-from lrm.study.figures import draw
+from lrm.study.figures import draw, readable_axis
 from lrm.study.grid import RANK_RATIO, WORKLOADS, Scale, Setting
 
 __all__ = [
@@ -35,7 +35,9 @@ __all__ = [
 ]
 
 PACE_ROUNDS = 3
-"""Rounds that are timed; a round costs the same early and late."""
+"""Rounds that are timed; a gradient costs the same early and late."""
+
+_SHORT_ROUNDS = Schedule(slack=None, alternations=3)
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def _columns(rounds: Iterable[Round]) -> tuple[tuple[float, ...], ...]:
 
 def _pace_points(scale: Scale) -> list[tuple[str, int, int, int]]:
     """Sizes m, n, r: each varied by factors of two about the default, the others held."""
-    m, n = scale.default_queries, scale.default_cells
+    # Smaller products than these take no time beside what goes on around them.
+    m, n = max(scale.default_queries, 64), max(scale.default_cells, 256)
     r = math.ceil(RANK_RATIO * m)
     steps = (0.5, 1.0, 2.0, 4.0)
     points = [("r", m, n, math.ceil(r * step)) for step in steps]
@@ -188,7 +191,7 @@ def _pace(varied: str, m: int, n: int, r: int) -> Pace:
         if step.iteration > PACE_ROUNDS:
             raise StopSolver
 
-    found = decompose(W, r, rng=rng, on_step=until, schedule=Schedule(slack=None))
+    found = decompose(W, r, rng=rng, on_step=until, schedule=_SHORT_ROUNDS)
     # From the end of the first round: the singular values before it are no part of a round.
     evaluations = sum(round_.evaluations for round_ in found.rounds[1:])
     return Pace(varied, m, n, r, (marks[-1] - marks[0]) / max(1, evaluations))
@@ -244,5 +247,6 @@ def _paint(axes: Any, result: Convergence) -> None:
         panel.set(title=f"one gradient: like {varied}^{power:.2f}", xlabel=varied, ylabel="ms")
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")
+        readable_axis(panel)
         panel.set_xticks(list(points), [f"{x:g}" for x in points])
         panel.minorticks_off()
