@@ -13,7 +13,7 @@ Blocks of one page run in order, in one folder:
 
 Text is compared exactly except for blanks at the ends of lines and widths of columns. Numbers may
 differ by 0.1 % (another BLAS rounds differently), and these may differ as they like: seconds,
-digests, and answers with their intervals, which carry fresh noise.
+digests, heads of ledgers, and answers with their intervals, which carry fresh noise.
 """
 
 import contextlib
@@ -40,6 +40,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-±]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _CHANGING = [
     (re.compile(r"\b\d[\d,.]* s\b"), "# s"),
     (re.compile(r"\b[0-9a-f]{16}\b|\b[0-9a-f]{64}\b"), "digest"),
+    (re.compile(r"\b\d+:[0-9a-f]{16,64}\b"), "head of a ledger"),
     (re.compile(r"(\S+)\s+(\S+)\s+(\S+) … (\S+)"), r"# \2 # … #"),
 ]
 TOLERANCE = 1e-3
