@@ -15,9 +15,9 @@ MARKS = dict(zip(METHODS, "o.*sDv^<P X", strict=False))
 
 def draw(rows: list[Row], path: Path) -> None:
     """Two panels over the workloads, log axes: error ratio and time ratio to `best`."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(row.workload for row in rows))
