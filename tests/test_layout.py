@@ -7,8 +7,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
 ORDER = [
     "errors",
-    "spelling",
     "amounts",
+    "spelling",
     "attributes",
     "bins",
     "ordered_attributes",

@@ -135,9 +135,9 @@ def test_zcdp_and_approximate_promises_are_told():
     assert zcdp["privacy"]["loss"]["parameter"] == "rho"
     assert "ρ = 0.125" in " ".join(zcdp["privacy"]["promise"])
     both = release_facts(lrm.release(plan, [1, 2], epsilon=1, delta="1e-9"))
-    assert "δ = 1e-9" in both["registry"]["privacy_loss"]["parameters"].replace(
-        "0.000000001", "1e-9"
-    )
+    parameters = both["registry"]["privacy_loss"]
+    assert parameters["parameters"] == "ε = 1, δ = 1e-09"
+    assert parameters["exact_parameters"]["delta"] == "0.000000001"
 
 
 def test_nothing_private_is_told(release):

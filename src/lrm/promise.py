@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from lrm.amounts import format_amount
 from lrm.budget import ZCDP, Neighbours, Privacy, PureDP, epsilon_for, zcdp_of
 from lrm.domain import Domain
+from lrm.spelling import spell_amount
 
 __all__ = [
     "NOT_PROMISED",
@@ -57,10 +57,10 @@ def parameter_words(privacy: Privacy) -> str:
     'ρ = 0.125'
     """
     if isinstance(privacy, PureDP):
-        return f"ε = {format_amount(privacy.epsilon)}"
+        return f"ε = {spell_amount(privacy.epsilon)}"
     if isinstance(privacy, ZCDP):
-        return f"ρ = {format_amount(privacy.rho)}"
-    return f"ε = {format_amount(privacy.epsilon)}, δ = {format_amount(privacy.delta)}"
+        return f"ρ = {spell_amount(privacy.rho)}"
+    return f"ε = {spell_amount(privacy.epsilon)}, δ = {spell_amount(privacy.delta)}"
 
 
 def unit_words(max_rows: int, domain: Domain | None) -> str:
@@ -98,13 +98,13 @@ def promise_sentences(
         sentences.append(
             f"Results from both are alike in the sense of zero-concentrated differential privacy "
             f"with {parameter_words(privacy)}; among others this implies ε = {float(epsilon):.3g} "
-            f"with δ = {format_amount(EXAMPLE_DELTA)}."
+            f"with δ = {spell_amount(EXAMPLE_DELTA)}."
         )
         return sentences
     factor = _number(math.exp(min(float(privacy.epsilon), 700.0)))
     sentences.append(
         f"No set of results is more than {factor} times as likely from one as from the other, "
-        f"plus {format_amount(privacy.delta)} ({parameter_words(privacy)})."
+        f"plus {spell_amount(privacy.delta)} ({parameter_words(privacy)})."
     )
     within = parameter_words(zcdp_of(privacy))
     sentences.append(f"The noise itself keeps the stronger promise of zCDP with {within}.")

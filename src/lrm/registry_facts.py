@@ -7,6 +7,7 @@ from typing import Any
 from lrm.budget import PureDP, zcdp_of
 from lrm.postprocess import Processed
 from lrm.promise import NOT_PROMISED, neighbour_words, parameter_words, unit_words, variant_name
+from lrm.release_file import privacy_facts
 from lrm.releases import Release
 
 __all__ = ["registry_facts"]
@@ -46,6 +47,7 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
             "unit": unit_words(release.max_rows, domain),
             "unit_details": f"{neighbour_words(release.neighbours)} ({release.neighbours.value})",
             "parameters": parameter_words(release.privacy),
+            "exact_parameters": privacy_facts(release.privacy),
             "justification": None,
         },
         "deployment": {

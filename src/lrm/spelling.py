@@ -1,8 +1,14 @@
 """Numbers for people: some digits, groups of three, no more than an error leaves of them."""
 
 import math
+from fractions import Fraction
 
-__all__ = ["beside", "number", "ratio", "seconds"]
+from lrm.amounts import format_amount
+
+__all__ = ["beside", "number", "ratio", "seconds", "spell_amount"]
+
+_SHORT = 12
+"""Characters up to which an exact amount is spelt; longer ones are shown rounded."""
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -52,3 +58,18 @@ def seconds(value: float) -> str:
     ('0.01 s', '75 s')
     """
     return f"{value:.2f} s" if value < 9.995 else f"{value:.0f} s"
+
+
+def spell_amount(value: Fraction) -> str:
+    """Spell an amount for people: exactly where that is short, else marked as rounded.
+
+    >>> spell_amount(Fraction(1, 3)), spell_amount(Fraction(1, 10**9))
+    ('1/3', '1e-09')
+    >>> spell_amount(Fraction(29946115347177, 2 * 10**15))
+    '≈0.0149731'
+    """
+    exact = format_amount(value)
+    if len(exact) <= _SHORT and not exact.startswith("0.0000"):
+        return exact
+    short = f"{float(value):.6g}"
+    return short if Fraction(short) == value else f"≈{short}"

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrm.spelling import spell_amount
+
 if TYPE_CHECKING:
     from lrm.plans import Plan
 
 __all__ = ["Promise", "amount_options", "spell_amount"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_SHORT = 12
-"""Characters up to which an exact amount is spelt; longer ones are shown rounded."""
 
 
 def amount_options(command: Command) -> Command:
@@ -28,17 +27,6 @@ def amount_options(command: Command) -> Command:
     )
     epsilon = click.option("--epsilon", metavar="AMOUNT", help="Exact, such as 0.1 or 1/3.")
     return epsilon(delta(rho(command)))
-
-
-def spell_amount(value: Fraction) -> str:
-    """Spell an amount for people: exactly where that is short, else marked as rounded."""
-    from lrm.amounts import format_amount
-
-    exact = format_amount(value)
-    if len(exact) <= _SHORT and not exact.startswith("0.0000"):
-        return exact
-    short = f"{float(value):.6g}"
-    return short if Fraction(short) == value else f"≈{short}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from lrm.errors import FileFormatError
@@ -19,7 +20,7 @@ from lrm.report.elements import (
 )
 from lrm.report.figures import draw_comparison
 from lrm.report.page import page
-from lrm.spelling import number, ratio, seconds
+from lrm.spelling import number, ratio, seconds, spell_amount
 
 __all__ = ["comparison_page", "parse_comparison"]
 
@@ -43,7 +44,7 @@ def comparison_page(facts: Mapping[str, Any]) -> str:
     parts = _parts(facts)
     workload = str(facts.get("workload") or "a batch")
     sections = [
-        _key(parts[0][1]),
+        _key(facts, parts),
         *(_section(title, part) for title, part in parts),
         section("How to read this", items(_READING)),
     ]
@@ -80,11 +81,24 @@ def _check(part: dict[str, Any]) -> None:
 
 def _amount(part: Mapping[str, Any]) -> str:
     signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    given = [f"{sign} = {part[name]}" for name, sign in signs.items() if part.get(name) is not None]
+    given = [
+        f"{sign} = {_spelt(part[name])}"
+        for name, sign in signs.items()
+        if part.get(name) is not None
+    ]
     return ", ".join(given) or "ε = 1"
 
 
-def _key(part: Mapping[str, Any]) -> Markup:
+def _spelt(amount: Any) -> str:
+    try:
+        return spell_amount(Fraction(str(amount)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return str(amount)
+
+
+def _key(facts: Mapping[str, Any], parts: list[tuple[str, dict[str, Any]]]) -> Markup:
+    less = facts.get("less_error")
+    title, part = parts[1] if less == "gaussian" and len(parts) > 1 else parts[0]
     planned = [row for row in part["mechanisms"] if "reason" not in row]
     best = min(planned, key=lambda row: row["expected_squared_error"], default=None)
     cells = f"over {part['cells']:,} cells" if isinstance(part.get("cells"), int) else ""
@@ -97,6 +111,8 @@ def _key(part: Mapping[str, Any]) -> Markup:
     if part.get("lower_bound"):
         bound = number(float(part["lower_bound"]), 5)
         numbers.append(("best possible", bound, "or more, for any strategy"))
+    if less is not None and len(parts) > 1:
+        numbers.append(("less error with", title, "at equal ε"))
     return key_numbers(numbers)
 
 
