@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, eigh, solve, svd, svdvals
+from scipy.linalg import LinAlgError, cholesky, eigh, lapack, solve, svd, svdvals
 
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.progress import OnStep, Step, ignore_step
@@ -91,7 +91,8 @@ def optimise_gaussian(
 
     The program is convex in LᵀL. Its dual is to maximise ``φ(v) = tr S^½``, where
     ``S = Σ v_j w_j w_jᵀ``, over weights v of sum 1 (see ``nuclear_bound``); from any v,
-    ``X = S^(-1/4)``, ``L = X·W``, ``B = X⁻¹`` is a strategy of error ``max_j‖X w_j‖²·tr S^½``.
+    ``X = S^(-1/4)``, ``L = X·W``, ``B = X⁻¹`` is a strategy of error ``max_j‖X w_j‖²·tr S^½``
+    (returned in the eigenbasis of S: a rotation of L changes neither norm).
     Both meet at the optimum, and the run ends when ``upper ≤ (1 + tolerance)·lower``.
 
     Method: with ``d_j = ‖X w_j‖²``, whose mean under v is φ, ``v_j ← v_j·(d_j/φ)^δ`` is a
@@ -124,14 +125,13 @@ def optimise_gaussian(
         )
     if not tolerance > 0:
         raise UsageError(f"expected a tolerance above 0, got {tolerance}; the default is 0.001")
-    R, back = _full_row_rank(W)
-    cells = np.flatnonzero(W.any(axis=0))
     weights = np.zeros(W.shape[1])
+    cells = np.flatnonzero(W.any(axis=0))
     if not cells.size:
         nothing = np.zeros((0, W.shape[1])), np.zeros((W.shape[0], 0))
         return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True, interrupted=False)
-    scale = float(np.linalg.norm(R))
-    columns = R[:, cells] / scale
+    scale = float(np.abs(W).max())
+    columns, back = _full_row_rank(W[:, cells] / scale)
     ascent = _Ascent(columns, np.log(_first_weights(columns)))
     interrupted, certified = False, 0.0
     try:
@@ -149,11 +149,11 @@ def optimise_gaussian(
             raise
     certified = certified or ascent.certified(tolerance)
     weights[cells] = ascent.weights
-    root, basis = ascent.root, ascent.basis
-    L = (basis / root) @ (basis.T @ (R / scale))
+    L = np.zeros((len(columns), W.shape[1]))
+    L[:, cells] = ascent.strategy
     # Shrunk by the rounding of the norms, so that no column is outside its ball.
     stretch = float(np.sqrt(np.einsum("ij,ij->j", L, L).max())) * (1.0 + 4 * EPS)
-    B = (basis * (root * stretch * scale)) @ basis.T
+    B = ascent.reconstruction * (stretch * scale)
     B = B if back is None else back @ B
     upper = float(np.vdot(B, B))
     lower = min(certified * scale**2 * (1.0 - 8 * EPS), upper)
@@ -202,9 +202,11 @@ def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
     """Return R and U (None for the identity) with ``W = U·R``, R of full row rank."""
     m, n = W.shape
     if m <= n:
-        values = eigh(W @ W.T, eigvals_only=True, check_finite=False)
-        # Far from singular; else singular values decide, which see twice as many digits.
-        if values[0] > 1e-10 * values[-1]:
+        gram = W @ W.T
+        factor, failed = lapack.dpotrf(gram)
+        # Far from singular, by the cheapest test; else singular values decide, which see
+        # twice as many digits.
+        if not failed and lapack.dpocon(factor, float(np.abs(gram).sum(axis=0).max()))[0] > 1e-10:
             return W, None
     U, singular, Vt = svd(W, full_matrices=False)
     k = int(np.count_nonzero(singular > singular[0] * max(m, n) * EPS))
@@ -239,8 +241,8 @@ class _Ascent:
     sure: float = 0.0
     upper: float = float("inf")
     weights: Vector = field(default_factory=lambda: np.zeros(0))
-    root: Vector = field(default_factory=lambda: np.zeros(0))
-    basis: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    strategy: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    reconstruction: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     points: list[Vector] = field(default_factory=list)
     moves: list[Vector] = field(default_factory=list)
 
@@ -283,7 +285,8 @@ class _Ascent:
         if phi**2 > self.lower:
             self.lower, self.sure, self.weights = phi**2, sure**2, v
         if phi * d.max() < self.upper:
-            self.upper, self.root, self.basis = phi * float(d.max()), root, basis
+            self.upper = phi * float(d.max())
+            self.strategy, self.reconstruction = Y, basis * root
         return phi, d
 
     def _mixed(self, v: Vector) -> Vector:

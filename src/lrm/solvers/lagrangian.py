@@ -108,7 +108,8 @@ class _Run:
     multiplier: Matrix
     work: Workspace
     beta: float = 1.0
-    best_error: float = float("inf")
+    #: Error once exact and residual, of which the first decides where it is finite.
+    best_score: tuple[float, float] = (float("inf"), float("inf"))
     best: tuple[Matrix, Matrix] | None = None
     rounds: list[Round] = field(default_factory=list)
 
@@ -181,7 +182,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
                 residual=last.residual * scale,
                 error=last.error * scale**2,
             )
-            on_step(Step("lowrank", len(run.rounds), run.best_error * scale**2, last.residual))
+            on_step(Step("lowrank", len(run.rounds), run.best_score[0] * scale**2, last.residual))
     except (StopSolver, KeyboardInterrupt):
         interrupted = True
     B, L = (run.B, run.point.L) if converged or run.best is None else run.best
@@ -246,8 +247,8 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
     sensitivity = _exact_sensitivity(run.B, run.point.L, gap)
     error = objective * sensitivity**2
     run.rounds.append(Round(objective, residual, run.beta, evaluations, error))
-    if error < run.best_error or run.best is None:
-        run.best_error, run.best = error, (run.B, run.point.L)
+    if (error, residual) < run.best_score:
+        run.best_score, run.best = (error, residual), (run.B, run.point.L)
     return residual <= gamma and (plan.slack is None or sensitivity <= 1.0 + plan.slack)
 
 
