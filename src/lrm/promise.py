@@ -11,6 +11,7 @@ from lrm.spelling import spell_amount
 
 __all__ = [
     "NOT_PROMISED",
+    "equation",
     "neighbour_words",
     "parameter_words",
     "promise_sentences",
@@ -57,10 +58,20 @@ def parameter_words(privacy: Privacy) -> str:
     'ρ = 0.125'
     """
     if isinstance(privacy, PureDP):
-        return f"ε = {spell_amount(privacy.epsilon)}"
+        return equation("ε", privacy.epsilon)
     if isinstance(privacy, ZCDP):
-        return f"ρ = {spell_amount(privacy.rho)}"
-    return f"ε = {spell_amount(privacy.epsilon)}, δ = {spell_amount(privacy.delta)}"
+        return equation("ρ", privacy.rho)
+    return f"{equation('ε', privacy.epsilon)}, {equation('δ', privacy.delta)}"
+
+
+def equation(sign: str, value: Fraction) -> str:
+    """A parameter and its amount, rounded where the exact one is long.
+
+    >>> equation("ρ", Fraction(1, 7**9))
+    'ρ ≈ 2.47809e-08'
+    """
+    amount = spell_amount(value)
+    return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
 
 
 def unit_words(max_rows: int, domain: Domain | None) -> str:

@@ -22,7 +22,8 @@ def query_label(name: str, domain: Domain | None) -> Markup:
     query, group = group_of(name, domain)
     if not group:
         return text(name)
-    labels = ", ".join(f"{attribute} = {label}" for attribute, label in group.items())
+    # Blanks that do not break keep a label beside its attribute on narrow pages.
+    labels = ", ".join(f"{attribute}\u00a0=\u00a0{label}" for attribute, label in group.items())
     return Markup(f'{text(query)} <span class="group">{text(labels)}</span>')
 
 

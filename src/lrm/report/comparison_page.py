@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from lrm.errors import FileFormatError
+from lrm.promise import equation
 from lrm.report.elements import (
     Markup,
     figure,
@@ -20,7 +21,7 @@ from lrm.report.elements import (
 )
 from lrm.report.figures import draw_comparison
 from lrm.report.page import page
-from lrm.spelling import number, ratio, seconds, spell_amount
+from lrm.spelling import number, ratio, seconds
 
 __all__ = ["comparison_page", "parse_comparison"]
 
@@ -81,19 +82,15 @@ def _check(part: dict[str, Any]) -> None:
 
 def _amount(part: Mapping[str, Any]) -> str:
     signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    given = [
-        f"{sign} = {_spelt(part[name])}"
-        for name, sign in signs.items()
-        if part.get(name) is not None
-    ]
+    given = [_equation(sign, part[name]) for name, sign in signs.items() if part.get(name)]
     return ", ".join(given) or "ε = 1"
 
 
-def _spelt(amount: Any) -> str:
+def _equation(sign: str, amount: Any) -> str:
     try:
-        return spell_amount(Fraction(str(amount)))
+        return equation(sign, Fraction(str(amount)))
     except (ValueError, ZeroDivisionError, OverflowError):
-        return str(amount)
+        return f"{sign} = {amount}"
 
 
 def _key(facts: Mapping[str, Any], parts: list[tuple[str, dict[str, Any]]]) -> Markup:

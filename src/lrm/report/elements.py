@@ -19,6 +19,10 @@ __all__ = [
 ]
 
 
+SHORT = 16
+"""Characters of a name that is not broken into lines on a narrow page."""
+
+
 class Markup(str):
     """Text that is HTML already; every other text is escaped.
 
@@ -110,18 +114,20 @@ def table(
         f'<th scope="col"{kind}>{text(name)}</th>'
         for name, kind in zip(columns, kinds, strict=True)
     )
-    lines = []
+    lines, longest = [], 0
     for row in rows:
         first, *rest = row
+        longest = max(longest, len(first))
         cells = "".join(
             f"<td{kind}>{text(value)}</td>" for value, kind in zip(rest, kinds[1:], strict=True)
         )
         mark = ' class="ours"' if ours is not None and first == ours else ""
         lines.append(f'<tr{mark}><th scope="row">{text(first)}</th>{cells}</tr>')
     body = "\n".join(lines)
+    kind = ' class="long"' if longest > SHORT else ""
     return Markup(
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-        f"<table><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<table{kind}><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 

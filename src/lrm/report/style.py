@@ -68,7 +68,8 @@ th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align
   vertical-align: top; }
 thead th { border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
   font-weight: 600; vertical-align: bottom; }
-tbody th { font-weight: 400; min-width: 7rem; overflow-wrap: anywhere; }
+tbody th { font-weight: 400; overflow-wrap: anywhere; }
+.long tbody th { min-width: 8rem; }
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -89,7 +90,8 @@ figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
 @media (max-width: 34rem) {
   table { font-size: .875rem; }
   th, td { padding: .35rem .4rem; }
-  tbody th { min-width: 8rem; }
+  tbody th { white-space: nowrap; }
+  .long tbody th { white-space: normal; }
   dl.facts { grid-template-columns: 1fr; }
   dl.facts dt { border-bottom: 0; padding-bottom: 0; font-size: .8125rem; }
   dl.facts dd { padding-top: 0; }
