@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a few workloads that take seconds")
     parser.add_argument("--only", help="workloads whose name contains this text")
     parser.add_argument("--methods", help="comma-separated; all but 'best thorough' by default")
+    parser.add_argument("--unlimited", action="store_true", help="slow methods on all sizes")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for rows and plot")
     chosen, rest = parser.parse_known_args()
     if chosen.what in {"sql", "counting"}:
@@ -43,7 +44,7 @@ def _strategies(chosen: argparse.Namespace) -> None:
     names = tuple(name for name in names if not chosen.only or chosen.only in name)
     methods = chosen.methods.split(",") if chosen.methods else strategies.DEFAULT_METHODS
     rows = []
-    for row in strategies.measure(names, methods):
+    for row in strategies.measure(names, methods, limited=not chosen.unlimited):
         rows.append(row)
         outcome = row.reason or f"{row.error:12.6g} {row.seconds:8.2f} s  {row.winner}"
         print(f"  {row.workload:24} {row.method:18} {outcome}", flush=True)

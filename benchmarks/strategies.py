@@ -41,8 +41,8 @@ METHODS = (
 )
 DEFAULT_METHODS = tuple(name for name in METHODS if name != "best thorough")
 
-P_IDENTITY_CELLS = 1100
-"""The dense Gram matrix of the baseline makes larger ones take many minutes."""
+MOST_CELLS = {"p-identity": 1100, "lowrank": 1100, "matrix": 600}
+"""Cells up to which slow methods are measured unless asked otherwise: beyond, minutes each."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,6 @@ def _planned(workload: Workload, method: str) -> tuple[float, float, float, str]
 
 def _baseline(workload: Workload) -> tuple[float, float, float, str]:
     cells = workload.shape[1]
-    if cells > P_IDENTITY_CELLS:
-        raise lrm.LrmError(f"p-Identity is measured up to {P_IDENTITY_CELLS} cells")
     began = time.perf_counter()
     factor = reduce_rows(workload.queries)
     gram = factor.T @ factor
@@ -83,7 +81,9 @@ def _baseline(workload: Workload) -> tuple[float, float, float, str]:
     return error, time.perf_counter() - began, float("nan"), f"p = {p}"
 
 
-def measure(workloads: Iterable[str], methods: Iterable[str]) -> Iterator[Row]:
+def measure(
+    workloads: Iterable[str], methods: Iterable[str], *, limited: bool = True
+) -> Iterator[Row]:
     """Measure one method after the other on one workload after the other."""
     chosen = tuple(methods)
     for name in workloads:
@@ -95,7 +95,10 @@ def measure(workloads: Iterable[str], methods: Iterable[str]) -> Iterator[Row]:
                 if method == "p-identity"
                 else (lambda w=workload, k=method: _planned(w, k))  # type: ignore[misc]
             )
+            most = MOST_CELLS.get(method, n) if limited else n
             try:
+                if n > most:
+                    raise LrmError(f"measured up to {most:,} cells; --unlimited lifts that")
                 with threadpool_limits(1):
                     error, seconds, least, winner = run()
             except LrmError as reason:
