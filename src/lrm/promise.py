@@ -67,8 +67,8 @@ def parameter_words(privacy: Privacy) -> str:
 def equation(sign: str, value: Fraction) -> str:
     """A parameter and its amount, rounded where the exact one is long.
 
-    >>> equation("ρ", Fraction(1, 7**9))
-    'ρ ≈ 2.47809e-08'
+    >>> equation("ρ", Fraction(1, 7**20))
+    'ρ ≈ 1.25325e-17'
     """
     amount = spell_amount(value)
     return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
