@@ -8,12 +8,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
+from lrm.tables.duckdb_batches import PersonBound
 from lrm.tables.locate import Locator
 
 CELL = {"null": "cell", "outside": "cell"}
@@ -175,6 +177,16 @@ def test_categorical_frames():
         {"x": ["a", None, "b"], "y": [0.5, None, 1.5]}, schema_overrides={"x": pl.Categorical}
     )
     assert open_table(polars).counts(domain)._open().tolist() == expected.tolist()
+
+
+@given(st.lists(st.integers(0, 6), max_size=60), st.integers(1, 4), st.integers(1, 9))
+def test_the_first_rows_of_each_person_stay_however_batches_are_cut(persons, max_rows, size):
+    persons = sorted(persons)
+    bound = PersonBound(max_rows)
+    cut = [persons[start : start + size] for start in range(0, len(persons), size)]
+    kept = [keep for part in cut for keep in bound.kept(pa.array(part, pa.int64())).tolist()]
+    expected = [persons[:place].count(person) < max_rows for place, person in enumerate(persons)]
+    assert kept == expected
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])

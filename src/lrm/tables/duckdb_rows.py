@@ -37,7 +37,7 @@ class DuckDbRows:
         ]
         self.narrow = [place for place in range(len(axes)) if place not in self.wide]
         self.person = None if domain.unit.column is None else needed[domain.unit.column]
-        self._max_rows = domain.unit.max_rows
+        self.max_rows = domain.unit.max_rows
         sizes = [axis.size for axis in axes]
         self.strides = [
             int(np.prod(sizes[place + 1 :], dtype=np.int64)) for place in range(len(sizes))
@@ -97,13 +97,12 @@ class DuckDbRows:
         kept = "base IS NOT NULL" + (" AND person IS NOT NULL" if self.person is not None else "")
         return f"SELECT {', '.join(listed)} FROM {self.values(relation)} WHERE {kept}"  # noqa: S608
 
-    def bounded(self, numbered: str) -> str:
-        """Of each person the rows with the smallest numbers, as many as may stay, counted."""
+    @staticmethod
+    def by_person(numbered: str) -> str:
+        """Rows with a number and a person, each person's together, the smallest numbers first."""
         return (
-            "SELECT number, count(*) AS n FROM ("  # noqa: S608 - all parts are quoted
-            "SELECT number, row_number() OVER (PARTITION BY person ORDER BY number) AS place "
-            f"FROM {numbered} WHERE number IS NOT NULL AND person IS NOT NULL) "
-            f"WHERE place <= {self._max_rows} GROUP BY number"
+            f"SELECT number, person FROM {numbered} "  # noqa: S608 - all parts are quoted
+            "WHERE number IS NOT NULL AND person IS NOT NULL ORDER BY person, number"
         )
 
 

@@ -97,10 +97,10 @@ class DuckDbSql(Dialect):
         return x if column.kind == "date" else f"CAST({x} AS DATE)"
 
     def as_person(self, x: str, column: Column) -> str:
+        if column.kind == "cells" or (column.kind == "integer" and column.bits <= 64):
+            return x
         # A column's collation may hold 'a' and 'A' for one person; bytes do not.
-        if column.kind in {"text", "raw"}:
-            return f"encode(CAST({x} AS VARCHAR))"
-        return x
+        return f"encode(CAST({x} AS VARCHAR))"
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal" and column.precision <= 18:

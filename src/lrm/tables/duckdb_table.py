@@ -1,7 +1,8 @@
 """Counting with DuckDB: files, tables of a database, and frames in memory.
 
 Rows are grouped inside the engine wherever each attribute's cell is cheap to say in SQL;
-numbers among many edges leave it in batches (see `lrm.tables.duckdb_batches`).
+numbers among many edges, and rows of persons, leave it in batches (see
+`lrm.tables.duckdb_batches`).
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class DuckDbTable:
             tally = Tally(domain, axes)
             with connection() as db:
                 relation = self._source.relation(db, domain, schema_only=False)
-                if rows.wide:
-                    count_batches(db, connection, rows, relation, tally)
+                if rows.wide or rows.person is not None:
+                    count_batches(db, rows, relation, tally)
                 else:
                     _count_groups(db, rows, relation, tally)
             return tally.true_counts()
@@ -94,12 +95,9 @@ class DuckDbTable:
 def _count_groups(db: DuckDBPyConnection, rows: DuckDbRows, relation: str, tally: Tally) -> None:
     """Group inside DuckDB: by the classes, one column each, which beats one product of them."""
     every = range(len(rows.axes))
-    if rows.person is not None:
-        query = rows.bounded(rows.numbered(relation))
-    else:
-        keys = ", ".join(f"{rows.key(place)} AS k{place}" for place in every)
-        grouped = f"SELECT {keys}, count(*) AS n FROM {rows.values(relation)} GROUP BY ALL"  # noqa: S608
-        number = rows.number([f"k{place}" for place in every], every)
-        query = f"SELECT {number} AS number, n FROM ({grouped}) WHERE number IS NOT NULL"  # noqa: S608
+    keys = ", ".join(f"{rows.key(place)} AS k{place}" for place in every)
+    grouped = f"SELECT {keys}, count(*) AS n FROM {rows.values(relation)} GROUP BY ALL"  # noqa: S608
+    number = rows.number([f"k{place}" for place in every], every)
+    query = f"SELECT {number} AS number, n FROM ({grouped}) WHERE number IS NOT NULL"  # noqa: S608
     found = db.sql(query).to_arrow_table()
     tally.add(found["number"].to_numpy(), found["n"].to_numpy())

@@ -1,0 +1,161 @@
+"""Time counting on a generated Parquet file against the best query written by hand.
+
+Run with ``python benchmarks/counting.py``; prints one line a case. Runs are interleaved and
+medians are given, as other work on the machine disturbs all cases alike. Peak memory is that
+of a fresh process that only counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
+from lrm.tables import open_table
+
+STATES = [f"state {number:02d}" for number in range(16)]
+SEED = 20120827
+
+CASES = {
+    "12x16x8 cells": Bins("income", [125.0 * number for number in range(9)]),
+    "12x16x1024 cells": Bins("income", np.linspace(0, 1000, 1025)),
+    "12x16x1024 uneven": Bins("income", [0.0, *np.geomspace(1e-3, 1000, 1024)]),
+}
+PERSONS = "12x16x8, 3 rows a person"
+
+
+def domain_of(case: str) -> Domain:
+    """The domain of a case."""
+    attributes = [Integers("month", 1, 12), Categories("state", STATES)]
+    if case == PERSONS:
+        return Domain([*attributes, CASES["12x16x8 cells"]], unit=PrivacyUnit("who", 3))
+    return Domain([*attributes, CASES[case]])
+
+
+def generate(path: Path, rows: int) -> None:
+    """Write the table: every value is a hash of the row's number, so it is always the same."""
+    numbers = ", ".join(f"hash(i, {SEED + salt}) AS h{salt}" for salt in range(4))
+    listed = ", ".join(f"'{state}'" for state in STATES)
+    with duckdb.connect(config={"memory_limit": "1GB", "preserve_insertion_order": False}) as db:
+        db.execute(
+            "COPY (SELECT (h0 % 12 + 1)::INTEGER AS month, "  # noqa: S608 - constants of this file
+            f"([{listed}])[(h1 % 16 + 1)::BIGINT] AS state, "
+            "(h2 >> 11)::DOUBLE / 9007199254740992 * 1000 AS income, "
+            f"(h3 % {max(1, rows // 4)})::BIGINT AS who "
+            f"FROM (SELECT {numbers} FROM range({rows}) AS t(i))) "
+            f"TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 122880)"
+        )
+
+
+def by_hand(path: Path) -> str:
+    """The best of several queries that answer the narrow case."""
+    bins = " ".join(f"WHEN income < {125 * (cell + 1)} THEN {cell}" for cell in range(8))
+    states = ", ".join(f"'{state}'" for state in STATES)
+    return (
+        f"SELECT month, state, CASE {bins} END AS bin, count(*) FROM '{path}' "  # noqa: S608
+        f"WHERE month BETWEEN 1 AND 12 AND state IN ({states}) AND income >= 0 AND income < 1000 "
+        "GROUP BY ALL"
+    )
+
+
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and processor seconds of a call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def peak_memory(path: Path, case: str) -> float:
+    """Peak memory in MB of a process that counts and does nothing else."""
+    command = [sys.executable, __file__, "--count", str(path), case]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def measure(path: Path, rows: int, repeat: int) -> list[dict[str, object]]:
+    """Time all cases in turn, ``repeat`` times, and return one record each."""
+    table = open_table(path)
+    db = duckdb.connect()
+    works: dict[str, Callable[[], object]] = {
+        "by hand": lambda: db.execute(by_hand(path)).fetchall()
+    }
+    for case in (*CASES, PERSONS):
+        works[case] = lambda case=case: table.counts(domain_of(case))
+    times: dict[str, list[tuple[float, float]]] = {case: [] for case in works}
+    for _ in range(repeat):
+        for case, work in works.items():
+            times[case].append(timed(work))
+    found = []
+    reference = [statistics.median(column) for column in zip(*times["by hand"], strict=True)]
+    for case, pairs in times.items():
+        wall, cpu = (statistics.median(column) for column in zip(*pairs, strict=True))
+        found.append(
+            {
+                "case": case,
+                "rows": rows,
+                "repeat": repeat,
+                "wall_seconds": round(wall, 3),
+                "cpu_seconds": round(cpu, 3),
+                "wall_ratio": round(wall / reference[0], 2),
+                "cpu_ratio": round(cpu / reference[1], 2),
+                "peak_mb": round(peak_memory(path, case)) if case != "by hand" else None,
+                "seed": SEED,
+                "duckdb": duckdb.__version__,
+                "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            }
+        )
+    return found
+
+
+def write(records: list[dict[str, object]], path: Path) -> None:
+    """Write the records as CSV or, by the file's name, as JSON."""
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as opened:
+            writer = csv.DictWriter(opened, list(records[0]))
+            writer.writeheader()
+            writer.writerows(records)
+    else:
+        path.write_text(json.dumps(records, indent=2) + "\n")
+
+
+def main() -> None:
+    """Parse, generate, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="file for the records, .json or .csv")
+    parser.add_argument("--count", nargs=2, metavar=("FILE", "CASE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.count:
+        open_table(options.count[0]).counts(domain_of(options.count[1]))
+        sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}\n")
+        return
+    with tempfile.TemporaryDirectory(prefix="lrm-counting-") as folder:
+        path = Path(folder) / "rows.parquet"
+        generate(path, options.rows)
+        size = path.stat().st_size / 1e6
+        sys.stdout.write(f"{options.rows:,} rows of Parquet, {size:,.0f} MB\n")
+        records = measure(path, options.rows, options.repeat)
+    line = "{case:26} {wall_seconds:>8} s wall {cpu_seconds:>8} s CPU   "
+    line += "ratios {wall_ratio:>5} {cpu_ratio:>5}   peak {peak_mb} MB\n"
+    for record in records:
+        sys.stdout.write(line.format(**record))
+    if options.out:
+        write(records, options.out)
+
+
+if __name__ == "__main__":
+    main()
