@@ -101,7 +101,7 @@ _seconds = click.FloatRange(min=0, min_open=True)
     type=_seconds,
     metavar="SECONDS",
     help="CPU time for one plan; what does not fit is named with its estimated time. "
-    "20 by default for quick, 600 for paper; best has a quarter of it.",
+    "20 by default for quick; 600 for paper, where best has 120.",
 )
 @click.option(
     "--time-budget",
@@ -141,6 +141,7 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
     cells = cells_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
     limits = {name: choices[name] for name in ("jobs", "time_budget", "retry")}
     limits["time_limit"] = choices["time_limit"] or SCALES[scale].time_limit
+    limits["search_limit"] = SCALES[scale].search_limit
     line = _Line(quiet=choices["as_json"])
     result = run_cells(cells, place, data=choices["data"], on_progress=line, **limits)
     if "convergence" in figures:

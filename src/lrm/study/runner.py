@@ -56,6 +56,7 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
     *,
     jobs: int = 1,
     time_limit: float | None = None,
+    search_limit: float | None = None,
     time_budget: float | None = None,
     data: Mapping[str, str] | None = None,
     retry: bool = False,
@@ -73,6 +74,8 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         Processes at a time, each with one thread.
     time_limit
         Seconds of CPU for one plan; a cell that does not fit becomes a row that says so.
+    search_limit
+        The same for ``best``, which then ends with the best so far.
     time_budget
         Seconds after which no further plan is begun.
     data
@@ -90,6 +93,7 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         plans=str(Path(folder) / "plans"),
         data=tuple(sorted((data or {}).items())),
         time_limit=time_limit,
+        search_limit=search_limit,
         code=code_digest(),
         versions=versions(),
         machine=machine_kind(),

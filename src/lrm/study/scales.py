@@ -25,6 +25,8 @@ class Scale:
         How long ``best`` looks for its strategy.
     time_limit
         Seconds of CPU for one plan, where the caller names none.
+    search_limit
+        The same for a search that can end with the best so far at any time.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Scale:
     repetitions: int
     effort: str
     time_limit: float | None = None
+    search_limit: float | None = None
 
 
 SCALES = {
@@ -47,6 +50,7 @@ SCALES = {
         20,
         "normal",
         600.0,
+        120.0,
     ),
     # Every side an eighth of the paper's: the same shapes, of n against m and of rank against n.
     "quick": Scale(

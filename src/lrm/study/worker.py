@@ -33,9 +33,6 @@ TYPICAL_ROUNDS = 100
 LEAST_ROUNDS = 40
 """If even so few would pass the time limit at the pace of the first ones, it is hopeless."""
 
-ANYTIME_SHARE = 0.25
-"""Part of the limit that a search has which can end with the best so far at any time."""
-
 HARD_FACTOR, HARD_SECONDS = 1.5, 30
 """A process that does not heed its limit is ended after limit·1.5 + 30 seconds of its CPU."""
 
@@ -52,15 +49,22 @@ class Task:
 class Context:
     """What all tasks of a run share.
 
-    ``time_limit`` is in seconds of CPU, so that a busy machine changes no result.
+    Limits are in seconds of CPU, so that a busy machine changes no result; ``search_limit``
+    is for searches that can end with the best so far at any time.
     """
 
     plans: str
     data: tuple[tuple[str, str], ...]
     time_limit: float | None
+    search_limit: float | None
     code: str
     versions: str
     machine: str
+
+    def limit_of(self, cell: Cell) -> float | None:
+        """Seconds of CPU that the plan of a cell may take."""
+        limits = [self.time_limit, self.search_limit if cell.mechanism.anytime else None]
+        return min((limit for limit in limits if limit is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,9 @@ class OutOfTime(Exception):  # noqa: N818 - says what happened
 class _Clock:
     """Takes a solver's steps: stops it at the limit, or where the limit is out of reach."""
 
-    def __init__(self, cell: Cell, limit: float | None) -> None:
-        self._limit = limit
+    def __init__(self, cell: Cell, context: Context) -> None:
         self._mechanism = cell.mechanism
+        self._limit = context.limit_of(cell)
         self._began = time.process_time()
         self._parent = parent_process()
 
@@ -97,7 +101,7 @@ class _Clock:
             return
         spent = time.process_time() - self._began
         if self._mechanism.anytime:
-            if spent > ANYTIME_SHARE * self._limit:
+            if spent > self._limit:
                 raise StopSolver
             return
         counts_rounds = self._mechanism.name == "lowrank"
@@ -132,7 +136,8 @@ def _cached_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     if place.exists() and notes.exists():
         costs = _Costs(**json.loads(notes.read_text()))
         made = load_plan(place)
-        if not (made.details.get("interrupted") and _longer(context.time_limit, costs.time_limit)):
+        limit = context.limit_of(task.cells[0])
+        if not (made.details.get("interrupted") and _longer(limit, costs.time_limit)):
             return made, costs
     made, costs = _computed_plan(task, context)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -147,13 +152,13 @@ def _longer(limit: float | None, than: float | None) -> bool:
 
 def _computed_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     workload = task.plan.setting.workload()
-    clock = _Clock(task.cells[0], context.time_limit)
+    clock = _Clock(task.cells[0], context)
     wall, cpu = time.perf_counter(), time.process_time()
     options: dict[str, Any] = dict(task.plan.options)
     made = plan(workload, task.plan.mechanism, on_step=clock, **options)
     spent = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return made, _Costs(*spent, peak, context.time_limit)
+    return made, _Costs(*spent, peak, context.limit_of(task.cells[0]))
 
 
 def _base(cell: Cell, context: Context) -> Row:
@@ -172,7 +177,7 @@ def _base(cell: Cell, context: Context) -> Row:
         mechanism=cell.plan.mechanism,
         options=json.dumps(dict(cell.plan.options)),
         status=DONE,
-        time_limit=math.nan if context.time_limit is None else context.time_limit,
+        time_limit=math.nan if (limit := context.limit_of(cell)) is None else limit,
         code=context.code,
         versions=context.versions,
         machine=context.machine,
