@@ -79,6 +79,18 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
+def own_peak() -> float:
+    """Peak memory of this process in MB.
+
+    Linux hands the peak of ``getrusage`` on to child processes; the one in /proc is our own.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
 def peak_memory(path: Path, case: str) -> float:
     """Peak memory in MB of a process that counts and does nothing else."""
     command = [sys.executable, __file__, "--count", str(path), case]
@@ -141,7 +153,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.count:
         open_table(options.count[0]).counts(domain_of(options.count[1]))
-        sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}\n")
+        sys.stdout.write(f"{own_peak()}\n")
         return
     with tempfile.TemporaryDirectory(prefix="lrm-counting-") as folder:
         path = Path(folder) / "rows.parquet"
