@@ -36,6 +36,9 @@ GENERAL_WORK = {"quick": 2e9, "normal": 2e10, "thorough": 1e12}
 LOWRANK_WORK = {"quick": 0.0, "normal": 2e4, "thorough": 1e8}
 """Size (rank² × cells) up to which the paper's algorithm is run for a start."""
 
+PROMISING_WORK = {"quick": 0.0, "normal": 5e6, "thorough": 1e9}
+"""The same where strategies with fewer rows than cells are near the best."""
+
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
 
@@ -101,7 +104,8 @@ def _starts(
     if general is not None:
         starts.append(general.pair.strategy.toarray())
         stopped = general.interrupted
-    if not stopped and R.size * len(R) <= LOWRANK_WORK[effort]:
+    work = LOWRANK_WORK[effort] if general is None else PROMISING_WORK[effort]
+    if not stopped and R.size * len(R) <= work:
         # The paper's strategy, so that the result is not worse than that one either.
         with suppress(ConvergenceError):
             papers = lowrank(problem, search)
