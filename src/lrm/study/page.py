@@ -15,7 +15,7 @@ from lrm.study.convergence import Convergence, load_convergence, plot_convergenc
 from lrm.study.evidence import HOLDS, IN_PART, NOT, UNTESTED, Results
 from lrm.study.figures import draw_figure
 from lrm.study.grid import FIGURES
-from lrm.study.rows import STOPPED, Row, RowStore
+from lrm.study.rows import DONE, STOPPED, Row, RowStore
 
 __all__ = ["plot_study"]
 
@@ -179,7 +179,7 @@ def _convergence(result: Convergence, paths: Sequence[Path]) -> str:
 def _left_out(results: Results, unfinished: Sequence[tuple[str, str]]) -> str:
     rows = {}
     for row in results.all_rows:
-        if row not in results.rows:
+        if row.status != DONE:
             rows[row.cell] = (_spelled(row), escape(row.reason), _duration(row.estimated_seconds))
     listed = list(rows.values())
     listed += [
