@@ -210,11 +210,17 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, rng: np.random.Generator) ->
     B, L = np.zeros((k, rank)), np.zeros((rank, n))
     B[np.arange(kept), np.arange(kept)] = singular[:kept] * np.sqrt(rank)
     L[:kept] = Vt[:kept] / np.sqrt(rank)
-    # Far below the noise of the rounds: only to tell the spare rows apart.
-    B += 1e-8 * singular[0] * rng.standard_normal(B.shape)
-    L += 1e-8 * rng.standard_normal(L.shape)
     R = singular[:, np.newaxis] * Vt
-    return _Run(R, B, Iterate(L), np.zeros_like(R), Workspace(L.shape))
+    # Far below the noise of the rounds: only to tell the spare rows apart.
+    apart = Iterate(L + 1e-8 * rng.standard_normal(L.shape))
+    shaken = B + 1e-8 * singular[0] * rng.standard_normal(B.shape)
+    run = _Run(R, shaken, apart, np.zeros_like(R), Workspace(L.shape))
+    if rank >= k:
+        # An exact pair from the beginning: an early interrupt still has a strategy.
+        sensitivity = float(np.abs(L).sum(axis=0).max())
+        run.best = B * sensitivity, L / sensitivity
+        run.best_score = float(np.vdot(run.best[0], run.best[0])), 0.0
+    return run
 
 
 def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) -> bool:
@@ -277,8 +283,11 @@ def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix) -> float:
     Multiplying by ``‖B‖²`` bounds the error after exactness: the best B for that L is shorter.
     """
     try:
-        low = cho_factor(B @ B.T, lower=True)
+        low = cho_factor(product(B, B.T), lower=True, check_finite=False)
     except LinAlgError:
         return float("inf")
-    moved = L + B.T @ cho_solve(low, gap)
-    return float(np.abs(moved).sum(axis=0).max())
+    moved = product(B.T, cho_solve(low, gap, check_finite=False))
+    # A singular B can pass the factorisation by rounding, but then moves L nowhere useful.
+    if not np.linalg.norm(product(B, moved) - gap) <= 1e-10:
+        return float("inf")
+    return float(np.abs(L + moved).sum(axis=0).max())
