@@ -63,10 +63,10 @@ class _Plan:
 
 _PLANS: dict[Effort, _Plan] = {
     "quick": _Plan(
-        restarts=1, rotations=3, finished=1, hops=0, patience=1, work=3e11, tolerance=1e-5
+        restarts=1, rotations=2, finished=1, hops=0, patience=1, work=3e11, tolerance=1e-5
     ),
     "normal": _Plan(
-        restarts=8, rotations=6, finished=3, hops=9, patience=4, work=4e11, tolerance=1e-7
+        restarts=8, rotations=6, finished=4, hops=9, patience=4, work=4e11, tolerance=1e-7
     ),
     "thorough": _Plan(
         restarts=40, rotations=24, finished=12, hops=90, patience=30, work=1e13, tolerance=1e-8
@@ -156,7 +156,7 @@ def _try_row_space(record: Record, plan: _Plan, rng: np.random.Generator) -> Non
     if k >= n or k * k > max(_WIDE * n, 64 * 64):
         return
     # A round takes about r·n·(4k + 100) operations, the last for roots and powers.
-    affordable = int(0.06 * plan.work / (800 * k * n * (4 * k + 100)))
+    affordable = int(0.15 * plan.work / (800 * k * n * (4 * k + 100)))
     scouts: list[RowSpaceResult] = []
     for number in range(min(max(plan.rotations, affordable), 4 * plan.rotations)):
         r = k if number % 2 == 0 else int(rng.integers(k, min(2 * k, n), endpoint=True))
