@@ -79,8 +79,8 @@ def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:
     >>> rotation(np.eye(3), 4, np.random.default_rng(0)).shape
     (4, 3)
     """
-    # Squaring halves the digits of small singular values: no matter for a start, and ten
-    # times cheaper than an SVD of a wide W.
+    # Squaring halves the digits of small singular values: no matter for a start, and
+    # eight to ten times cheaper than an SVD (k = 256 and 512, n = 8k).
     squares, U = np.linalg.eigh(W @ W.T)
     safe = np.maximum(squares, 1e-14 * max(float(squares[-1]), np.finfo(np.float64).tiny))
     Q = np.linalg.qr(rng.standard_normal((rows, W.shape[0])))[0]
