@@ -65,8 +65,7 @@ def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str =
     if isinstance(attribute, Integers):
         if column.kind == "float":
             return float_integers(axis, dialect.as_double(x, column), null, dialect)
-        nan = dialect.is_exact_nan(x, column)
-        return exact_integers(axis, *dialect.whole(x, column), null, dialect, nan)
+        return exact_integers(axis, x, column, null, dialect)
     if isinstance(attribute, Dates):
         return dates(axis, dialect.as_day(x, column), null, dialect)
     assert isinstance(attribute, Categories)  # noqa: S101 - all kinds of attribute are above
@@ -100,18 +99,19 @@ def bins(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
     return case([*clauses, nan, (f"{x} IS NOT NULL", sql_code(codes[-1])), null])
 
 
-def exact_integers(  # noqa: PLR0913, PLR0917 - the parts of one expression
-    axis: Axis, x: str, is_whole: str, null: Clause, dialect: Dialect, nan: str
-) -> str:
+def exact_integers(axis: Axis, x: str, column: Column, null: Clause, dialect: Dialect) -> str:
     """SQL of a whole number, by arithmetic on integers."""
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
     low, high = attribute.low, attribute.high
+    nan = dialect.is_exact_nan(x, column)
+    x, is_whole = dialect.whole(x, column)
+    offset = f"{dialect.bounded_bigint(x, column)} - ({low})"
     only = "" if is_whole == "TRUE" else f"{is_whole} AND "
     within = f"{only}{x} >= {low} AND {x} <= {high}"
     clauses = [
         _last_of_all(axis, x),
-        (within, _stepped(axis, f"{dialect.as_bigint(x)} - ({low})", attribute.width, dialect)),
+        (within, _stepped(axis, offset, attribute.width, dialect)),
         (nan, sql_code(axis.special("(nan)"))),
         (f"{only}{x} < {low}", sql_code(axis.special("(below)"))),
         (f"{only}{x} > {high}", sql_code(axis.special("(above)"))),

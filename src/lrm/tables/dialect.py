@@ -119,6 +119,10 @@ class Dialect(ABC):
     def is_whole_float(self, x: str) -> str:
         """Whether a float has no fraction; infinities have none."""
 
+    def bounded_bigint(self, x: str, column: Column) -> str:  # noqa: ARG002 - some engines look
+        """Convert the first of `whole` to 64 bits, where a declared range has been checked."""
+        return self.as_bigint(x)
+
     @abstractmethod
     def as_bigint(self, x: str) -> str:
         """Convert a whole number to 64 bits; must not fail, whatever the value."""

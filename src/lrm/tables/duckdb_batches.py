@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.tables.axes import DROPPED, Axis, Tally
+from lrm.tables.axes import Axis, Tally
 from lrm.tables.base import load_engine
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.duckdb_connection import connection
-from lrm.tables.duckdb_rows import DuckDbRows
+from lrm.tables.duckdb_rows import NOT_COUNTED, DuckDbRows
 from lrm.tables.locate import Locator
 
 if TYPE_CHECKING:
@@ -96,32 +96,30 @@ class PersonBound:
 
 def _numbered(reader: Any, rows: DuckDbRows) -> Iterator[tuple[NDArray[np.int64], Any]]:
     """Yield the class numbers of counted rows, batch by batch, with their persons."""
-    placers = [_Placer(rows.axes[place]) for place in rows.wide]
+    placers = [_Placer(rows.axes[place], rows.strides[place]) for place in rows.wide]
     for batch in reader:
-        number = batch["base"].to_numpy().copy()
-        counted = np.ones(len(number), dtype=np.bool_)
+        number = batch["base"].to_numpy()
         for place, placer in zip(rows.wide, placers, strict=True):
             missing = batch[f"missing{place}"] if rows.is_read(place) else None
-            code = placer.codes(batch[f"x{place}"], missing)
-            counted &= code != DROPPED
-            number += code * rows.strides[place]
+            number = number + placer.terms(batch[f"x{place}"], missing)
+        counted = number >= 0
         person = None if rows.person is None else batch["person"].filter(counted)
-        yield number[counted], person
+        yield number if counted.all() else number[counted], person
 
 
 class _Placer:
-    """Finds the classes of a batch of numbers."""
+    """Finds what a batch of numbers adds to the numbers of their rows' classes."""
 
-    def __init__(self, axis: Axis) -> None:
+    def __init__(self, axis: Axis, stride: int) -> None:
         edges, codes = bin_steps(axis)
+        specials = [axis.special("(nan)"), axis.special("(null)")]
+        terms = [NOT_COUNTED if code is None else code * stride for code in (*codes, *specials)]
         self._locator = Locator(edges)
-        self._codes = np.array([DROPPED if code is None else code for code in codes])
-        nan, null = axis.special("(nan)"), axis.special("(null)")
-        self._nan = DROPPED if nan is None else nan
-        self._null = DROPPED if null is None else null
+        self._terms = np.array(terms[:-2])
+        self._nan, self._null = terms[-2:]
 
-    def codes(self, x: Any, missing: Any) -> NDArray[np.int64]:
-        """Return the class of each number of an Arrow array.
+    def terms(self, x: Any, missing: Any) -> NDArray[np.int64]:
+        """Return the term of each number of an Arrow array.
 
         ``missing`` tells which are NULL in the table, where a NULL of ``x`` may also be a text
         that is no number.
@@ -129,12 +127,11 @@ class _Placer:
         values = x.to_numpy(zero_copy_only=False)  # NULL becomes NaN
         strange = np.isnan(values)
         if not strange.any():
-            return self._codes[self._locator.positions(values)]
-        code = self._codes[self._locator.positions(np.where(strange, 0.0, values))]
-        code[strange] = self._nan
-        code[x.is_null().to_numpy(zero_copy_only=False)] = (
-            self._null if missing is None else DROPPED
-        )
+            return self._terms[self._locator.positions(values)]
+        term = self._terms[self._locator.positions(np.where(strange, 0.0, values))]
+        term[strange] = self._nan
+        unread = self._null if missing is None else NOT_COUNTED
+        term[x.is_null().to_numpy(zero_copy_only=False)] = unread
         if missing is not None:
-            code[missing.to_numpy(zero_copy_only=False)] = self._null
-        return code
+            term[missing.to_numpy(zero_copy_only=False)] = self._null
+        return term

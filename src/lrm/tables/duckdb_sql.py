@@ -108,12 +108,16 @@ class DuckDbSql(Dialect):
         if column.kind == "decimal":
             value = f"CAST(trunc({x}) AS HUGEINT)"
             return value, f"({x} = trunc({x}) OR abs({value}) >= {BEYOND})"
-        if column.bits < 64 or column.type_text == "BIGINT":
-            return f"CAST({x} AS BIGINT)", "TRUE"
+        if _fits(column):
+            return x, "TRUE"
         if column.type_text == "UHUGEINT":  # compared with a negative number, it fails on some
             most = f"CAST('{2**100}' AS UHUGEINT)"
             x = f"CASE WHEN {x} > {most} THEN {most} ELSE {x} END"
         return f"CAST({x} AS HUGEINT)", "TRUE"
+
+    def bounded_bigint(self, x: str, column: Column) -> str:
+        # Where it cannot fail, CAST is cheaper than TRY_CAST.
+        return f"CAST({x} AS BIGINT)" if _fits(column) else self.as_bigint(x)
 
     def is_exact_nan(self, x: str, column: Column) -> str:
         return f"{x} = {NAN}" if column.type_text == WHOLE_TYPE else "FALSE"
@@ -129,3 +133,8 @@ class DuckDbSql(Dialect):
 
     def days_since(self, x: str, iso: str) -> str:
         return f"date_diff('day', {self.day(iso)}, {x})"
+
+
+def _fits(column: Column) -> bool:
+    """Whether every value is an integer of 64 bits."""
+    return column.kind == "integer" and (column.bits < 64 or column.type_text == "BIGINT")
