@@ -137,8 +137,8 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     At Θ = 0 the kink of |θ| outweighs every gradient: rows that come near it die and cannot
     return. So the kink is first rounded, widely and then less and less, which lets the rows
     find their place (over four random starts on 256 ranges the spread falls from 1 % to
-    0.3 %, and where p is small several per cent of the error are gained); an orthant-wise descent on
-    the true function then finishes.
+    0.3 %, and where p is small several per cent of the error are gained); an orthant-wise
+    descent on the true function then finishes.
 
     Cost: O(n·p·(k + p)) a round, memory O(n·p) beside W.
 
