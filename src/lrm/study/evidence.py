@@ -105,7 +105,7 @@ class Results:
     def best_stands(self, figures: Sequence[int]) -> str:
         """Where ``best`` is beside LRM and beside the best of all other pure mechanisms."""
         parts = []
-        for against, name in ((("LRM",), "LRM"), (PURE_RIVALS, "the best of all others")):
+        for against, name in ((("LRM",), "LRM's"), (PURE_RIVALS, "the best other's")):
             found = [
                 ratio
                 for figure in figures
@@ -113,8 +113,8 @@ class Results:
                 for ratio in self._best_ratios(figure, workload, against)
             ]
             if found:
-                parts.append(f"{spread(found)}× {name}")
-        return f"best has {' and '.join(parts)} here." if parts else ""
+                parts.append(f"{spread(found)} times {name}")
+        return f"Here the error of best is {' and '.join(parts)}." if parts else ""
 
     def _best_ratios(self, figure: int, workload: str, against: Sequence[str]) -> list[float]:
         mine = self.series(figure, "best", workload=workload)

@@ -63,7 +63,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
-    "savefig.dpi": 120,
+    "savefig.dpi": 100,
     "svg.fonttype": "none",  # letters as letters: a third of the size, and they can be searched
     "svg.hashsalt": "lrm",
 }

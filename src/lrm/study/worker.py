@@ -20,6 +20,7 @@ from lrm.plan_file import load_plan
 from lrm.planner import plan
 from lrm.plans import Plan
 from lrm.solvers.progress import Step
+from lrm.study.costs import estimate_seconds
 from lrm.study.data import Dataset, open_datasets
 from lrm.study.grid import DELTA, Cell, PlanSpec
 from lrm.study.rows import DONE, FAILED, STOPPED, Row
@@ -91,6 +92,7 @@ class _Clock:
     def __init__(self, cell: Cell, context: Context) -> None:
         self._mechanism = cell.mechanism
         self._limit = context.limit_of(cell)
+        self._guess = estimate_seconds(cell.plan, ())
         self._began = time.process_time()
         self._parent = parent_process()
 
@@ -108,7 +110,8 @@ class _Clock:
         a_round = spent / max(step.iteration, 1)
         hopeless = counts_rounds and step.iteration >= 3 and a_round * LEAST_ROUNDS > self._limit
         if hopeless or spent > self._limit:
-            raise OutOfTime(spent, a_round * TYPICAL_ROUNDS if counts_rounds else math.nan)
+            guess = a_round * TYPICAL_ROUNDS if counts_rounds else self._guess
+            raise OutOfTime(spent, guess if guess > spent else math.nan)
 
 
 def limit_process(seconds: float | None) -> None:
