@@ -101,7 +101,7 @@ _seconds = click.FloatRange(min=0, min_open=True)
     type=_seconds,
     metavar="SECONDS",
     help="CPU time for one plan; what does not fit is named with its estimated time. "
-    "20 by default for quick; 600 for paper, where best has 120.",
+    "20 by default for quick; 240 for paper, where best has 60.",
 )
 @click.option(
     "--time-budget",

@@ -49,8 +49,8 @@ SCALES = {
         256,
         20,
         "normal",
-        600.0,
-        120.0,
+        240.0,
+        60.0,
     ),
     # Every side an eighth of the paper's: the same shapes, of n against m and of rank against n.
     "quick": Scale(
