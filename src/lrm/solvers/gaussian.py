@@ -218,16 +218,14 @@ def _first_weights(columns: Matrix) -> Vector:
     k, n = columns.shape
     if n < 512 or 2 * k <= n:
         squares: Vector = np.einsum("ij,ij->j", columns, columns)
-        lengths: Vector = 0.5 * squares / squares.sum() + 0.5 / n
-        return lengths
+        return np.asarray(0.5 * squares / squares.sum() + 0.5 / n)
     # Cells in order have neighbours with nearly their own weight: prefix sums over 4,096
-    # cells then need 3 rounds of 20 s, not 8. Out of order it is a start like any other.
+    # cells then need 6 rounds of 20 s, not 9. Out of order it is a start like any other.
     some = columns[:, ::2]
     coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3).weights
     floor = 1e-3 / coarse.size
     spread = np.exp(np.interp(np.arange(n), np.arange(0, n, 2), np.log(coarse + floor)))
-    interpolated: Vector = spread / spread.sum()
-    return interpolated
+    return np.asarray(spread / spread.sum())
 
 
 @dataclass(slots=True)
