@@ -219,8 +219,8 @@ def _first_weights(columns: Matrix) -> Vector:
     if n < 512 or 2 * k <= n:
         squares: Vector = np.einsum("ij,ij->j", columns, columns)
         return np.asarray(0.5 * squares / squares.sum() + 0.5 / n)
-    # Cells in order have neighbours with nearly their own weight: prefix sums over 4,096
-    # cells then need 6 rounds of 20 s, not 9. Out of order it is a start like any other.
+    # Cells in order have neighbours with nearly their own weight: 512 prefix sums then take 5
+    # rounds, not 7, and 4,096 take 6. Out of order it is a start like any other.
     some = columns[:, ::2]
     coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3).weights
     floor = 1e-3 / coarse.size
