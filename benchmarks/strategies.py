@@ -96,14 +96,16 @@ def measure(
                 else (lambda w=workload, k=method: _planned(w, k))  # type: ignore[misc]
             )
             most = MOST_CELLS.get(method, n) if limited else n
+            nan = float("nan")
+            if n > most:
+                reason = f"measured up to {most:,} cells; --unlimited lifts that"
+                yield Row(name, m, n, method, nan, nan, nan, "", reason)
+                continue
             try:
-                if n > most:
-                    raise LrmError(f"measured up to {most:,} cells; --unlimited lifts that")
                 with threadpool_limits(1):
                     error, seconds, least, winner = run()
-            except LrmError as reason:
-                nan = float("nan")
-                yield Row(name, m, n, method, nan, nan, nan, "", str(reason))
+            except LrmError as failure:
+                yield Row(name, m, n, method, nan, nan, nan, "", str(failure))
             else:
                 yield Row(name, m, n, method, error, seconds, least, winner)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +105,14 @@ def make_exact(W: Matrix, B: Matrix, L: Matrix) -> ExactPair:
     True
     """
     moved = L + lstsq(B, W - B @ L, cond=1e-13)[0]
-    return factorise(W, moved)
+    pairs = []
+    # Where L is nearly singular, ``W·L⁺`` divides by what is nearly 0 and B itself is better:
+    # prefix sums over 32 cells that are 16 pairs had an error of 5e6 one way, of 108 the other.
+    with suppress(ConvergenceError):
+        pairs.append(checked_pair(W, B, moved))
+    with suppress(ConvergenceError):
+        pairs.append(factorise(W, moved))
+    return min(pairs, key=lambda pair: pair.error) if pairs else factorise(W, moved)
 
 
 def strategy_error(W: Matrix, L: Matrix | sparse.sparray) -> float:

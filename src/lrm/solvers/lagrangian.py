@@ -41,6 +41,8 @@ class Schedule:
     slack
         Rounds go on after the residual reached gamma until making ``W = BL`` exact moves the
         sensitivity to at most 1 + slack; ``None`` stops at gamma, as the paper does.
+    norm
+        1 for columns of L in the L1 ball (Laplace noise), 2 for the L2 ball (Gaussian).
     """
 
     beta_growth: float = 2.0
@@ -50,6 +52,7 @@ class Schedule:
     inner_iterations: int = 5
     perturbation: float = 0.1
     slack: float | None = 0.02
+    norm: int = 1
 
     def __post_init__(self) -> None:
         """Refuse schedules that would never end."""
@@ -171,7 +174,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
         empty = np.zeros((W.shape[0], rank)), np.zeros((rank, W.shape[1]))
         return Decomposition(*empty, 0.0, (), converged=True, interrupted=False)
     scale = float(np.linalg.norm(singular[:k]))
-    run = _start(singular[:k] / scale, Vt[:k], rank, rng)
+    run = _start(singular[:k] / scale, Vt[:k], rank, plan.norm, rng)
     converged = interrupted = False
     try:
         while not converged and run.beta <= plan.max_beta:
@@ -204,7 +207,7 @@ def _check(W: Matrix, rank: int, gamma: float) -> None:
         raise UsageError(f"expected a residual gamma above 0, got {gamma}; the default is 0.01")
 
 
-def _start(singular: Matrix, Vt: Matrix, rank: int, rng: np.random.Generator) -> _Run:
+def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Generator) -> _Run:
     """Return the start of Lemma upper, padded to ``rank`` rows."""
     k, n = Vt.shape
     kept = min(k, rank)
@@ -218,7 +221,7 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, rng: np.random.Generator) ->
     run = _Run(R, shaken, apart, np.zeros_like(R), Workspace(L.shape))
     if rank >= k:
         # An exact pair from the beginning: an early interrupt still has a strategy.
-        sensitivity = float(np.abs(L).sum(axis=0).max())
+        sensitivity = float(np.linalg.norm(L, ord=norm, axis=0).max())
         run.best = B * sensitivity, L / sensitivity
         run.best_score = float(np.vdot(run.best[0], run.best[0])), 0.0
     return run
@@ -242,16 +245,17 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
             start,
             iterations=plan.inner_iterations,
             workspace=run.work,
+            norm=plan.norm,
         )
         evaluations += run.point.evaluations
         if alternation == 0:
-            L = _moved_off_zero(run.point.L, plan.perturbation * residual, rng)
+            L = _moved_off_zero(run.point.L, plan.perturbation * residual, plan.norm, rng)
             run.point = replace(run.point, L=L)
         run.B = _best_reconstruction(run.point.L, pulled, run.beta)
     gap = run.R - run.B @ run.point.L
     residual = float(np.linalg.norm(gap))
     objective = float(np.vdot(run.B, run.B))
-    sensitivity = _exact_sensitivity(run.B, run.point.L, gap)
+    sensitivity = _exact_sensitivity(run.B, run.point.L, gap, plan.norm)
     error = objective * sensitivity**2
     run.rounds.append(Round(objective, residual, run.beta, evaluations, error))
     if (error, residual) < run.best_score:
@@ -268,17 +272,17 @@ def _best_reconstruction(L: Matrix, pulled: Matrix, beta: float) -> Matrix:
     return B
 
 
-def _moved_off_zero(L: Matrix, size: float, rng: np.random.Generator) -> Matrix:
-    """Return L with noise of ``size`` on its zeros, its columns still in their L1 balls."""
+def _moved_off_zero(L: Matrix, size: float, norm: int, rng: np.random.Generator) -> Matrix:
+    """Return L with noise of ``size`` on its zeros, its columns still in their balls."""
     noise = rng.standard_normal(L.shape)
     noise *= size
     noise *= np.abs(L) < size
     noise += L
-    noise /= np.maximum(np.abs(noise).sum(axis=0), 1.0)
+    noise /= np.maximum(np.linalg.norm(noise, ord=norm, axis=0), 1.0)
     return noise
 
 
-def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix) -> float:
+def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix, norm: int) -> float:
     """Return Δ(L + B⁺gap), infinite while B has not full row rank.
 
     Multiplying by ``‖B‖²`` bounds the error after exactness: the best B for that L is shorter.
@@ -291,4 +295,4 @@ def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix) -> float:
     # A singular B can pass the factorisation by rounding, but then moves L nowhere useful.
     if not np.linalg.norm(product(B, moved) - gap) <= 1e-10:
         return float("inf")
-    return float(np.abs(L + moved).sum(axis=0).max())
+    return float(np.linalg.norm(L + moved, ord=norm, axis=0).max())

@@ -53,15 +53,16 @@ class Workspace:
         self.mask = np.empty(shape, dtype=np.bool_)
 
 
-def minimise_over_l1_balls(
+def minimise_over_l1_balls(  # noqa: PLR0913 - the problem, the start, and how to go on
     gram: Matrix,
     target: Matrix,
     start: Iterate,
     *,
     iterations: int,
     workspace: Workspace | None = None,
+    norm: int = 1,
 ) -> Iterate:
-    """Run the accelerated projected gradient method on a quadratic over L1 balls.
+    """Run the accelerated projected gradient method on a quadratic over L1 (or L2) balls.
 
     Minimises ``G(L) = ½ tr(LᵀHL) - tr(TᵀL)`` over matrices whose columns are in the unit L1
     ball, where H is ``gram`` (r x r, positive semidefinite) and T is ``target`` (r x n). The
@@ -93,6 +94,7 @@ def minimise_over_l1_balls(
     [[1.0], [0.0]]
     """
     work = workspace or Workspace(start.L.shape)
+    project = _project if norm == 1 else _project_l2
     # χ of the paper: a step so short that nothing more is to be had.
     shortest = start.L.size * 1e-12
     omega, duals, evaluations = start.lipschitz, start.duals, 0
@@ -111,7 +113,7 @@ def minimise_over_l1_balls(
         while True:
             np.divide(gradient_S, -omega, out=work.U)
             work.U += S
-            theta = _project(work.U, None if duals is None else duals / omega, candidate, work)
+            theta = project(work.U, None if duals is None else duals / omega, candidate, work)
             duals = theta * omega
             evaluations += 1
             D = np.subtract(candidate, S, out=work.U)
@@ -166,6 +168,14 @@ def project_near(matrix: Matrix, near: Vector | None = None) -> tuple[Matrix, Ve
     projected = np.empty_like(work.U)
     theta = _project(np.asarray(matrix), near, projected, work)
     return projected, theta
+
+
+def _project_l2(matrix: Matrix, near: Vector | None, out: Matrix, work: Workspace) -> Vector:
+    """The same for L2 balls, where a column is just shortened; there is no threshold."""
+    del near
+    lengths: Vector = np.sqrt(np.square(matrix, out=work.size).sum(axis=0))
+    np.divide(matrix, np.maximum(lengths, 1.0), out=out)
+    return np.zeros_like(lengths)
 
 
 def _project(matrix: Matrix, near: Vector | None, out: Matrix, work: Workspace) -> Vector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +53,10 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         )
     if not gamma > 0:
         raise UsageError(f"gamma must be above 0, but {gamma} came; the paper uses 0.01")
+    # The authors' later variant for Gaussian noise projects onto L2 balls instead.
+    schedule = Schedule(norm=1 if search.noise == "laplace" else 2)
+    if not exact:  # as printed, the relaxed program ends at gamma
+        schedule = replace(schedule, slack=None)
     # A merged column stands for several of the workload: its residual counts as often.
     copies = int(np.bincount(problem.merged.cells.index, minlength=n).max())
     found = decompose(
@@ -59,8 +64,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         r,
         gamma=gamma / math.sqrt(copies),
         rng=search.rng(),
-        # As printed, the relaxed program ends at gamma; an exact result must be near one first.
-        schedule=None if exact else Schedule(slack=None),
+        schedule=schedule,
         on_step=search.on_step,
     )
     details = {
