@@ -3,7 +3,9 @@
 import csv
 import datetime as dt
 import re
+import uuid
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 import pandas as pd
 import polars as pl
@@ -11,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from awkward_table import SCHEMA, WEIRD, arrow
-from engines import empty_postgres_database
+from engines import postgres_url
 from lrm.tables import open_table
 
 FORMS = ["parquet", "csv", "duckdb", "pandas objects", "postgres", "spark"]
@@ -127,7 +129,12 @@ def write_postgres(made):
     """Store the rows in PostgreSQL and return the table's address."""
     import psycopg
 
-    url = empty_postgres_database()
+    server = postgres_url()
+    # A database of its own: other tests empty the one that they share.
+    name = f"tables_{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")
+    url = urlsplit(server)._replace(path=f"/{name}").geturl()
     weird = '"' + WEIRD.replace('"', '""') + '"'
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("CREATE SCHEMA odd")

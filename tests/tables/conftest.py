@@ -1,7 +1,6 @@
 """The awkward table in every form, each made once; Spark is started once."""
 
 import shutil
-import warnings
 
 import pytest
 
@@ -29,12 +28,9 @@ def spark():
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    with warnings.catch_warnings():
-        # Sockets to the JVM are closed by the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
+    session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    yield session
+    session.stop()
 
 
 def _made(request, made, folder):

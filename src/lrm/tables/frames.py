@@ -72,6 +72,8 @@ class FrameSource:
         frame = _empty(self._frame) if schema_only else self._frame
         wanted = {attribute.name: attribute for attribute in domain.attributes}
         unit = domain.unit.column
+        if hasattr(frame, "collect"):  # lazy: its plan is run once, for all columns
+            frame = frame.select(list({*wanted} | ({unit} if unit else set()))).collect()
         columns = {} if unit is None else {unit: self._persons(frame, unit, wanted)}
         columns |= {name: self._values(frame, attribute) for name, attribute in wanted.items()}
         db.register("lrm_frame", self._pa.table(columns))
@@ -122,7 +124,7 @@ def _empty(frame: Any) -> Any:
 def _arrow_column(pa: Any, frame: Any, name: str) -> Any:
     """One column as Arrow. NumPy's NaN is how pandas writes NULL, and becomes NULL."""
     if hasattr(frame, "collect_schema"):
-        frame = frame.lazy().select(name).collect()
+        frame = frame.lazy().select(name).collect()  # a frame in memory is not copied
         return frame[name].to_arrow()
     if type(frame).__module__.startswith("pandas"):
         return pa.Array.from_pandas(frame[name])
