@@ -50,7 +50,7 @@ def merge_counts(counts: Counts, cells: int) -> Counts:
     """Merge consecutive counts in order, into runs whose lengths differ by at most one.
 
     >>> merge_counts(np.array([1, 2, 3, 4, 5]), 2)
-    array([3, 12])
+    array([ 3, 12])
     """
     if not 1 <= cells <= len(counts):
         raise CountsError(

@@ -20,6 +20,7 @@ from lrm.study.rows import DONE, STOPPED, Row, RowStore
 __all__ = ["plot_study"]
 
 _MARKS = {HOLDS: "yes", IN_PART: "part", NOT: "no", UNTESTED: "open"}
+_MANY = {HOLDS: "hold", IN_PART: "hold in part", NOT: "do not hold", UNTESTED: "are not tested"}
 _CSS = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1f2430;max-width:70rem;
 margin:2rem auto;padding:0 1rem}
@@ -108,7 +109,7 @@ def _made_by(results: Results) -> str:
 
 def _summary(judged: Sequence[Judged]) -> str:
     counts = Counter(claim.verdict for claim in judged)
-    told = ", ".join(f"{counts[v]} {v}" for v in (HOLDS, IN_PART, NOT, UNTESTED) if counts[v])
+    told = ", ".join(f"{counts[v]} {many}" for v, many in _MANY.items() if counts[v])
     return f"<p><strong>Of {len(judged)} claims: {told}.</strong></p>"
 
 
