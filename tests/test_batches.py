@@ -26,7 +26,7 @@ DOMAIN = Domain(
 
 def same(batch, *statements):
     """Tell whether a batch has the weights of these SQL statements."""
-    text = ";".join(f"SELECT COUNT(*) FROM t {text}" for text in statements)  # noqa: S608
+    text = ";".join(f"SELECT COUNT(*) FROM t {text}" for text in statements)
     wanted = compile_sql(text, DOMAIN)
     return np.array_equal(batch.matrix.toarray(), wanted.matrix.toarray())
 

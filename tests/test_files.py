@@ -1,5 +1,6 @@
 """Damaged, foreign and newer files are clear errors; nothing is half-written."""
 
+import contextlib
 import json
 import zipfile
 
@@ -34,10 +35,8 @@ def test_every_flipped_byte_is_noticed_or_harmless(saved):
         changed = bytearray(whole)
         changed[place] ^= 1 << int(rng.integers(8))
         saved.write_bytes(bytes(changed))
-        try:
+        with contextlib.suppress(FileFormatError):
             assert lrm.load_plan(saved).digest == digest
-        except FileFormatError:
-            pass
 
 
 def _rewrite(path, change):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from batches import integer_matrices, matrices
 from hypothesis import HealthCheck, Phase, given, settings
 
 import lrm
+from batches import integer_matrices, matrices
 from lrm import families
 from lrm.errors import ConvergenceError, UsageError
 from lrm.strategies import MECHANISMS
@@ -108,7 +108,7 @@ def test_same_seed_same_plan():
 def test_epsilon_for_a_wanted_error():
     plan = lrm.plan(families.prefix(8), "wavelet")
     epsilon = plan.epsilon_for(500)
-    assert plan.expected_squared_error(epsilon) <= 500
+    assert plan.expected_squared_error(epsilon) <= 500 * (1 + 1e-9)
     assert plan.expected_squared_error(float(epsilon) * 0.9999) > 500
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.sparse as sp
-from batches import matrices
 from hypothesis import given
 
+from batches import matrices
 from lrm.linear_maps import DenseMap, SparseMap
 from lrm.reduce import merge_cells, reduce_rows
 

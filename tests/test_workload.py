@@ -104,6 +104,7 @@ def test_importance_changes_no_answer():
     ],
 )
 def test_bad_input_gets_one_sentence(build, sentence):
-    with pytest.raises(WorkloadError, match="[^\n]+") as caught:
+    with pytest.raises(WorkloadError) as caught:
         build()
     assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -46,13 +46,13 @@ def privacy_of(
     PureDP(epsilon=Fraction(1, 10))
     """
     if noise == "laplace":
-        if epsilon is None:
-            raise BudgetError("epsilon is missing; a Laplace plan needs it, and nothing else")
         if delta is not None or rho is not None:
             raise BudgetError(
                 "a Laplace plan promises pure differential privacy: give epsilon alone, "
                 'or plan with noise="gaussian" for delta and rho'
             )
+        if epsilon is None:
+            raise BudgetError("epsilon is missing; give epsilon alone, such as 0.1")
         return PureDP(parse_amount(epsilon, "epsilon"))
     if rho is not None:
         if epsilon is not None or delta is not None:

@@ -71,6 +71,7 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     ρ-zCDP of the discrete Gaussian with ``σ² = Δ²/(2ρ)`` is theorem 4 of Canonne, Kamath and
     Steinke (2020), coordinate by coordinate, by composition.
 
+    >>> from lrm.budget import ZCDP
     >>> noise = calibrate_gaussian(9, ZCDP(Fraction(1, 8)))
     >>> noise.scale >= 6, noise.loss <= Fraction(1, 8)
     (True, True)

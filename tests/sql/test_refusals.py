@@ -198,9 +198,9 @@ def test_a_condition_outside_the_list_is_refused_by_name(condition, sentence):
 def test_a_refused_condition_is_refused_wherever_it_stands(condition):
     """WHERE, FILTER and CASE take the same conditions."""
     for text in (
-        f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM patients",  # noqa: S608
-        f"SELECT SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM patients",  # noqa: S608
-        f"SELECT COUNT(*) FROM patients WHERE NOT ({condition})",  # noqa: S608
+        f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM patients",
+        f"SELECT SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) FROM patients",
+        f"SELECT COUNT(*) FROM patients WHERE NOT ({condition})",
     ):
         with pytest.raises(SqlError):
             compile_sql(text, DOMAIN)
@@ -215,7 +215,7 @@ def test_the_line_of_the_statement_is_named():
 def test_deep_nesting_is_an_error_and_long_chains_are_not():
     deep = "(" * 5000 + "age < 5" + ")" * 5000
     with pytest.raises(SqlError, match="line 1"):
-        compile_sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)  # noqa: S608
+        compile_sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)
     chain = " OR ".join(["age < 5"] * 3000)
-    batch = compile_sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)  # noqa: S608
+    batch = compile_sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)
     assert batch.matrix.shape[0] == 1

@@ -28,9 +28,9 @@ def connection() -> Iterator[DuckDBPyConnection]:
             "memory_limit": f"{256 + 128 * threads}MB",
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
-            "TimeZone": "UTC",
         }
         with duckdb.connect(":memory:", config=config) as db:
+            db.execute("SET TimeZone = 'UTC'")
             yield db
 
 
