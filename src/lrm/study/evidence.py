@@ -85,13 +85,13 @@ class Results:
         return dict(sorted(found.items()))
 
     def ratios(self, figure: int, label: str, over: Sequence[str]) -> Series:
-        """Error of ``label`` over the least error of ``over``, at every x that has both."""
+        """Error of ``label`` over the least error of ``over``, at every x that has them all."""
         mine = self.series(figure, label)
         others = [self.series(figure, other) for other in over]
         return {
-            x: value / min(other[x] for other in others if x in other)
+            x: value / min(other[x] for other in others)
             for x, value in mine.items()
-            if any(x in other for other in others)
+            if all(x in other for other in others)
         }
 
     def cells_like(self, paper: int) -> float:
