@@ -221,7 +221,11 @@ def traced(intent, count):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if "person" in pair or "removed" in pair])
+# An empty table has no batch of rows to loop over: the time that takes is not promised.
+@pytest.mark.parametrize(
+    "pair",
+    [pair for pair in PAIRS if ("person" in pair or "removed" in pair) and "only" not in pair],
+)
 def test_control_flow_is_the_same(planned, replay, pair, kind):
     unit, table, neighbour = PAIRS[pair]
     plan = planned(unit, "laplace")

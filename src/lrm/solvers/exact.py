@@ -20,6 +20,10 @@ Matrix = NDArray[np.float64]
 RESIDUAL = 1e-9
 
 
+#: A row of L that is so much shorter than the longest counts as empty.
+FAINT = 1e-13
+
+
 @dataclass(frozen=True, slots=True)
 class ExactPair:
     """``W = reconstruction · strategy``, where the strategy has sensitivity 1.
@@ -69,7 +73,9 @@ def factorise(W: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
     (2.0, 0.0)
     """
     dense: Matrix = L.toarray() if isinstance(L, sparse.sparray) else L
-    dense = dense[np.any(dense != 0, axis=1)]
+    # Rows that a solver has all but emptied measure nothing, and would make L nearly singular.
+    size = np.abs(dense).sum(axis=1)
+    dense = dense[size > FAINT * size.max(initial=0.0)]
     try:
         return checked_pair(W, _by_cholesky(W, dense), dense)
     except (LinAlgError, ConvergenceError):

@@ -42,7 +42,7 @@ def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, relation: str, tally
         for number, _ in batches:
             tally.add_rows(number)
         return
-    pa = load_engine("pyarrow", "duckdb")
+    pa = load_engine("pyarrow")
     schema = pa.schema([("number", pa.int64()), reader.schema.field("person")])
     stream = (
         pa.record_batch([pa.array(number), person], schema=schema) for number, person in batches
@@ -83,7 +83,7 @@ class PersonBound:
         """Return which rows of the next batch stay."""
         if not len(persons):
             return np.zeros(0, dtype=np.bool_)
-        compute = load_engine("pyarrow.compute", "duckdb")
+        compute = load_engine("pyarrow.compute")
         first = np.ones(len(persons), dtype=np.bool_)
         first[1:] = compute.not_equal(persons[1:], persons[:-1]).to_numpy(zero_copy_only=False)
         first[0] = self._last is None or not persons[0].equals(self._last)

@@ -20,7 +20,7 @@ __all__ = ["connection", "describe"]
 @contextmanager
 def connection() -> Iterator[DuckDBPyConnection]:
     """Open a DuckDB of its own: bounded memory, a private folder to spill to, no downloads."""
-    duckdb = load_engine("duckdb", "duckdb")
+    duckdb = load_engine("duckdb")
     threads = os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="lrm-") as folder:
         config: dict[str, Any] = {

@@ -36,7 +36,7 @@ class FrameSource:
     label = "frame"
 
     def __init__(self, frame: Any) -> None:
-        self._pa = load_engine("pyarrow", "duckdb")
+        self._pa = load_engine("pyarrow")
         self._frame = frame
         self._columns = guarded("reading the frame's schema", self._look)
 
@@ -95,7 +95,7 @@ class FrameSource:
                 f"column {name!r} names the privacy unit, is an attribute, and holds Python "
                 "objects; give it a type, as with frame.astype({...})"
             )
-        numbers, _ = load_engine("pandas", "duckdb").factorize(frame[name])
+        numbers, _ = load_engine("pandas").factorize(frame[name])
         return self._pa.array(numbers, mask=numbers < 0)
 
 
