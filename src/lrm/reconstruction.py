@@ -154,6 +154,8 @@ class Reconstruction:
             sizes.append(np.abs(block).max(axis=1))
         moved, size = np.concatenate(gaps), np.concatenate(sizes)
         if self.given is not None:
-            # Each answer has the noise of the largest query, beside which this is nothing.
-            size[:] = size.max()
+            # Beside the noise of an answer at ε = 1, which does not follow the query's size.
+            size[:] = (
+                np.sqrt(self.row_squared_norms.max()) * self.measured.column_absolute_sums().max()
+            )
         return float(moved.max()), float((moved / np.where(size, size, 1)).max())

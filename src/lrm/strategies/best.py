@@ -33,7 +33,7 @@ FANOUTS = (2, 3, 4, 5, 8, 16)
 GENERAL_WORK = {"quick": 2e9, "normal": 2e10, "thorough": 1e12}
 """Multiplications that each effort spends on a start with fewer rows than cells."""
 
-LOWRANK_WORK = {"quick": 0.0, "normal": 2e4, "thorough": 1e8}
+LOWRANK_WORK = {"quick": 0.0, "normal": 1e5, "thorough": 1e8}
 """Size (rank² × cells) up to which the paper's algorithm is run for a start."""
 
 PROMISING_WORK = {"quick": 0.0, "normal": 5e6, "thorough": 1e9}
