@@ -74,9 +74,8 @@ def _baseline(workload: Workload) -> tuple[float, float, float, str]:
     cells = workload.shape[1]
     began = time.perf_counter()
     factor = reduce_rows(workload.queries)
-    gram = factor.T @ factor
     sizes = sorted({max(1, cells // 16), max(1, cells // 32), max(1, cells // 8)})
-    tried = {p: p_identity(gram, p, restarts=5 if p == cells // 16 else 1, seed=0) for p in sizes}
+    tried = {p: p_identity(factor, p, restarts=5 if p == cells // 16 else 1, seed=0) for p in sizes}
     p, (error, _) = min(tried.items(), key=lambda item: item[1][0])
     return error, time.perf_counter() - began, float("nan"), f"p = {p}"
 
