@@ -71,12 +71,14 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         return best_gaussian(problem, search, effort)
     rival_error, rival = _best_rival(problem, search)
     starts, stopped = _starts(problem, search, effort, rival_error)
+    if effort == "thorough":  # else it costs a third of the time, and gained 0.3 % at most
+        starts.append(_rival_start(problem, rival))
     found = search_portfolio(
         problem.reduced,
         effort=effort,
         rng=search.rng(),
         on_step=_stop if stopped else search.on_step,
-        extra_starts=[_rival_start(problem, rival), *starts],
+        extra_starts=starts,
     )
     details = {
         "winner": found.winner,
