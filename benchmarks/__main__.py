@@ -34,7 +34,7 @@ def main() -> None:
         sys.argv[1:] = rest
         runpy.run_module(module, run_name="__main__")
     elif chosen.what == "scaling":
-        scaling.run(chosen.output / "scaling.csv")
+        scaling.run(chosen.output / "scaling.csv", only=chosen.only or "")
     else:
         _strategies(chosen)
 

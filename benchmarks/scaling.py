@@ -34,14 +34,14 @@ print(json.dumps([plan.unit_error, plan.at_most_above_best, seconds, peak]))
 """
 
 
-def run(path: Path, efforts: tuple[str, ...] = ("quick", "normal")) -> None:
+def run(path: Path, efforts: tuple[str, ...] = ("quick", "normal"), only: str = "") -> None:
     """Print the table as it grows, and write it to ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     print(f"{'workload':22}{'effort':>8}{'error':>14}{'above best ≤':>14}{'seconds':>10}{'MB':>8}")
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["workload", "effort", "error", "at_most_above_best", "seconds", "peak_mb"])
-        for case in CASES:
+        for case in (case for case in CASES if only in case):
             for effort in efforts:
                 done = subprocess.run(
                     [sys.executable, "-c", CHILD, case, effort],

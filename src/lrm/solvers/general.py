@@ -19,7 +19,7 @@ __all__ = ["general_start"]
 
 Matrix = NDArray[np.float64]
 
-MOST_RANK = 0.67
+MOST_RANK = 0.6
 """Above this share of n, strategies of k rows were never near the augmented identity."""
 
 PROMISING = 2.0
