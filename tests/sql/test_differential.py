@@ -6,13 +6,12 @@ import importlib.util
 import pathlib
 import sys
 
+import duckdb
 import numpy as np
 import pytest
 
 from lrm.errors import SqlError
 from lrm.sql import compile_sql
-
-duckdb = pytest.importorskip("duckdb")
 
 _spec = importlib.util.spec_from_file_location(
     "sql_generator", pathlib.Path(__file__).with_name("generator.py")
