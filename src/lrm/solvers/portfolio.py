@@ -197,6 +197,8 @@ def _descend(
         on_step=record.step,
         stage=name,
     )
+    if not run.error > 0:  # rows so long that float64 loses the error: no strategy at all
+        return 0.0
     record.offer_rows(f"{name}, p = {len(run.extra_rows)}", run)
     return 1.0 - run.error / before
 
@@ -229,7 +231,7 @@ def _try_rows_of(record: Record, plan: _Plan, starts: Sequence[Matrix]) -> None:
         rows = dense[np.count_nonzero(dense, axis=1) > 1]
         # Also where another kind of strategy is ahead: beside the identity, the 64 rows of
         # a general start took WDiscrete 64×1024 from 6,439 to 5,641.
-        if not 0 < len(rows) <= _most_rows(record.W, plan):
+        if not 0 < len(rows) <= min(_most_rows(record.W, plan), record.W.shape[1] // 2):
             continue
         rows = rows / np.abs(rows).max()
         _descend(record, f"rows of start {number}", rows, tolerance=max(1e-5, plan.tolerance))
