@@ -19,6 +19,8 @@ def spark():
     except ImportError:
         missing("pyspark is not installed")
     settings = {
+        # Many short queries: compiling them well costs more than running them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -33,18 +35,30 @@ def spark():
     session.stop()
 
 
-def _made(request, made, folder):
-    form = request.param
+@pytest.fixture(scope="session")
+def library(request, tmp_path_factory):
+    """Makes the awkward table in a form, or finds the one that it made before."""
+    tables = {}
+
+    def find(form):
+        if form not in tables:
+            tables[form] = _made(request, form, rows(400, 0), tmp_path_factory.mktemp("awkward"))
+        return tables[form]
+
+    return find
+
+
+def _made(request, form, made, folder):
     return build(form, made, folder, request.getfixturevalue("spark") if form == "spark" else None)
 
 
-@pytest.fixture(scope="session", params=FORMS)
-def awkward(request, tmp_path_factory):
+@pytest.fixture(params=FORMS)
+def awkward(request, library):
     """The awkward table in one form, and its rows in plain Python."""
-    return request.param, *_made(request, rows(400, 0), tmp_path_factory.mktemp("awkward"))
+    return request.param, *library(request.param)
 
 
 @pytest.fixture(params=[*FORMS, *ARROW_FORMS])
 def empty(request, tmp_path):
     """The same table without rows."""
-    return _made(request, [], tmp_path)[0]
+    return _made(request, request.param, [], tmp_path)[0]
