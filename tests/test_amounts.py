@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount, upward_float
+from lrm.amounts import LEAST_AMOUNT, MOST_AMOUNT, format_amount, parse_amount, upward_float
 from lrm.errors import BudgetError
+from lrm.spelling import spell_amount
 
 amounts = st.fractions(min_value=LEAST_AMOUNT, max_value=MOST_AMOUNT, max_denominator=10**30)
 floats = st.floats(min_value=1e-12, max_value=1e6)
@@ -97,3 +98,22 @@ def test_upward_float_never_loses_a_tiny_scale():
     for huge in (Fraction(10) ** 400, Fraction(np.finfo(float).max) + 1):
         with pytest.raises(BudgetError, match="float64"):
             upward_float(huge)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**24), max_value=5 * 10**11, max_denominator=10**40))
+def test_a_short_spelling_never_makes_a_budget_larger(amount):
+    """Rounded up it is at least the amount, rounded down at most, and unmarked it is exact."""
+    down, near, up = (spell_amount(amount, way) for way in ("down", "nearest", "up"))
+    low, middle, high = (Fraction(text.lstrip("≈")) for text in (down, near, up))
+    assert low <= amount <= high
+    assert low <= middle <= high
+    assert high - low <= amount / 10**5
+    for text, value in ((down, low), (near, middle), (up, high)):
+        assert text.startswith("≈") == (value != amount)
+        assert len(text) <= 13
+
+
+@given(st.integers(1, 5 * 10**29))
+def test_an_exact_spelling_is_exact(digits):
+    amount = Fraction(digits, 10**18)
+    assert Fraction(format_amount(amount)) == amount

@@ -7,7 +7,7 @@ for.
 
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from numbers import Integral
 
@@ -27,6 +27,7 @@ _MOST_TEXT = 100
 _MOST_EXPONENT = 200
 _MOST_DECIMALS = 18
 _SHOWN = 40
+_EXACT = Context(prec=400, traps=[Inexact])
 _EXPECTED = "a positive number such as 0.1, 1/3 or 1e-3"
 
 
@@ -110,7 +111,8 @@ def format_amount(value: Fraction) -> str:
     """
     if 10**_MOST_DECIMALS % value.denominator:
         return str(value)
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    # Decimal's usual 28 digits would round an amount of many digits on both sides of the point.
+    return f"{_EXACT.divide(Decimal(value.numerator), Decimal(value.denominator)):f}"
 
 
 def check_exact(value: Fraction, name: str, least: Fraction, most: Fraction) -> None:

@@ -27,6 +27,7 @@ from lrm.mechanism import (
 )
 from lrm.noise import Calibrated
 from lrm.plans import Plan
+from lrm.spelling import spell_amount
 from lrm.workload import EXPLICIT_QUERIES
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class Intent:
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 reason.add_note(
-                    f"the budget of {entry.table!r} has paid {float(entry.amount):.6g} "
+                    f"the budget of {entry.table!r} has paid {spell_amount(entry.amount, 'up')} "
                     f"{entry.unit.value} for this release, which it does not get back"
                 )
             raise

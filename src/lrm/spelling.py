@@ -1,7 +1,9 @@
 """Numbers for people: some digits, groups of three, no more than an error leaves of them."""
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from typing import Literal
 
 from lrm.amounts import format_amount
 
@@ -9,6 +11,9 @@ __all__ = ["beside", "number", "ratio", "seconds", "spell_amount"]
 
 _SHORT = 12
 """Characters up to which an exact amount is spelt; longer ones are shown rounded."""
+
+_DIGITS = 6
+_DIRECTIONS = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -60,16 +65,25 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 9.995 else f"{value:.0f} s"
 
 
-def spell_amount(value: Fraction) -> str:
+def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "nearest") -> str:
     """Spell an amount for people: exactly where that is short, else marked as rounded.
+
+    What was or would be spent is rounded up and what is left down, so that nobody who
+    reads the two takes a budget for larger than it is.
 
     >>> spell_amount(Fraction(1, 3)), spell_amount(Fraction(1, 10**9))
     ('1/3', '1e-09')
     >>> spell_amount(Fraction(29946115347177, 2 * 10**15))
     '≈0.0149731'
+    >>> third = Fraction(10**12, 3 * 10**12 + 1)
+    >>> spell_amount(third, "up"), spell_amount(third, "down")
+    ('≈0.333334', '≈0.333333')
     """
     exact = format_amount(value)
     if len(exact) <= _SHORT and not exact.startswith("0.0000"):
         return exact
-    short = f"{float(value):.6g}"
-    return short if Fraction(short) == value else f"≈{short}"
+    context = Context(prec=_DIGITS, rounding=_DIRECTIONS[rounding])
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    # A float64 holds six digits of a decimal, and gives them back.
+    short = f"{float(rounded):.{_DIGITS}g}"
+    return short if Fraction(rounded) == value else f"≈{short}"

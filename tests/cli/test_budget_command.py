@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from lrm.budget import PureDP
+from lrm.budget import ZCDP, PureDP
 from lrm.cli.budget import budget
 from lrm.errors import BudgetError, LedgerError
 from lrm.ledger import Ledger
@@ -80,6 +80,22 @@ def test_tables_fit_the_terminal_and_lose_nothing(path, filled, command):
     compact = "".join(printed.split())
     for needed in ("people", "visits", "epsilon"):
         assert needed in compact
+
+
+def test_long_amounts_are_short_decimals_on_the_safe_side(path):
+    """Spent up, remaining down, marked as rounded; JSON keeps what is exact."""
+    third = Fraction(10**30, 3 * 10**30 + 1)
+    limit = Fraction(2, 3) + Fraction(1, 10**20)
+    said = run(path, "create", "visits", "--limit", str(limit), "--unit", "rho")
+    assert said == "table 'visits' may spend ≈0.666666 rho\n"
+    Ledger.open(path).spend("visits", ZCDP(third), purpose="a third")
+    cells = run(path, "show").rstrip().splitlines()[-1].split()
+    assert cells == ["visits", "rho", "≈0.666666", "≈0.333334", "≈0.333333"]
+    amounts = [line.split()[4] for line in run(path, "history").rstrip().splitlines()[-2:]]
+    assert amounts == ["≈0.666666", "≈0.333334"]
+    (exact,) = json.loads(run(path, "show", "--json"))["budgets"]
+    assert Fraction(exact["spent"]) == third
+    assert Fraction(exact["remaining"]) == limit - third
 
 
 def test_verify_prints_the_head_and_checks_one(path, filled):

@@ -1,5 +1,6 @@
 """Laws of spending, on both databases."""
 
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -53,12 +54,28 @@ def test_what_cannot_be_counted_is_refused_with_the_way_out(ledger):
     with pytest.raises(LedgerError, match="release with pure epsilon, or use a table whose"):
         ledger.spend("people", promise, purpose="gaussian")
     rho = rho_for(promise.epsilon, promise.delta)
-    with pytest.raises(LedgerError, match=r"alone implies no rho; scale the noise to rho "):
+    with pytest.raises(LedgerError, match=r"alone implies no rho; scale the noise to a rho "):
         ledger.spend("visits", promise, purpose="gaussian")
     with pytest.raises(LedgerError, match="promise of type float"):
         ledger.spend("people", 0.1, purpose="a bare number")
     assert ledger.spend("visits", ZCDP(rho), purpose="the way out").amount == rho
     assert len(ledger.history()) == 3
+
+
+def test_amounts_of_many_digits_are_told_short_and_on_the_safe_side(ledger):
+    """What is left is rounded down and what it would cost up: the sentence stays true."""
+    odd = Fraction(29_946_115_347_177, 3 * 10**15 + 7)
+    ledger.spend("visits", ZCDP(Fraction(1, 2) - odd), purpose="nearly all")
+    wanted = ZCDP(odd + Fraction(1, 10**20))
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.spend("visits", wanted, purpose="one grain more than is left")
+    said = str(refused.value)
+    assert "/" not in said
+    left, cost = (Fraction(number) for number in re.findall(r"≈([0-9.]+)", said))
+    assert left <= odd < wanted.rho <= cost
+    ledger.create("thirds", Fraction(10**40, 3 * 10**40 + 1), "rho")
+    with pytest.raises(LedgerError, match=r"already has a budget of ≈0\.333333 rho"):
+        ledger.create("thirds", 1, "rho")
 
 
 def test_preview_is_what_spend_would_do(ledger):

@@ -1,7 +1,6 @@
 """``lrm budget``: give tables a budget, and see what was spent of it."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from lrm.ledger import Budget, Entry
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_DIGITS_SHOWN = 12
 
 
 def _shared(command: _Command) -> _Command:
@@ -62,15 +60,16 @@ def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> 
     Example:
       lrm budget create people --limit 1 --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.amounts import format_amount
     from lrm.cli.output import print_json
     from lrm.ledger import Ledger
+    from lrm.spelling import spell_amount
 
     made = Ledger.open(ledger).create(table, limit, unit)
     if as_json:
         print_json(_budget_fields(made))
     else:
-        click.echo(f"table '{made.table}' may spend {format_amount(made.limit)} {made.unit.value}")
+        limit = spell_amount(made.limit, "down")
+        click.echo(f"table '{made.table}' may spend {limit} {made.unit.value}")
 
 
 @budget.command(short_help="What is left of each budget.")
@@ -79,12 +78,16 @@ def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> 
 def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     """Show limit, spent and remaining of TABLE, or of all tables.
 
+    An amount of many digits is shown rounded, after ≈: what was spent up, what remains
+    down. --json gives it exactly.
+
     \b
     Example:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
     from lrm.ledger import Ledger
+    from lrm.spelling import spell_amount
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
@@ -93,7 +96,13 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
         return
     columns = ("table", "unit", "limit", "spent", "remaining")
     rows = [
-        (b.table, b.unit.value, _short(b.limit), _short(b.spent), _short(b.remaining))
+        (
+            b.table,
+            b.unit.value,
+            spell_amount(b.limit, "down"),
+            spell_amount(b.spent, "up"),
+            spell_amount(b.remaining, "down"),
+        )
         for b in budgets
     ]
     print_table(columns, rows, words=("table", "unit"))
@@ -123,7 +132,7 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
             e.time[:10],
             e.table,
             e.kind.value,
-            f"{_short(e.amount)} {e.unit.value}",
+            f"{_amount(e)} {e.unit.value}",
             e.purpose,
         )
         for e in entries
@@ -182,9 +191,8 @@ def _entry_fields(entry: "Entry") -> dict[str, str | int]:
     }
 
 
-def _short(amount: Fraction) -> str:
-    """Spell an amount for a narrow column; ``≈`` marks what JSON would give exactly."""
-    from lrm.amounts import format_amount
+def _amount(entry: "Entry") -> str:
+    """Spell the amount of an entry: a limit rounded down, a spend rounded up."""
+    from lrm.spelling import spell_amount
 
-    exact = format_amount(amount)
-    return exact if len(exact) <= _DIGITS_SHOWN else f"≈{float(amount):.6g}"
+    return spell_amount(entry.amount, "down" if entry.kind.value == "create" else "up")

@@ -112,12 +112,13 @@ def _cost_lines(intent: "Intent", after: "Budget | None") -> list[tuple[str, str
     if after is None:
         cost = intent.cost
         pure = isinstance(cost, PureDP)
-        amount = spell_amount(cost.epsilon if isinstance(cost, PureDP) else cost.rho)
+        amount = spell_amount(cost.epsilon if isinstance(cost, PureDP) else cost.rho, "up")
         spelt = f"{amount} {'epsilon' if pure else 'rho'}"
         return [("would spend", f"{spelt}, which no ledger would record")]
     unit = after.unit.value
-    paid, left = spell_amount(after.cost(intent.cost)), spell_amount(after.remaining)
+    paid = spell_amount(after.cost(intent.cost), "up")
+    left = spell_amount(after.remaining, "down")
     return [
         ("would spend", f"{paid} {unit} from the budget of '{after.table}'"),
-        ("would leave", f"{left} of {spell_amount(after.limit)} {unit}"),
+        ("would leave", f"{left} of {spell_amount(after.limit, 'down')} {unit}"),
     ]

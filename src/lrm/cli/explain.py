@@ -193,7 +193,9 @@ def _promise_lines(plan: "Plan", promise: Promise) -> list[tuple[str, str]]:
     lines += [(name, spell_amount(value)) for name, value in promise.amounts.items()]
     rho = promise.cost_in_rho()
     if rho is not None:
-        lines.append(("", f"by Gaussian noise for rho {spell_amount(rho)}, which a ledger pays"))
+        lines.append(
+            ("", f"by Gaussian noise for rho {spell_amount(rho, 'up')}, which a ledger pays")
+        )
     return lines
 
 

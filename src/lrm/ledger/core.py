@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from lrm.amounts import Amount, format_amount, parse_amount, spell
+from lrm.amounts import Amount, parse_amount, spell
 from lrm.budget import Privacy
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger.entries import (
@@ -25,6 +25,7 @@ from lrm.ledger.entries import (
     read_entry,
 )
 from lrm.ledger.store import DEFAULT_TIMEOUT, Store
+from lrm.spelling import spell_amount
 
 
 def _utc_now() -> datetime:
@@ -109,8 +110,9 @@ class Ledger:
             existing = check_history(snapshot).budgets.get(table)
             if existing is not None:
                 raise LedgerError(
-                    f"table '{table}' already has a budget of {format_amount(existing.limit)} "
-                    f"{existing.unit.value} in this ledger, and limits never change; spend from it"
+                    f"table '{table}' already has a budget of "
+                    f"{spell_amount(existing.limit, 'down')} {existing.unit.value} in this ledger, "
+                    "and limits never change; spend from it"
                 )
             return self._row(snapshot, budget, amount)
 
@@ -242,9 +244,9 @@ def _affordable(budget: Budget, privacy: Privacy) -> Fraction:
     if cost > budget.remaining:
         unit = budget.unit.value
         raise BudgetExceeded(
-            f"table '{budget.table}' has {format_amount(budget.remaining)} {unit} left of "
-            f"{format_amount(budget.limit)}, but this release costs {format_amount(cost)}; "
-            "ask for less, or do without it"
+            f"table '{budget.table}' has {spell_amount(budget.remaining, 'down')} {unit} left of "
+            f"{spell_amount(budget.limit, 'down')}, but this release costs "
+            f"{spell_amount(cost, 'up')}; ask for less, or do without it"
         )
     return cost
 

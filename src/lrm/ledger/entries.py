@@ -12,9 +12,10 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
 
-from lrm.amounts import check_exact, format_amount
+from lrm.amounts import check_exact
 from lrm.budget import LEAST_RHO, MOST_RHO, ZCDP, ApproxDP, Privacy, PureDP, rho_for, rho_of_pure
 from lrm.errors import BudgetError, LedgerError
+from lrm.spelling import spell_amount
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500
@@ -275,8 +276,8 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
     except BudgetError as error:
         return str(error)
     return (
-        "an (epsilon, delta) promise alone implies no rho; scale the noise to rho "
-        f"{format_amount(rho)}, which implies that promise, and spend this rho"
+        "an (epsilon, delta) promise alone implies no rho; scale the noise to a rho of at most "
+        f"{spell_amount(rho, 'down')}, which implies that promise, and spend that rho"
     )
 
 
