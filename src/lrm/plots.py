@@ -5,25 +5,26 @@ from __future__ import annotations
 import io
 import os
 from contextlib import contextmanager
-from fractions import Fraction
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lrm.amounts import format_amount
 from lrm.archive import write_bytes
+from lrm.budget import ZCDP, Privacy, PureDP
 from lrm.errors import UsageError
+from lrm.promise import parameter_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lrm.comparison import Comparison
+    from lrm.comparison import Comparison, SideBySide
     from lrm.plans import Plan
     from lrm.releases import Release
 
-__all__ = ["KINDS", "plot_answers", "plot_comparison", "plot_query_errors"]
+__all__ = ["KINDS", "plot_answers", "plot_comparison", "plot_query_errors", "plot_side_by_side"]
 
 KINDS = (".svg", ".png")
 """Endings of the files that can be drawn."""
@@ -72,16 +73,14 @@ def _figure(path: str | os.PathLike[str], width: float, height: float) -> Iterat
     write_bytes(Path(path), drawn.getvalue())
 
 
-def plot_comparison(
-    comparison: Comparison, epsilon: Fraction, path: str | os.PathLike[str]
-) -> None:
+def plot_comparison(comparison: Comparison, privacy: Privacy, path: str | os.PathLike[str]) -> None:
     """Draw the error of every mechanism as a bar, least first, on a logarithmic axis."""
     planned = [(outcome, outcome.plan) for outcome in comparison.outcomes if outcome.plan]
     if not planned:
         raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
     planned.sort(key=lambda pair: pair[0].error, reverse=True)
-    errors = [plan.expected_squared_error(epsilon) for _, plan in planned]
-    bound = planned[0][1].lower_bound(epsilon)
+    errors = [_total(plan, privacy) for _, plan in planned]
+    bound = planned[0][1].lower_bound(**asdict(privacy))
     floor = min([error for error in errors if error > 0] + [bound] if bound > 0 else errors)
     queries, cells = planned[0][1].workload.shape
     with _figure(path, 7.0, 1.3 + 0.42 * len(planned)) as (_, axes):
@@ -106,13 +105,42 @@ def plot_comparison(
                 fontsize=8,
             )
         axes.set_title(f"{queries:,} queries over {cells:,} cells", pad=16)
-        axes.set_xlabel(f"expected total squared error at ε = {format_amount(epsilon)}")
+        axes.set_xlabel(f"expected total squared error at {_guarantee(privacy)}")
         axes.tick_params(axis="y", length=0)
 
 
-def plot_query_errors(plan: Plan, epsilon: Fraction, path: str | os.PathLike[str]) -> None:
+def plot_side_by_side(
+    both: SideBySide, pure: Privacy, privacy: Privacy, path: str | os.PathLike[str]
+) -> None:
+    """Draw two bars for each mechanism: Laplace noise at ``pure``, Gaussian at ``privacy``."""
+    series = (
+        ("Laplace", both.laplace, pure, OTHER, 0.19),
+        ("Gaussian", both.gaussian, privacy, BEST, -0.19),
+    )
+    names = [outcome.mechanism for outcome in both.laplace.outcomes][::-1]
+    place = np.arange(len(names))
+    drawn: list[float] = []
+    with _figure(path, 7.0, 1.6 + 0.52 * len(names)) as (figure, axes):
+        for noise, comparison, promised, colour, shift in series:
+            plans = [outcome.plan for outcome in comparison.outcomes][::-1]
+            errors = [_total(plan, promised) if plan else np.nan for plan in plans]
+            label = f"{noise} noise at {_guarantee(promised)}"
+            axes.barh(place + shift, errors, color=colour, height=0.36, label=label)
+            drawn += [error for error in errors if error > 0]
+        if not drawn:
+            raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
+        axes.set_yticks(place, names)
+        axes.set_xscale("log")
+        axes.set_xlim(min(drawn) / 1.6, max(drawn) * 1.6)
+        axes.set_title("Laplace and Gaussian noise")
+        axes.set_xlabel("expected total squared error")
+        axes.tick_params(axis="y", length=0)
+        figure.legend(frameon=False, loc="outside lower right")
+
+
+def plot_query_errors(plan: Plan, privacy: Privacy, path: str | os.PathLike[str]) -> None:
     """Draw the standard error of every query, largest first."""
-    errors = np.sort(plan.standard_errors(epsilon))[::-1]
+    errors = np.sort(plan.standard_errors(**asdict(privacy)))[::-1]
     shown = _spread(len(errors))
     edges = np.append(shown, len(errors)) + 0.5
     with _figure(path, 7.0, 3.4) as (_, axes):
@@ -134,7 +162,7 @@ def plot_query_errors(plan: Plan, epsilon: Fraction, path: str | os.PathLike[str
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_title(f"Error of each query by {plan.mechanism}")
         axes.set_xlabel("queries, from the largest error to the least")
-        axes.set_ylabel(f"standard error at ε = {format_amount(epsilon)}")
+        axes.set_ylabel(f"standard error\nat {_guarantee(privacy)}")
 
 
 def plot_answers(
@@ -171,6 +199,19 @@ def plot_answers(
         )
         axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
         axes.set_xlabel("answer")
+
+
+def _total(plan: Plan, privacy: Privacy) -> float:
+    return plan.expected_squared_error(**asdict(privacy))
+
+
+def _guarantee(privacy: Privacy) -> str:
+    """The amounts and what they are amounts of: a ρ is no ε, and a δ makes a weaker promise."""
+    if isinstance(privacy, PureDP):
+        kind = "pure DP"
+    else:
+        kind = "zero-concentrated DP" if isinstance(privacy, ZCDP) else "approximate DP"
+    return f"{parameter_words(privacy)} ({kind})"
 
 
 def _spread(count: int) -> Any:

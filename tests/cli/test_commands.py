@@ -93,6 +93,21 @@ def test_compare_draws(run, name, in_folder):
     assert start.startswith(b"\x89PNG") or b"<?xml" in start
 
 
+@pytest.mark.parametrize(
+    ("noise", "amounts"), [("gaussian", ("--rho", "0.1")), ("both", ("--delta", "1e-9"))]
+)
+def test_compare_draws_gaussian_noise(run, run_json, noise, amounts, in_folder):
+    args = ("compare", "prefix:8", "--mechanisms", "noise-on-data,wavelet", "--noise", noise)
+    args += (*amounts, *(("--epsilon", "1") if noise == "both" else ()))
+    result = run(*args, "--plot", "plot.svg")
+    assert result.exit_code == 0, result.output
+    assert "drawn in plot.svg" in result.stdout
+    drawn = (in_folder / "plot.svg").read_text(encoding="utf-8")
+    assert ("ρ = 0.1" if noise == "gaussian" else "δ = 1e-09") in drawn
+    assert run_json(*args, "--plot", "plot.png")["plot"] == "plot.png"
+    assert (in_folder / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_explain_at_an_epsilon(run, run_json, plan_file):
     result = run("explain", plan_file, "--epsilon", "0.5")
     assert result.exit_code == 0, result.output
@@ -128,6 +143,22 @@ def test_explain_draws(run, plan_file, in_folder):
     result = run("explain", plan_file, "--epsilon", "1", "--plot", "errors.svg")
     assert result.exit_code == 0, result.output
     assert b"</svg>" in (in_folder / "errors.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        (("--rho", "0.1"), "ρ = 0.1"),
+        (("--epsilon", "1", "--delta", "1e-9"), "ε = 1, δ = 1e-09"),
+        (("--rmse", "5"), "ρ = "),
+    ],
+)
+def test_explain_draws_gaussian_plans(run, planned, amounts, said, in_folder):
+    result = run("explain", "gauss.lrm", *amounts, "--plot", "errors.svg")
+    assert result.exit_code == 0, result.output
+    drawn = (in_folder / "errors.svg").read_text(encoding="utf-8")
+    assert said in drawn
+    assert "</svg>" in drawn
 
 
 def test_release_writes_answers_and_csv(run, plan_file, counts_file, in_folder):

@@ -1,19 +1,36 @@
 """Plots are files of the right kind, the same for the same input, and never half-written."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lrm.comparison import compare
+from lrm.budget import ZCDP, ApproxDP, PureDP
+from lrm.comparison import Comparison, Outcome, SideBySide, compare
 from lrm.errors import FileFormatError, UsageError
 from lrm.families import prefix
 from lrm.planner import plan
-from lrm.plots import plot_answers, plot_comparison, plot_query_errors
+from lrm.plots import plot_answers, plot_comparison, plot_query_errors, plot_side_by_side
 from lrm.releases import release
 
-HALF = Fraction(1, 2)
+HALF = PureDP(Fraction(1, 2))
+GAUSSIAN = {
+    "ρ = 0.125 (zero-concentrated DP)": ZCDP(Fraction(1, 8)),
+    "ε = 1, δ = 1e-09 (approximate DP)": ApproxDP(Fraction(1), Fraction(1, 10**9)),
+}
+
+
+def words(path):
+    """The texts of an SVG, which draws letters as shapes and keeps the text beside them."""
+    drawn = Path(path).read_text(encoding="utf-8")
+    assert drawn.rstrip().endswith("</svg>")
+    return "\n".join(re.findall(r"<!-- (.*?) -->", drawn, re.DOTALL))
+
+
+def is_png(path):
+    return Path(path).read_bytes().startswith(b"\x89PNG") and Path(path).stat().st_size > 5_000
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +45,32 @@ def comparison():
 
 def test_comparison_names_its_mechanisms(comparison):
     plot_comparison(comparison, HALF, "c.svg")
-    text = Path("c.svg").read_text(encoding="utf-8")
-    for name in ("noise-on-data", "wavelet", "noise-on-results", "0.5"):
-        assert f"<!-- {name}" in text or name in text
+    for name in ("noise-on-data", "wavelet", "noise-on-results", "at ε = 0.5 (pure DP)"):
+        assert name in words("c.svg")
+
+
+@pytest.mark.parametrize(("guarantee", "privacy"), GAUSSIAN.items())
+def test_plots_of_gaussian_noise_name_their_guarantee(guarantee, privacy):
+    batch, mechanisms = prefix(12), ["noise-on-data", "wavelet"]
+    plot_query_errors(plan(batch, "wavelet", noise="gaussian"), privacy, "errors.svg")
+    assert f"at {guarantee}" in words("errors.svg")
+    result = compare(batch, mechanisms, noise="gaussian")
+    plot_comparison(result, privacy, "bars.svg")
+    assert f"total squared error at {guarantee}" in words("bars.svg")
+    plot_side_by_side(SideBySide(compare(batch, mechanisms), result), HALF, privacy, "both.svg")
+    promises = ("Laplace noise at ε = 0.5 (pure DP)", f"Gaussian noise at {guarantee}")
+    for said in (*mechanisms, *promises):
+        assert said in words("both.svg")
+
+
+def test_a_mechanism_without_a_plan_has_no_bar(comparison):
+    none = Comparison((Outcome("matrix", None, "too large"),))
+    partly = Comparison((*none.outcomes, comparison.outcomes[0]))
+    plot_side_by_side(SideBySide(partly, partly), HALF, HALF, "both.png")
+    assert is_png("both.png")
+    with pytest.raises(UsageError, match="nothing to draw"):
+        plot_side_by_side(SideBySide(none, none), HALF, HALF, "none.svg")
+    assert not Path("none.svg").exists()
 
 
 @pytest.mark.parametrize("kind", [".svg", ".png"])
@@ -44,8 +84,8 @@ def test_answers_with_and_without_truth(made):
     answered = release(made, np.arange(12), epsilon=1)
     plot_answers(answered, "a.png")
     plot_answers(answered, "b.png", truth=np.cumsum(np.arange(12)), limit=5)
-    assert Path("a.png").stat().st_size > 5_000
-    assert Path("b.png").stat().st_size > 5_000
+    assert is_png("a.png")
+    assert is_png("b.png")
 
 
 def test_other_kinds_and_places_are_refused(made):

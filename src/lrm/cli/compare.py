@@ -15,7 +15,7 @@ from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
     from lrm.budget import Noise
-    from lrm.comparison import Comparison, Contest
+    from lrm.comparison import Comparison, Contest, SideBySide
     from lrm.workload import Workload
 
 
@@ -67,23 +67,27 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
+    from lrm.accuracy import privacy_of
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
-    from lrm.comparison import Contest
-    from lrm.plots import KINDS
+    from lrm.comparison import Contest, SideBySide
+    from lrm.plots import KINDS, plot_comparison
 
     promise = _promise(noise, choices)
-    if plot is not None and noise != "laplace":
-        raise click.UsageError("--plot draws comparisons of Laplace noise; leave it out")
     check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(plot, kinds=KINDS)
     batch = read_questions(workload, choices["domain"])
     contest = Contest(batch)
     solving = {name: choices[name] for name in _SOLVING}
     if noise == "both":
-        _compare_both(workload, contest, promise, solving, as_json=choices["as_json"])
+        both = SideBySide(
+            _entered(contest, "laplace", **solving), _entered(contest, "gaussian", **solving)
+        )
+        _tell_both(workload, batch, both, promise, plot, as_json=choices["as_json"])
         return
     result = _entered(contest, _as_noise(noise), **solving)
+    if plot is not None:
+        plot_comparison(result, privacy_of(_as_noise(noise), **promise.amounts), plot)
     _tell(workload, result, promise, plot, as_json=choices["as_json"])
 
 
@@ -114,21 +118,30 @@ def _promise(noise: str, choices: dict[str, Any]) -> Promise:
     return promise
 
 
-def _compare_both(
-    workload: str, contest: "Contest", promise: Promise, solving: dict[str, Any], *, as_json: bool
+def _tell_both(  # noqa: PLR0913 - each is a part of what is told
+    workload: str,
+    batch: "Workload",
+    both: "SideBySide",
+    promise: Promise,
+    plot: str | None,
+    *,
+    as_json: bool,
 ) -> None:
+    from lrm.accuracy import privacy_of
     from lrm.cli.output import print_json
     from lrm.cli.side_by_side import print_side_by_side, side_by_side_fields
-    from lrm.comparison import SideBySide
+    from lrm.plots import plot_side_by_side
 
-    both = SideBySide(
-        _entered(contest, "laplace", **solving), _entered(contest, "gaussian", **solving)
-    )
+    if plot is not None:
+        pure = privacy_of("laplace", promise.epsilon)
+        plot_side_by_side(both, pure, privacy_of("gaussian", **promise.amounts), plot)
     if as_json:
-        print_json({"workload": workload, **side_by_side_fields(both, promise)})
+        print_json({"workload": workload, **side_by_side_fields(both, promise), "plot": plot})
         return
-    click.echo(_title(workload, contest.problem.workload))
+    click.echo(_title(workload, batch))
     print_side_by_side(both, promise)
+    if plot is not None:
+        click.echo(f"drawn in {plot}")
 
 
 def _tell(
@@ -136,10 +149,7 @@ def _tell(
 ) -> None:
     from lrm.cli.comparison_facts import comparison_fields, print_comparison
     from lrm.cli.output import print_json
-    from lrm.plots import plot_comparison
 
-    if plot is not None and promise.epsilon is not None:
-        plot_comparison(result, promise.epsilon, plot)
     if as_json:
         print_json({"workload": workload, **comparison_fields(result, promise), "plot": plot})
         return

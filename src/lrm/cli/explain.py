@@ -60,9 +60,7 @@ def explain(plan: str, **choices: Any) -> None:
     loaded = load_plan(plan)
     promise = _promise(loaded, choices)
     if plot is not None:
-        if promise.epsilon is None or loaded.noise != "laplace":
-            raise click.UsageError("--plot draws the errors of Laplace plans; leave it out")
-        plot_query_errors(loaded, promise.epsilon, plot)
+        plot_query_errors(loaded, loaded.privacy(**promise.amounts), plot)
     if choices["as_json"]:
         print_json({"plan": plan, **_fields(loaded, promise, choices["confidence"], limit)})
         return
