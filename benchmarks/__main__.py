@@ -1,4 +1,4 @@
-"""Run the benchmarks: ``python -m benchmarks [strategies|scaling|sql|counting] …``."""
+"""Run the benchmarks: ``python -m benchmarks [strategies|scaling|unseen|sql|counting] …``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from benchmarks.panel import PANEL, SMALL
 from benchmarks.plot import draw
 
 RESULTS = Path("benchmarks/results")
+OTHERS = {
+    "unseen": "benchmarks.unseen",
+    "sql": "benchmarks.sql_compile",
+    "counting": "benchmarks.counting",
+}
+"""Benchmarks with options of their own."""
 
 
 def main() -> None:
@@ -21,7 +27,7 @@ def main() -> None:
         "what",
         nargs="?",
         default="strategies",
-        choices=["strategies", "scaling", "sql", "counting"],
+        choices=["strategies", "scaling", *OTHERS],
     )
     parser.add_argument("--small", action="store_true", help="a few workloads that take seconds")
     parser.add_argument("--only", help="workloads whose name contains this text")
@@ -29,10 +35,9 @@ def main() -> None:
     parser.add_argument("--unlimited", action="store_true", help="slow methods on all sizes")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for rows and plot")
     chosen, rest = parser.parse_known_args()
-    if chosen.what in {"sql", "counting"}:
-        module = {"sql": "benchmarks.sql_compile", "counting": "benchmarks.counting"}[chosen.what]
+    if chosen.what in OTHERS:
         sys.argv[1:] = rest
-        runpy.run_module(module, run_name="__main__")
+        runpy.run_module(OTHERS[chosen.what], run_name="__main__")
     elif chosen.what == "scaling":
         scaling.run(chosen.output / "scaling.csv", only=chosen.only or "")
     else:

@@ -1,18 +1,21 @@
-"""Exact errors of level trees on prefix sums and all ranges, without their matrix.
+"""Exact errors of level trees, without the matrix of the tree or of its inverse.
 
 With ``G⁻¹ = Σ_ℓ (1/λ_ℓ)(A_ℓ − A_{ℓ+1})`` (see ``level_maps``) the squared norm of B, and of each
 of its rows, follows from how much of W each block average sees:
-``‖B‖² = Σ_ℓ (1/λ_ℓ)(a_ℓ − a_{ℓ+1})`` with ``a_ℓ = tr(W A_ℓ Wᵀ)``. For these two families a_ℓ is
-a sum of polynomials over blocks: O(n) for all levels together.
+``‖B‖² = Σ_ℓ (1/λ_ℓ)(a_ℓ − a_{ℓ+1})`` with ``a_ℓ = tr(W A_ℓ Wᵀ)``. For a matrix a_ℓ takes the sums
+over blocks, each from those of the level below: O(m·n) for all levels together. For prefix sums
+and all ranges a_ℓ is a sum of polynomials over blocks: O(n) for all levels together.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.level_maps import LevelMap, level_sizes
-from lrm.linear_maps import AllRanges, Floats, Prefix
+from lrm.linear_maps import AllRanges, Floats, LinearMap, Prefix
 
 __all__ = ["level_energies", "row_squared_norms", "squared_norm"]
 
@@ -35,13 +38,30 @@ def _block_energy(queries: Prefix | AllRanges, size: int) -> float:
     return float(energy.sum() / size)
 
 
-def level_energies(queries: Prefix | AllRanges, fanouts: tuple[int, ...]) -> Floats:
+def _matrix_energies(rows: Floats, fanouts: tuple[int, ...]) -> Floats:
+    """``a_ℓ`` of a few queries, for every level."""
+    leaves = prod(fanouts)
+    sums = np.zeros((len(rows), leaves))
+    sums[:, : rows.shape[1]] = rows
+    seen = [np.vdot(sums, sums)]
+    for fanout, size in zip(fanouts, level_sizes(fanouts)[1:], strict=True):
+        sums = sum((sums[:, child::fanout] for child in range(1, fanout)), sums[:, ::fanout])
+        seen.append(np.vdot(sums, sums) / size)
+    return np.array(seen)
+
+
+def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
     """``a_ℓ − a_{ℓ+1}`` of every level, leaves first."""
-    seen = [_block_energy(queries, size) for size in level_sizes(fanouts)]
-    return -np.diff(np.array(seen), append=0.0)
+    if isinstance(queries, Prefix | AllRanges):
+        seen = np.array([_block_energy(queries, size) for size in level_sizes(fanouts)])
+    else:
+        blocks = queries.row_blocks(width=prod(fanouts))
+        parts = (_matrix_energies(rows, fanouts) for _, rows in blocks)
+        seen = np.sum([*parts], axis=0)
+    return -np.diff(seen, append=0.0)
 
 
-def squared_norm(queries: Prefix | AllRanges, tree: LevelMap) -> float:
+def squared_norm(queries: LinearMap, tree: LevelMap) -> float:
     """``‖B‖_F²`` of the least-squares reconstruction from ``tree``."""
     return float(np.sum(level_energies(queries, tree.fanouts) / tree.eigenvalues()))
 

@@ -50,6 +50,15 @@ def test_the_low_rank_regime_is_found():
     assert found.strategy.shape[0] < 20
 
 
+def test_rows_are_added_where_none_dies():
+    centre, cell = np.linspace(0, 32, 60)[:, np.newaxis], np.arange(33)
+    W = np.exp(-0.5 * ((cell - centre) / 5.0) ** 2)
+    found = find(W)
+    check(W, found)
+    assert any(c.name.startswith("more rows") for c in found.candidates)
+    assert found.error < 0.7 * min(c.error for c in found.candidates if c.name.endswith("p = 4"))
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 7), st.integers(1, 9), st.integers(0, 99), st.booleans())
 def test_any_small_workload_is_solved_whatever_its_scale(k, n, seed, scaled):
@@ -62,17 +71,21 @@ def test_any_small_workload_is_solved_whatever_its_scale(k, n, seed, scaled):
 
 def test_never_worse_than_a_given_start():
     W = np.tri(40)
-    starts = [np.vstack([np.eye(40), tree_rows(40, 2)]), haar(40), np.tri(40), np.ones((1, 40))]
-    found = find(W, extra_starts=starts)
+    starts = {
+        "tree": np.vstack([np.eye(40), tree_rows(40, 2)]),
+        "wavelet": haar(40),
+        "own rows": np.tri(40),
+    }
+    found = find(W, starts={**starts, "total": np.ones((1, 40))})
     check(W, found)
-    for start in starts[:3]:
+    for start in starts.values():
         assert found.error <= strategy_error(W, start) * (1 + 1e-9)
     assert any(c.error == np.inf for c in found.candidates)
 
 
 def test_a_start_that_cannot_be_beaten_wins():
     W = np.ones((1, 30))
-    found = find(W, extra_starts=[W])
+    found = find(W, starts={"own rows": W})
     assert found.error == pytest.approx(1.0)
 
 

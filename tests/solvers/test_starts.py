@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.starts import haar, random_rows, rotation, tree_rows
+from lrm.solvers.starts import extreme_columns, haar, random_rows, rotation, tree_rows
 
 cells = st.integers(1, 40)
 
@@ -50,3 +50,14 @@ def test_rotations_differ_only_by_a_rotation(k, more, seed):
 def test_random_rows_follow_their_generator():
     one, two = (random_rows(3, 4, np.random.default_rng(1)) for _ in range(2))
     np.testing.assert_array_equal(one, two)
+
+
+@given(st.integers(1, 4), st.integers(1, 12), st.integers(0, 99))
+def test_extreme_columns_rebuild_all_and_cost_no_more_than_all(k, n, seed):
+    W = np.random.default_rng(seed).standard_normal((k, n))
+    L = extreme_columns(W)
+    corners = np.flatnonzero((L == 1.0).sum(axis=0) * (np.count_nonzero(L, axis=0) == 1))
+    B = W[:, corners[: len(L)]] if len(corners) == len(L) else W @ np.linalg.pinv(L)
+    np.testing.assert_allclose(B @ L, W, atol=1e-7)
+    assert np.abs(L).sum(axis=0).max() <= 1 + 1e-9
+    assert len(L) >= min(np.linalg.matrix_rank(W), n)

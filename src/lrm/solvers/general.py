@@ -15,15 +15,18 @@ from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.projection import ProjectionResult, optimise_projection
 from lrm.solvers.starts import rotation
 
-__all__ = ["general_start"]
+__all__ = ["PROMISING", "general_start"]
 
 Matrix = NDArray[np.float64]
 
 MOST_RANK = 0.6
 """Above this share of n, strategies of k rows were never near the augmented identity."""
 
+SMALL = 128
+"""Up to so many cells they are tried all the same: there it takes half a second."""
+
 PROMISING = 2.0
-"""A start that is still so many times above the best known after its first stage is left."""
+"""A start that is so many times above the best known is not followed, but on few cells."""
 
 FIRST_STAGE, LATER_STAGES = (1e2,), (1e3, 1e4, 1e5, 1e6)
 """Penalties on the residual. A low one first: it lets rows move to where they belong."""
@@ -56,7 +59,7 @@ def general_start(
     """
     k, n = W.shape
     rounds = int(work / (8 * k * k * n))  # two evaluations of O(k·n·2k) each
-    if k > MOST_RANK * n or rounds < 2 * 25:
+    if (k > MOST_RANK * n and n > SMALL) or rounds < 2 * 25:
         return None
     rounds = min(200, rounds // 2)
     start = rotation(W, k, rng) @ W
@@ -66,7 +69,7 @@ def general_start(
         )
         if found.interrupted:
             return found
-        if found.error > PROMISING * best_known:
+        if found.error > PROMISING * best_known and n > SMALL:
             return None
         return optimise_projection(
             W,

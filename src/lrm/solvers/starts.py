@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
-__all__ = ["haar", "random_rows", "rotation", "tree_rows"]
+__all__ = ["extreme_columns", "haar", "random_rows", "rotation", "tree_rows"]
 
 Matrix = NDArray[np.float64]
 
@@ -85,3 +86,30 @@ def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:
     safe = np.maximum(squares, 1e-14 * max(float(squares[-1]), np.finfo(np.float64).tiny))
     Q = np.linalg.qr(rng.standard_normal((rows, W.shape[0])))[0]
     return np.asarray(Q @ (U * safe**-0.25).T, dtype=np.float64)
+
+
+def extreme_columns(W: Matrix) -> Matrix:
+    """Return the strategy that measures only the corners of the hull of ±columns of W.
+
+    A column ``w = Σ λ·(other columns)`` with ``Σ|λ| ≤ 1`` needs no row of its own: its column of
+    L is λ. One linear program a column: milliseconds each, for ranks of about ten.
+
+    Examples
+    --------
+    >>> extreme_columns(np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 0.5]])).tolist()
+    [[1.0, 0.0, 0.5], [0.0, 1.0, 0.25]]
+    """
+    n = W.shape[1]
+    corner, inside = np.ones(n, dtype=bool), {}
+    for column in range(n):
+        others = np.flatnonzero(corner & (np.arange(n) != column))
+        both = np.hstack([W[:, others], -W[:, others]])
+        found = linprog(np.ones(2 * len(others)), A_eq=both, b_eq=W[:, column], method="highs")
+        if found.status == 0 and found.fun <= 1.0:
+            corner[column] = False
+            inside[column] = others, found.x[: len(others)] - found.x[len(others) :]
+    strategy = np.eye(n)
+    for column, (others, shares) in reversed(inside.items()):
+        # Later ones first: an earlier column may lean on a corner that was then found inside.
+        strategy[:, column] = strategy[:, others] @ shares
+    return strategy[corner]

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 
 from lrm import level_errors
 from lrm.budget import Noise
-from lrm.inverses import Levels
 from lrm.level_maps import LevelMap
-from lrm.linear_maps import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
+from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap
 from lrm.reduce import CellMap, MergedWorkload, merge_cells, reduce_rows
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.workload import Workload, weigh_rows
@@ -74,17 +73,9 @@ class Problem:
         return weigh_rows(self.workload.queries, self.workload.importance).squared_norm()
 
     def tree_error(self, tree: LevelMap) -> float:
-        """(Weighted) ``‖B‖²·Δ²`` of a tree over all cells, in closed form: O(m·n·levels)."""
-        queries = self.workload.queries
-        if isinstance(queries, Prefix | AllRanges) and self.workload.importance is None:
-            return level_errors.squared_norm(queries, tree) * tree.column_norm() ** 2
-        inverse = Levels(tree)
-        weighted = weigh_rows(queries, self.workload.importance)
-        total = sum(
-            float((inverse.rows_times(block) ** 2).sum())
-            for _, block in weighted.row_blocks(width=tree.leaves)
-        )
-        return total * tree.column_norm() ** 2
+        """(Weighted) ``‖B‖²·Δ²`` of a tree over all cells, in closed form: O(m·n)."""
+        weighted = weigh_rows(self.workload.queries, self.workload.importance)
+        return level_errors.squared_norm(weighted, tree) * tree.column_norm() ** 2
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""

@@ -1,0 +1,82 @@
+"""What the rivals offer on a problem: their errors by closed forms, and starts from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from lrm.linear_maps import Floats
+from lrm.reduce import CellMap
+from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
+from lrm.strategies.trees import haar_tree, total_tree
+from lrm.workload import weigh_rows
+
+__all__ = ["Offer", "own_rows", "rival_start", "rivals"]
+
+FANOUTS = (2, 3, 4, 5, 8, 16)
+"""Fan-outs of the trees that are looked at; the hierarchical mechanism offers any."""
+
+MOST_ROWS = 512
+"""A batch of more queries than this is not taken for its own strategy."""
+
+FAR = 4.0
+"""A start that is so many times above the best known is not worth its factorisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A rival's strategy, made when it is wanted, and its (weighted) error."""
+
+    name: str
+    error: float
+    make: Callable[[], Strategy]
+
+
+def rivals(problem: Problem, search: Search) -> list[Offer]:
+    """Every rival that costs next to nothing."""
+    cells = CellMap.trivial(problem.cells)
+    trees = {"wavelet": haar_tree(problem.cells)}
+    for fanout in FANOUTS:
+        trees[f"tree, fan-out {fanout}"] = total_tree(problem.cells, fanout)
+        trees[f"tree, fan-out {fanout}, no root"] = total_tree(problem.cells, fanout, root=False)
+    on_data, on_results = naive_errors(problem, search.noise)
+    return [
+        Offer("noise-on-data", on_data, partial(noise_on_data, problem, search)),
+        Offer("noise-on-results", on_results, partial(noise_on_results, problem, search)),
+        *(
+            Offer(name, problem.tree_error(tree), partial(Strategy, "tree", cells, tree))
+            for name, tree in trees.items()
+        ),
+    ]
+
+
+def rival_start(problem: Problem, rival: Strategy) -> Floats:
+    """A rival, restricted to one cell of each class of merged ones.
+
+    A strategy for all cells, kept only at the cells that represent their class, still
+    rebuilds every query and has no larger sensitivity: it can only have become better.
+    """
+    start = rival.matrix.columns(problem.merged.representatives).dense()
+    return np.asarray(start[np.any(start != 0, axis=1)])
+
+
+def own_rows(problem: Problem, best_known: float) -> Floats | None:
+    """The queries themselves, those of large weights measured better.
+
+    Where all rows of sizes s share a cell, weights c with ``Σc ≤ 1`` have the error ``Σs²/c²``,
+    which is least at ``c ∝ s^⅔``. With weights from 1e-6 to 1e6 in one batch, few other starts
+    come near this one; where it is far above the best known, it is not offered.
+    """
+    if problem.workload.shape[0] > min(MOST_ROWS, 2 * len(problem.reduced)):
+        return None
+    rows = weigh_rows(problem.merged.queries, problem.workload.importance).dense()
+    rows = rows * np.maximum(problem.merged.cells.largest_factors(), 1)
+    size = np.abs(rows).max(axis=1)
+    rows, size = rows[size > 0], size[size > 0]
+    start = rows * size[:, np.newaxis] ** (-1 / 3)
+    error = np.sum(size ** (2 / 3)) * np.abs(start).sum(axis=0).max() ** 2
+    return start if error < FAR * best_known else None
