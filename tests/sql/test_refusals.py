@@ -65,12 +65,13 @@ STATEMENTS = {
     "PRAGMA version": "is not compiled; a batch holds SELECT statements alone",
     "SELEC COUNT(*) FROM patients": "not SQL that can be read",
     "SELECT COUNT(* FROM patients": "not SQL that can be read",
-    "SELECT 'abc": "not SQL text",
+    "SELECT 'abc": "a quotation or comment that starts here never ends",
+    "SELECT COUNT(*) /* patients": "a quotation or comment that starts here never ends",
     "": "the batch holds no statement",
     "-- only a comment": "the batch holds no statement",
     # answers
     "SELECT * FROM patients": "SELECT * is not compiled",
-    "FROM patients": "SELECT * is not compiled",
+    "FROM patients": "FROM without SELECT is not compiled; answers are COUNT(*)",
     "SELECT 1 FROM patients": "a constant as an answer is not compiled",
     "SELECT 2 * 3 FROM patients": "a constant as an answer is not compiled",
     "SELECT age FROM patients": "column 'age' outside GROUP BY is not compiled",
@@ -184,6 +185,23 @@ def test_a_statement_outside_the_list_is_refused_by_name(text, sentence):
     with pytest.raises(SqlError) as caught:
         compile_sql(text, DOMAIN)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", [text for text, said in STATEMENTS.items() if "holds no statement" not in said]
+)
+def test_every_refusal_names_the_line_of_its_statement(text):
+    with pytest.raises(SqlError, match=r"^line 3: "):
+        compile_sql("SELECT COUNT(*) AS n FROM patients\nWHERE age < 5;\n" + text, DOMAIN)
+
+
+def test_a_quotation_that_never_ends_is_named_where_it_starts():
+    above = "SELECT COUNT(*) -- it's\nFROM patients\nWHERE state = 'one\nand ''two''';\n"
+    for opened in ("SELECT 'abc\n\n;", 'SELECT 1, "x\n;\n', "/* \n\n", "SELECT $a$ \n\n"):
+        with pytest.raises(SqlError, match=r"^line 5: a quotation or comment that starts here"):
+            compile_sql(above + opened, DOMAIN)
+    with pytest.raises(SqlError, match=r"^line 2: a quotation"):
+        compile_sql("SELECT\n'" + "abc\n" * 10_000, DOMAIN)
 
 
 @pytest.mark.parametrize(("condition", "sentence"), CONDITIONS.items())

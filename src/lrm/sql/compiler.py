@@ -16,7 +16,7 @@ from lrm.sql.aggregates import Weights, filtered, weights
 from lrm.sql.batch import CompiledBatch, Group
 from lrm.sql.grouping import GroupingSet, grouping_sets
 from lrm.sql.predicates import Known, Scope
-from lrm.sql.refusals import AGGREGATES, only, refuse
+from lrm.sql.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.sql.statements import Statement, statements
 
 if TYPE_CHECKING:
@@ -138,15 +138,8 @@ def compile_batch(text: str, domain: Domain) -> CompiledBatch:
     rows = _Rows(domain)
     known: Known = {}
     for statement in statements(text, domain.table):
-        try:
+        with in_statement(statement.line):
             _compile_statement(statement, rows, known)
-        except SqlError as error:
-            sentence = str(error)
-            if sentence.startswith("line "):
-                raise
-            raise SqlError(f"line {statement.line}: {sentence}") from None
-        except RecursionError:
-            raise SqlError(f"line {statement.line}: the statement is nested too deeply") from None
     return rows.finished()
 
 

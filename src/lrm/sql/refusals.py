@@ -7,6 +7,8 @@ better; a construct that is missing from them is refused all the same.
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,9 +16,9 @@ from sqlglot import exp
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["at_line", "only", "refuse", "refuse_node"]
+__all__ = ["at_line", "in_statement", "only", "refuse", "refuse_node"]
 
 ONE_TABLE = "a query reads the one declared table alone"
 EVERY_GROUP = "every declared group is answered; choose rows of the answer afterwards"
@@ -95,6 +97,22 @@ def at_line(node: exp.Expr | None, sentence: str) -> SqlError:
         if line is not None:
             break
     return SqlError(sentence if line is None else f"line {line}: {sentence}")
+
+
+@contextmanager
+def in_statement(line: int) -> Iterator[None]:
+    """Name the statement's first line in refusals that know no line of their own."""
+    try:
+        yield
+    except SqlError as error:
+        sentence = str(error)
+        if re.match(r"line \d+: ", sentence):
+            raise
+    except RecursionError:
+        sentence = "the statement is nested too deeply"
+    else:
+        return
+    raise SqlError(f"line {line}: {sentence}")
 
 
 def refuse(what: str, way_out: str, node: exp.Expr | None = None) -> SqlError:

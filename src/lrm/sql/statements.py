@@ -11,7 +11,15 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from lrm.errors import SqlError
-from lrm.sql.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
+from lrm.sql.refusals import (
+    AGGREGATES,
+    ONE_TABLE,
+    at_line,
+    in_statement,
+    only,
+    refuse,
+    refuse_node,
+)
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Statement", "statements"]
 
 _DIALECT = "duckdb"
+_LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
 
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
@@ -46,8 +55,10 @@ def statements(text: str, table: str | None) -> list[Statement]:
     parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
     for number, tokens in enumerate(_split(text), start=1):
         line = tokens[0].line
-        select = _select(_tree(parser, tokens, text), line)
-        name = _table(select, line)
+        with in_statement(line):
+            _check_select_said(tokens)
+            select = _select(_tree(parser, tokens, text))
+            name = _table(select)
         expected = table or (checked[0].table if checked else name)
         if name.casefold() != expected.casefold():
             declared = "the domain declares" if table else "the batch's first statement reads"
@@ -62,8 +73,10 @@ def _split(text: str) -> list[list[Token]]:
     """Cut the batch at its semicolons, so that each statement's line is known."""
     try:
         tokens = sqlglot.tokenize(text, read=_DIALECT)
-    except SqlglotError as error:
-        raise SqlError(f"the batch is not SQL text: {_first_line(error)}") from None
+    except SqlglotError:
+        raise SqlError(
+            f"line {_open_line(text)}: a quotation or comment that starts here never ends; close it"
+        ) from None
     chunks: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
@@ -71,6 +84,28 @@ def _split(text: str) -> list[list[Token]]:
         else:
             chunks[-1].append(token)
     return [chunk for chunk in chunks if chunk]
+
+
+def _open_line(text: str) -> int:
+    """Find the line where a quotation or comment starts that is never closed."""
+    start, waiting = 1, ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        waiting += line + "\n"
+        try:
+            sqlglot.tokenize(waiting, read=_DIALECT)
+        except SqlglotError:
+            if len(waiting) > _LONGEST_TEXT:
+                break
+        else:
+            start, waiting = number + 1, ""
+    return start
+
+
+def _check_select_said(tokens: list[Token]) -> None:
+    # DuckDB reads a bare FROM as SELECT *, and the tree has no line for what nobody wrote.
+    kinds = {token.token_type for token in tokens}
+    if tokens[0].token_type is TokenType.FROM and TokenType.SELECT not in kinds:
+        raise refuse("FROM without SELECT", AGGREGATES)
 
 
 def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
@@ -96,19 +131,16 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _select(tree: exp.Expr, line: int) -> exp.Select:
+def _select(tree: exp.Expr) -> exp.Select:
     if type(tree) is not exp.Select:
-        error = refuse_node(tree, "a batch holds SELECT statements alone")
-        sentence = str(error)
-        raise error if sentence.startswith("line ") else SqlError(f"line {line}: {sentence}")
+        raise refuse_node(tree, "a batch holds SELECT statements alone")
     if tree.args.get("from_") is None:
-        sentence = "SELECT without FROM is not compiled; name the table"
-        raise SqlError(f"line {line}: {sentence}")
+        raise refuse("SELECT without FROM", "name the table")
     only(tree, "expressions", "from_", "where", "group")
     return tree
 
 
-def _table(select: exp.Select, line: int) -> str:
+def _table(select: exp.Select) -> str:
     source = select.args["from_"]
     only(source, "this")
     table = source.this
@@ -120,5 +152,4 @@ def _table(select: exp.Select, line: int) -> str:
     parts = [table.args.get(key) for key in ("catalog", "db", "this")]
     if any(part is not None and type(part) is not exp.Identifier for part in parts):
         raise at_line(table, "the table's name must be plain")
-    del line
     return ".".join(part.name for part in parts if part is not None)
