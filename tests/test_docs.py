@@ -85,6 +85,12 @@ def test_every_public_member_is_in_the_reference(record):
         assert re.search(rf"`{name}[`(]", API), f"{record.__name__}.{name}"
 
 
+def test_every_member_of_the_ledger_is_in_the_reference():
+    section = API.partition("## `lrm.Ledger`")[2].partition("\n## ")[0]
+    for name in vars(lrm.Ledger):
+        assert name.startswith("_") or re.search(rf"`(lrm\.Ledger\.)?{name}[`(]", section), name
+
+
 def test_families_errors_and_commands_are_in_the_reference():
     for name in families.__all__:
         assert f"`{name}(" in API, name

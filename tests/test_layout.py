@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import lrm
+
 SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
 ORDER = [
@@ -101,6 +103,15 @@ def test_imports_go_one_way():
         allowed = set(ORDER[: ORDER.index(module) + 1])
         wrong = {other for other in _imports(path) - allowed if (module, other) not in late}
         assert not wrong, f"{path.name} imports {sorted(wrong)}, which stand below it"
+
+
+def test_public_names_are_the_same_for_people_and_for_type_checkers():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    typed = {(a.name, n.module) for n in imports for a in n.names if a.asname is not None}
+    assert typed == set(lrm._HOMES.items())
+    for name in lrm.__all__:
+        assert getattr(lrm, name) is not None
 
 
 def test_only_the_mechanism_opens_true_counts():
