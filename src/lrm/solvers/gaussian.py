@@ -5,54 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, eigh, lapack, solve, svd, svdvals
+from scipy.linalg import LinAlgError, cholesky, eigh, lapack, svd, svdvals
 
-from lrm.errors import StopSolver, UsageError
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.errors import UsageError
+from lrm.solvers.gaussian_ascent import GaussianResult, Matrix, Vector, WeightAscent
+from lrm.solvers.gaussian_chain import find_chain, optimise_chain
+from lrm.solvers.progress import OnStep, ignore_step
 
 __all__ = ["GaussianResult", "nuclear_bound", "optimise_gaussian", "optimise_gaussian_gram"]
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-
 EPS = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianResult:
-    """A strategy with L2 columns, and how far from optimal it can be.
-
-    Parameters
-    ----------
-    L
-        Strategy, k x n, its columns in the unit L2 ball.
-    B
-        Reconstruction, m x k, with ``W = B·L``.
-    upper
-        ``‖B‖_F²``, the error of this pair.
-    lower
-        No pair of any rank has a smaller ``‖B‖_F²·Δ(L)²``, be Δ the largest L2 or L1 norm
-        of a column; proved by ``weights``, see ``nuclear_bound``.
-    weights
-        The weights of the cells behind ``lower``; they add up to 1.
-    rounds
-        Eigendecompositions done.
-    """
-
-    L: Matrix
-    B: Matrix
-    upper: float
-    lower: float
-    weights: Vector
-    rounds: int
-    converged: bool
-    interrupted: bool
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        for array in (self.L, self.B, self.weights):
-            array.setflags(write=False)
 
 
 def nuclear_bound(W: Matrix, weights: Vector) -> float:
@@ -95,11 +57,7 @@ def optimise_gaussian(
     (returned in the eigenbasis of S: a rotation of L changes neither norm).
     Both meet at the optimum, and the run ends when ``upper ≤ (1 + tolerance)·lower``.
 
-    Method: with ``d_j = ‖X w_j‖²``, whose mean under v is φ, ``v_j ← v_j·(d_j/φ)^δ`` is a
-    fixed-point map. δ = 1 never lowers φ; δ = 2 is exact for orthogonal columns and halves
-    the rounds; Anderson's mixing [1]_ of the last six steps in log v, weighted by v
-    (columns that are about to vanish have no say), takes 3 to 40 rounds where δ = 1 takes
-    6 to 200. A step that lowers φ is replaced by one with δ = 1 from the best weights.
+    Method: a fixed-point map for v with Anderson's mixing [1]_, see ``WeightAscent``.
     Many-celled workloads of nearly full column rank start from the weights of every other cell.
 
     Cost: O(k²n) a round, for k = rank(W). W may be rank-deficient or badly scaled, with zero
@@ -132,22 +90,8 @@ def optimise_gaussian(
         return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True, interrupted=False)
     scale = float(np.abs(W).max())
     columns, back = _full_row_rank(W[:, cells] / scale)
-    ascent = _Ascent(columns, np.log(_first_weights(columns)))
-    interrupted, certified = False, 0.0
-    try:
-        while ascent.rounds < max_rounds:
-            ascent.advance()
-            on_step(Step("gaussian", ascent.rounds, ascent.upper * scale**2))
-            # φ itself overstates by rounding; the margin leaves room for the certificate.
-            if ascent.upper <= (1.0 + 0.95 * tolerance) * ascent.lower:
-                certified = ascent.certified(tolerance)
-                if ascent.upper <= (1.0 + tolerance) * certified:
-                    break
-    except (StopSolver, KeyboardInterrupt):
-        interrupted = True
-        if not ascent.rounds:
-            raise
-    certified = certified or ascent.certified(tolerance)
+    ascent = _DenseAscent(np.log(_first_weights(columns)), columns=columns)
+    certified, interrupted = ascent.run(tolerance, max_rounds, 0.95, scale, on_step)
     weights[cells] = ascent.weights
     L = np.zeros((len(columns), W.shape[1]))
     L[:, cells] = ascent.strategy
@@ -179,7 +123,8 @@ def optimise_gaussian_gram(
     """Solve ``optimise_gaussian`` from ``G = WᵀW`` alone, for workloads too tall to write.
 
     Nothing but G matters for L, for the error and for the bound. B belongs to a factor R with
-    ``G = RᵀR``; the reconstruction of W itself is ``W·L⁺``. Cost: O(n³) more.
+    ``G = RᵀR``; the reconstruction of W itself is ``W·L⁺``. Cost: O(n²) in all where G has a
+    tridiagonal inverse (prefix sums, all ranges), else O(n³) more.
 
     Examples
     --------
@@ -189,6 +134,11 @@ def optimise_gaussian_gram(
     >>> bool(found.upper <= 1.001 * found.lower)
     True
     """
+    chain = find_chain(gram)
+    if chain is not None:
+        found = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, on_step=on_step)
+        if found.converged or found.interrupted:
+            return found
     try:
         factor = cholesky(gram, check_finite=False)
     except LinAlgError:
@@ -228,49 +178,18 @@ def _first_weights(columns: Matrix) -> Vector:
     return np.asarray(spread / spread.sum())
 
 
-@dataclass(slots=True)
-class _Ascent:
-    """The ascent of φ in x = log v: memory of the mixing, and the best of both bounds."""
-
+@dataclass(slots=True, kw_only=True)
+class _DenseAscent(WeightAscent):
     columns: Matrix
-    x: Vector
-    rounds: int = 0
-    lower: float = 0.0
     sure: float = 0.0
-    upper: float = float("inf")
-    weights: Vector = field(default_factory=lambda: np.zeros(0))
     strategy: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     reconstruction: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
-    points: list[Vector] = field(default_factory=list)
-    moves: list[Vector] = field(default_factory=list)
 
-    def advance(self) -> None:
-        """Evaluate both bounds at x, then choose the next x."""
-        v = np.exp(self.x - self.x.max())
-        v /= v.sum()
-        phi, d = self._evaluate(v)
-        if phi**2 < self.lower * (1.0 - 1e-9) and self.points:
-            self.x = self.points[-1] + 0.5 * self.moves[-1]
-            self.points, self.moves = [], []
-            return
-        # Logarithms below -60 are weights of nothing, and would only upset the mixing.
-        point = np.log(np.maximum(v, 1e-26))
-        move = 2.0 * np.log(np.maximum(d / phi, 1e-26))
-        self.points = [*self.points[-6:], point]
-        self.moves = [*self.moves[-6:], move]
-        self.x = point + np.clip(self._mixed(v), -2.0, 2.0)
-
-    def certified(self, tolerance: float) -> float:
-        """Return a lower bound that rounding cannot have raised."""
-        if self.upper <= (1.0 + tolerance) * self.sure:
-            return self.sure
-        # Costs as much as several rounds, and sees singular values down to eps, not √eps.
-        return max(self.sure, nuclear_bound(self.columns, self.weights))
-
-    def _evaluate(self, v: Vector) -> tuple[float, Vector]:
-        """Return φ and the slopes d at v, and keep what is best so far."""
+    def evaluate(self, v: Vector) -> tuple[float, Vector]:
+        """Decompose S, and keep the strategy that is best so far."""
         half = self.columns * np.sqrt(v)
         values, basis = eigh(half @ half.T, driver="evr", check_finite=False)
+        del half
         # What forming S and its decomposition can have added to any eigenvalue.
         rounding = sum(self.columns.shape) * EPS * float(values.sum())
         sure = float(np.sqrt(np.maximum(values - rounding, 0.0)).sum())
@@ -279,22 +198,16 @@ class _Ascent:
         root = np.sqrt(np.sqrt(values))
         Y = (basis / root).T @ self.columns
         d: Vector = np.einsum("ij,ij->j", Y, Y)
-        self.rounds += 1
         if phi**2 > self.lower:
-            self.lower, self.sure, self.weights = phi**2, sure**2, v
+            self.sure = sure**2
         if phi * d.max() < self.upper:
-            self.upper = phi * float(d.max())
-            self.strategy, self.reconstruction = Y, basis * root
+            basis *= root
+            self.strategy, self.reconstruction = Y, basis
         return phi, d
 
-    def _mixed(self, v: Vector) -> Vector:
-        """Return the last move, less what a combination of earlier ones explains of it."""
-        if len(self.points) < 2:
-            return self.moves[-1]
-        turns = np.diff(np.array(self.moves), axis=0)
-        steps = np.diff(np.array(self.points), axis=0)
-        weighted = turns * v
-        normal = weighted @ turns.T
-        normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + 1e-300
-        share = solve(normal, weighted @ self.moves[-1], assume_a="pos")
-        return np.asarray(self.moves[-1] - share @ (steps + turns))
+    def certified(self, tolerance: float) -> float:
+        """Take the eigenvalues of S, or singular values where those are not enough."""
+        if self.upper <= (1.0 + tolerance) * self.sure:
+            return self.sure
+        # Costs as much as several rounds, and sees singular values down to eps, not √eps.
+        return max(self.sure, nuclear_bound(self.columns, self.weights))
