@@ -293,3 +293,15 @@ def test_expected_errors_are_told_apart_by_exit_code(run, monkeypatch):
     assert result.exit_code == 130
     assert result.stderr.strip().startswith("lrm: interrupted")
     assert not names()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"a,b\n8213,7411\n", b"PK\x03\x04 and no more"])
+def test_show_names_both_kinds_of_file_that_it_takes(run, content, in_folder):
+    (in_folder / "other.lrm").write_bytes(content)
+    refused(run("show", "other.lrm"), 1, "neither a plan nor a release", "`lrm release -o` wrote")
+
+
+def test_show_tells_of_a_foreign_archive(run, in_folder):
+    with zipfile.ZipFile(in_folder / "other.zip", "w") as bundle:
+        bundle.writestr("header.json", '{"format": "something else"}')
+    refused(run("show", "other.zip"), 1, "neither a plan nor a release", "`lrm plan -o`")

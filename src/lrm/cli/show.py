@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,6 +46,7 @@ def show(file: str, **choices: Any) -> None:
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.plan_facts import plan_fields, plan_lines
+    from lrm.errors import FileFormatError
     from lrm.plan_file import load_plan
     from lrm.plots import KINDS
     from lrm.release_file import load_release
@@ -54,9 +56,15 @@ def show(file: str, **choices: Any) -> None:
     check_output(choices["plot"], kinds=KINDS)
     check_output(choices["csv"])
     check_output(choices["export"])
-    if format_of(file) == "lrm-release":
+    kind = format_of(file)
+    if kind == "lrm-release":
         _show_release(load_release(file), choices)
         return
+    if kind != "lrm-plan" and Path(file).is_file():
+        raise FileFormatError(
+            f"{file} is neither a plan nor a release, or it is damaged; give a file that "
+            "`lrm plan -o` or `lrm release -o` wrote"
+        )
     plan = load_plan(file)
     if any(outputs.values()) or choices["post_process"]:
         raise click.UsageError(
