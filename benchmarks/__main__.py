@@ -1,4 +1,4 @@
-"""Run the benchmarks: ``python -m benchmarks [strategies|scaling|unseen|sql|counting] …``."""
+"""Run benchmarks: ``python -m benchmarks [strategies|scaling|gaussian|unseen|sql|counting] …``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.plot import draw
 
 RESULTS = Path("benchmarks/results")
 OTHERS = {
+    "gaussian": "benchmarks.gaussian",
     "unseen": "benchmarks.unseen",
     "sql": "benchmarks.sql_compile",
     "counting": "benchmarks.counting",

@@ -10,13 +10,31 @@ from lrm.solvers.gaussian_ascent import GaussianResult
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
 from lrm.strategies.base import Problem, Search, Strategy
 
-__all__ = ["best_gaussian"]
+__all__ = ["best_gaussian", "has_fast_optimum"]
 
 TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}
 """How far above the least possible error the result may be, by effort."""
 
+CHAIN_CELLS = 4096
+"""Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
+
+The solver takes seconds; the n × n integers of the plan and their inverse take the rest.
+"""
+
 EXACT_INTEGERS = 2.0**53
 """Sums of whole numbers below this are exact in float64."""
+
+
+def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
+    """Whether ``best_gaussian`` is affordable without ``problem.reduced``."""
+    queries = problem.workload.queries
+    return (
+        search.noise == "gaussian"
+        and effort != "quick"
+        and isinstance(queries, Prefix | AllRanges)
+        and problem.workload.importance is None
+        and 2 <= queries.cells <= CHAIN_CELLS
+    )
 
 
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
