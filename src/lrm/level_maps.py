@@ -106,9 +106,9 @@ class LevelMap(LinearMap):
         within = weights[1:-1] ** 2 * sizes[1:]
         return np.append(within, weights[-1] ** 2 * sizes[-1])
 
-    def column_norm(self) -> float:
-        """L1 norm of a column of the whole tree: every column has the same."""
-        return float(sum(abs(weight) for _, weight, _ in self._measured()))
+    def column_norm(self, order: int = 1) -> float:
+        """L1 (or L2) norm of a column of the whole tree: every column has the same."""
+        return float(np.linalg.norm([weight for _, weight, _ in self._measured()], ord=order))
 
     def with_weights(self, weights: tuple[float, ...]) -> LevelMap:
         """The same tree with other weights."""
@@ -185,7 +185,7 @@ class LevelMap(LinearMap):
         return np.full(self.cells, self.column_norm())
 
     def column_squared_sums(self) -> Floats:
-        return np.full(self.cells, sum(weight**2 for _, weight, _ in self._measured()))
+        return np.full(self.cells, self.column_norm(2) ** 2)
 
     def is_integer(self) -> bool:
         return DenseMap(np.array([self.weights])).is_integer()

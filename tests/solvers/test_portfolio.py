@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.portfolio import search
+from lrm.solvers.record import ROUNDING
 from lrm.solvers.starts import haar, tree_rows
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
@@ -25,8 +26,8 @@ def check(W, found):
     assert np.linalg.norm(found.reconstruction @ found.strategy - W) <= 1e-9 * size
     assert abs(found.strategy).sum(axis=0).max(initial=0) <= 1 + 1e-12
     assert found.error == pytest.approx(np.sum(found.reconstruction**2))
-    assert found.error <= np.sum(W**2) * (1 + 1e-9)
-    assert found.error <= min(c.error for c in found.candidates) * (1 + 1e-9)
+    assert found.error <= np.sum(W**2) * (1 + ROUNDING)
+    assert found.error <= min(c.error for c in found.candidates) * (1 + ROUNDING)
     assert found.winner in {c.name for c in found.candidates}
 
 

@@ -16,7 +16,7 @@ from lrm.solvers.lowrank_exact import RowSpaceResult
 from lrm.solvers.progress import OnStep, Step
 from lrm.solvers.projection import ProjectionResult
 
-__all__ = ["Candidate", "Record"]
+__all__ = ["ROUNDING", "Candidate", "Record"]
 
 Matrix = NDArray[np.float64]
 

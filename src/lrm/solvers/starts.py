@@ -58,7 +58,7 @@ def haar(cells: int) -> Matrix:
     return np.vstack(rows)
 
 
-def random_rows(count: int, cells: int, rng: np.random.Generator) -> Matrix:
+def random_rows(count: int, cells: int, rng: np.random.Generator, *, size: float = 0.2) -> Matrix:
     """Return ``count`` signed rows, large enough not to die at once beside an identity.
 
     Examples
@@ -66,7 +66,7 @@ def random_rows(count: int, cells: int, rng: np.random.Generator) -> Matrix:
     >>> random_rows(2, 3, np.random.default_rng(0)).shape
     (2, 3)
     """
-    return 0.2 * rng.standard_normal((count, cells))
+    return size * rng.standard_normal((count, cells))
 
 
 def rotation(W: Matrix, rows: int, rng: np.random.Generator) -> Matrix:
@@ -103,6 +103,8 @@ def extreme_columns(W: Matrix) -> Matrix:
     corner, inside = np.ones(n, dtype=bool), {}
     for column in range(n):
         others = np.flatnonzero(corner & (np.arange(n) != column))
+        if not len(others):
+            break
         both = np.hstack([W[:, others], -W[:, others]])
         found = linprog(np.ones(2 * len(others)), A_eq=both, b_eq=W[:, column], method="highs")
         if found.status == 0 and found.fun <= 1.0:

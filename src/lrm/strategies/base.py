@@ -72,10 +72,11 @@ class Problem:
         """``‖W‖_F²`` with the importance of each query."""
         return weigh_rows(self.workload.queries, self.workload.importance).squared_norm()
 
-    def tree_error(self, tree: LevelMap) -> float:
+    def tree_error(self, tree: LevelMap, noise: Noise) -> float:
         """(Weighted) ``‖B‖²·Δ²`` of a tree over all cells, in closed form: O(m·n)."""
         weighted = weigh_rows(self.workload.queries, self.workload.importance)
-        return level_errors.squared_norm(weighted, tree) * tree.column_norm() ** 2
+        square = tree.column_norm(1 if noise == "laplace" else 2) ** 2
+        return level_errors.squared_norm(weighted, tree) * square
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""

@@ -16,10 +16,10 @@ from lrm.solvers.portfolio import search as search_portfolio
 from lrm.solvers.progress import Step
 from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import Problem, Search, Strategy
-from lrm.strategies.gaussian import best_gaussian
-from lrm.strategies.large import best_naive, best_tree
+from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
+from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
-from lrm.strategies.rivals import own_rows, rival_start, rivals
+from lrm.strategies.rivals import best_rival, own_rows, rival_start, rivals
 
 __all__ = ["best"]
 
@@ -41,8 +41,8 @@ EXTREME_RANK, EXTREME_CELLS = 10, 256
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
 
-DENSE_CELLS = 10_000
-"""Merged cells up to which the general solvers run: their arrays are rank × cells."""
+DENSE_ENTRIES = 3e7
+"""Rank × merged cells up to which the solvers run: they hold several arrays of that size."""
 
 
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Strategy:
@@ -57,6 +57,8 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     """
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
+    if has_fast_optimum(problem, search, effort):
+        return best_gaussian(problem, search, effort)
     queries = problem.workload.queries
     if isinstance(queries, Prefix | AllRanges) and queries.cells > TREE_CELLS:
         if problem.workload.importance is not None:
@@ -64,8 +66,9 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
                 f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
             )
         return best_tree(problem, queries, search)
-    if problem.merged.cells.merged_size > DENSE_CELLS or not problem.reduced.any():
-        return best_naive(problem, search)
+    cells = problem.merged.cells.merged_size
+    if min(queries.shape[0], cells) * cells > DENSE_ENTRIES or not problem.reduced.any():
+        return best_rival(problem, search)
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
     offers = rivals(problem, search)

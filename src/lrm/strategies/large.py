@@ -13,9 +13,8 @@ from lrm.linear_maps import AllRanges, Floats, Prefix
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
-from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 
-__all__ = ["best_naive", "best_tree"]
+__all__ = ["best_tree"]
 
 FANOUTS = range(2, 33)
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
@@ -71,20 +70,3 @@ def _cover(cells: int, fanout: int) -> tuple[int, ...]:
 
 def _sizes(fanouts: tuple[int, ...]) -> Floats:
     return np.array(level_sizes(fanouts), dtype=np.float64)
-
-
-def best_naive(problem: Problem, search: Search) -> Strategy:
-    """Noise on data or noise on results, whichever has the smaller (weighted) error."""
-    on_data, on_results = naive_errors(problem, search.noise)
-    chosen = noise_on_data if on_data <= on_results else noise_on_results
-    found = chosen(problem, search)
-    details = {
-        "winner": found.mechanism,
-        "candidates": [
-            {"name": "noise-on-data", "error": on_data, "iterations": 0},
-            {"name": "noise-on-results", "error": on_results, "iterations": 0},
-        ],
-        "converged": True,
-        "interrupted": False,
-    }
-    return Strategy("best", found.cells, found.matrix, found.reconstruction, details=details)

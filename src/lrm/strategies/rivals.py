@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["Offer", "own_rows", "rival_start", "rivals"]
+__all__ = ["Offer", "best_rival", "own_rows", "rival_start", "rivals"]
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are looked at; the hierarchical mechanism offers any."""
@@ -48,10 +48,25 @@ def rivals(problem: Problem, search: Search) -> list[Offer]:
         Offer("noise-on-data", on_data, partial(noise_on_data, problem, search)),
         Offer("noise-on-results", on_results, partial(noise_on_results, problem, search)),
         *(
-            Offer(name, problem.tree_error(tree), partial(Strategy, "tree", cells, tree))
+            Offer(
+                name, problem.tree_error(tree, search.noise), partial(Strategy, "tree", cells, tree)
+            )
             for name, tree in trees.items()
         ),
     ]
+
+
+def best_rival(problem: Problem, search: Search) -> Strategy:
+    """The rival of least error, where nothing else is affordable."""
+    offers = rivals(problem, search)
+    best = min(offers, key=lambda offer: offer.error)
+    details = {
+        "winner": best.name,
+        "candidates": [{"name": o.name, "error": o.error, "iterations": 0} for o in offers],
+        "converged": True,
+        "interrupted": False,
+    }
+    return replace(best.make(), mechanism="best", details=details)
 
 
 def rival_start(problem: Problem, rival: Strategy) -> Floats:
