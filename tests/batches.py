@@ -1,9 +1,10 @@
 """Workloads of all shapes for property tests."""
 
 import numpy as np
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-__all__ = ["integer_matrices", "matrices", "real_matrices"]
+__all__ = ["few_slow_examples", "integer_matrices", "matrices", "real_matrices"]
 
 
 @st.composite
@@ -39,3 +40,11 @@ def _with_repeats(draw, matrix):
 
 
 matrices = st.one_of(integer_matrices(), real_matrices())
+
+few_slow_examples = settings(
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking searches takes minutes
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+"""For properties of whole plans, each of which takes a search."""

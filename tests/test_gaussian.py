@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import lrm
-from batches import matrices
+from batches import few_slow_examples, matrices
 from lrm import families
 from lrm.budget import ZCDP, epsilon_for, rho_for
 from lrm.errors import BudgetError
@@ -20,13 +20,6 @@ from noise_statistics import (
     fits_discrete_gaussian,
     mean_square_agrees,
     noisy_runs,
-)
-
-few_slow_examples = settings(
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking searches takes minutes
-    deadline=None,
-    max_examples=15,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 import lrm
-from batches import integer_matrices, matrices
+from batches import few_slow_examples, integer_matrices, matrices
 from lrm import families
 from lrm.errors import ConvergenceError, UsageError
 from lrm.strategies import MECHANISMS
@@ -16,13 +16,6 @@ EXAMPLE_1 = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
 
 EXAMPLE_2 = [[0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]]
 """Its second, over NY, NJ, CA, WA."""
-
-few_slow_examples = settings(
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking searches takes minutes
-    deadline=None,
-    max_examples=15,
-    suppress_health_check=[HealthCheck.too_slow],
-)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from lrm.plans import Plan
     from lrm.releases import Release
 
-__all__ = ["KINDS", "plot_answers", "plot_comparison", "plot_query_errors", "plot_side_by_side"]
+__all__ = [
+    "KINDS",
+    "mark_bound",
+    "plot_answers",
+    "plot_comparison",
+    "plot_query_errors",
+    "plot_side_by_side",
+]
 
 KINDS = (".svg", ".png")
 """Endings of the files that can be drawn."""
@@ -73,6 +80,19 @@ def _figure(path: str | os.PathLike[str], width: float, height: float) -> Iterat
     write_bytes(Path(path), drawn.getvalue())
 
 
+def mark_bound(axes: Any, bound: float) -> None:
+    """Draw the error that no strategy is below, and say so."""
+    axes.axvline(bound, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        "no strategy is below",
+        (bound, 1.0),
+        (3, 2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        fontsize=8,
+    )
+
+
 def plot_comparison(comparison: Comparison, privacy: Privacy, path: str | os.PathLike[str]) -> None:
     """Draw the error of every mechanism as a bar, least first, on a logarithmic axis."""
     planned = [(outcome, outcome.plan) for outcome in comparison.outcomes if outcome.plan]
@@ -95,15 +115,7 @@ def plot_comparison(comparison: Comparison, privacy: Privacy, path: str | os.Pat
                 times, (errors[row], row), (4, 0), textcoords="offset points", va="center"
             )
         if bound > 0:
-            axes.axvline(bound, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-            axes.annotate(
-                "no strategy is below",
-                (bound, 1.0),
-                (3, 2),
-                xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-                fontsize=8,
-            )
+            mark_bound(axes, bound)
         axes.set_title(f"{queries:,} queries over {cells:,} cells", pad=16)
         axes.set_xlabel(f"expected total squared error at {_guarantee(privacy)}")
         axes.tick_params(axis="y", length=0)

@@ -104,15 +104,7 @@ def draw_comparison(
                 times = f"{value / least:,.3g}×" if least > 0 else ""
                 axes.annotate(times, (value, row), (4, 0), textcoords="offset points", va="center")
             if bound is not None and bound > 0:
-                axes.axvline(bound, color=plots.INK, linewidth=1, linestyle=(0, (4, 3)))
-                axes.annotate(
-                    "no strategy is below",
-                    (bound, 1.0),
-                    (3, 2),
-                    xycoords=("data", "axes fraction"),
-                    textcoords="offset points",
-                    fontsize=8,
-                )
+                plots.mark_bound(axes, bound)
             axes.set_xlabel(xlabel)
             axes.tick_params(axis="y", length=0)
 
