@@ -21,6 +21,9 @@ EPS = float(np.finfo(np.float64).eps)
 LARGEST_SLACK = 1e-6
 """A Gram matrix farther from ``T⁻¹`` is not taken for a chain; this much the bound may lose."""
 
+NEAR_ENOUGH = 1e-5
+"""How far apart both bounds may be in the end, whatever more is allowed."""
+
 ROWS_AT_ONCE = 256
 
 
@@ -122,7 +125,8 @@ def optimise_chain(
     first = 0.5 * chain.squares / chain.squares.sum() + 0.5 / len(chain.squares)
     ascent = _ChainAscent(np.log(first), chain=chain)
     # Rounds are cheap, so the end is nearer to the optimum than was asked for.
-    certified, interrupted = ascent.run(tolerance, max_rounds, 0.25, 1.0, on_step)
+    nearer = min(0.25, NEAR_ENOUGH / tolerance)
+    certified, interrupted = ascent.run(tolerance, max_rounds, nearer, 1.0, on_step)
     v = ascent.spread
     root = np.sqrt(v)
     values, basis = eigh_tridiagonal(chain.diagonal / v, chain.beside / (root[1:] * root[:-1]))
