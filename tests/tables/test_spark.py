@@ -1,10 +1,15 @@
 """What only Spark has: its own types, tables of its catalogue, and a cluster's settings."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
 from lrm.tables import open_table
+from lrm.tables.spark_session import LOGGING, _configured
 
 CELL = {"null": "cell", "outside": "cell"}
 
@@ -49,3 +54,38 @@ def test_settings_of_the_session_do_not_matter(spark, ansi):
         assert (counted[11, 0], counted[7, 1], counted.sum()) == (1, 1, 2)
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+
+
+QUIET = """
+import lrm.tables.spark_session as started
+spark = started.session()
+log = spark._jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.Somewhere")
+log.warn("a warning"), log.error("an error")
+try:
+    spark.sql("SELECT raise_error(concat('47', 11 + id)) FROM range(1)").collect()
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.slow  # starts a JVM of its own
+def test_a_session_that_lrm_starts_logs_errors_alone_and_no_value(spark):
+    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True)
+    assert done.stdout == "SparkRuntimeException\n"
+    lines = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's
+    assert len(lines) == 2
+    assert lines[0].endswith(" ERROR Somewhere: an error")
+    assert re.search(r" ERROR TaskSetManager: Task \d+ in stage 0.0 failed 1 times", lines[1])
+
+
+def test_a_logging_of_ones_own_is_left_alone(tmp_path, monkeypatch):
+    assert "error" in LOGGING.read_text()
+    for name in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert not _configured()
+    (tmp_path / "log4j2.properties").write_text("rootLogger.level = info\n")
+    assert _configured()
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dlog4j2.configurationFile=mine.xml")
+    assert _configured()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain
-from lrm.errors import TableError
 from lrm.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
@@ -15,10 +14,11 @@ from lrm.tables.base import Column, check_columns, guarded, load_engine, name_pa
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.dialect import case, sql_code
 from lrm.tables.joined_rows import JoinedRows
+from lrm.tables.spark_session import session
 from lrm.tables.spark_sql import SparkSql, column_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["SparkTable", "open_source"]
 
@@ -33,31 +33,13 @@ def open_source(source: object, name: str | None = None) -> SparkTable | None:
     if not isinstance(source, str) or not source.startswith("spark:"):
         return None
     place = source.removeprefix("spark:").removeprefix("//")
-    session = _session()
+    spark = session()
     if "/" in place or place.endswith(".parquet"):
-        frame = guarded(f"opening {place!r} on Spark", lambda: session.read.parquet(place))
+        frame = guarded(f"opening {place!r} on Spark", lambda: spark.read.parquet(place))
     else:
         quoted = ".".join(SQL.name(part) for part in name_parts(place))
-        frame = guarded(f"opening table {place!r} on Spark", lambda: session.table(quoted))
+        frame = guarded(f"opening table {place!r} on Spark", lambda: spark.table(quoted))
     return SparkTable(frame, name or place.rstrip("/").rpartition("/")[2])
-
-
-def _session() -> SparkSession:
-    """The active session or, where there is none, a new one: in local mode unless configured."""
-    sql = load_engine("pyspark.sql", "spark")
-    try:
-        active: SparkSession | None = sql.SparkSession.getActiveSession()
-        if active is not None:
-            return active
-        settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-        built: SparkSession = (
-            sql.SparkSession.builder.appName("lrm").config(map=settings).getOrCreate()
-        )
-    except Exception as error:  # noqa: BLE001 - no row is near; the usual cause is told
-        kind = type(error).__name__
-    else:
-        return built
-    raise TableError(f"Spark could not be started ({kind}); it needs Java 17 or later")
 
 
 class SparkTable:
