@@ -17,7 +17,7 @@ CASES = [
     *[
         f"{family}:{m}x{n}"
         for family in ("wrange", "wdiscrete", "wrelated")
-        for m, n in ((64, 256), (64, 1024), (256, 1024), (256, 4096), (1024, 4096), (1024, 8192))
+        for m, n in ((64, 256), (64, 1024), (256, 1024), (256, 4096), (1024, 8192), (64, 65536))
     ],
     *[f"{family}:{n}" for family in ("prefix", "all-ranges") for n in (256, 1024, 4096, 65536)],
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
-from lrm.solvers.augmented import SMOOTHING, optimise_augmented
+from lrm.solvers.augmented import SMOOTHING, AugmentedResult, optimise_augmented
 from lrm.solvers.lowrank_exact import (
     STAGES,
     RowSpaceResult,
@@ -235,26 +235,29 @@ def _try_row_space(record: Record, plan: _Plan, rng: np.random.Generator) -> Non
         record.offer_mixing(f"row space, r = {len(run.mixing)}", run)
 
 
+def _cost(W: Matrix, rows: int) -> float:
+    """Return about how many operations a descent takes."""
+    return 4.0 * rows * W.size * _ROUNDS
+
+
 def _most_rows(W: Matrix, plan: _Plan) -> int:
     """Return how many extra rows one descent can afford with half of the work."""
-    return max(1, int(plan.work / (2 * _ROUNDS * 4 * max(W.size, 1))))
+    return max(1, int(plan.work / (2 * _cost(W, 1))))
 
 
 def _descend(
     record: Record, name: str, rows: Matrix, *, smoothing: Sequence[float], tolerance: float
-) -> float:
-    """Optimise extra rows beside the identity; return the relative gain on the best."""
-    before = record.error
+) -> AugmentedResult:
+    """Optimise extra rows beside the identity, and offer them."""
     run = optimise_augmented(
-        record.W,
-        rows,
-        smoothing=smoothing,
-        tolerance=tolerance,
-        on_step=record.step,
-        stage=name,
+        record.W, rows, smoothing=smoothing, tolerance=tolerance, on_step=record.step, stage=name
     )
     record.offer_rows(f"{name}, p = {len(run.extra_rows)}", run)
-    return 1.0 - run.error / before
+    return run
+
+
+def _gain(error: float, before: float) -> float:
+    return 1.0 - error / before
 
 
 def _row_count(W: Matrix, plan: _Plan, number: int, doublings: int) -> int:
@@ -267,38 +270,36 @@ def _row_count(W: Matrix, plan: _Plan, number: int, doublings: int) -> int:
 def _first_descents(record: Record, plan: _Plan, rng: np.random.Generator) -> _Shape:
     """Descend from few small rows and, where it is affordable, from many larger ones.
 
-    Returns which shape the best had. Weights that fade with the distance of cells need
+    Returns which shape was better. Weights that fade with the distance of cells need
     more rows than ranges do: 100 of them over 150 cells have the error 504 with 9 rows, and
     248 with 50 rows, which do not come up from small ones.
     """
-    shape = _grow(record, plan, rng, _FEW)
-    if record.rows is None:
+    shape, few = _grow(record, plan, rng, _FEW)
+    affordable = plan.wide if len(few.extra_rows) else plan.wider
+    if _cost(record.W, _row_count(record.W, plan, 0, _MANY.doublings)) > affordable:
         return shape
-    affordable = plan.wide if len(record.rows) else plan.wider
-    p = _row_count(record.W, plan, 0, _MANY.doublings)
-    if p * record.W.size * 4 * _ROUNDS > affordable:
-        return shape
-    before = record.error
-    grown = _grow(record, plan, rng, _MANY)
-    return grown if record.error < (1.0 - _WORTHWHILE) * before else shape
+    grown, many = _grow(record, plan, rng, _MANY)
+    return grown if _gain(many.error, few.error) > _WORTHWHILE else shape
 
 
-def _grow(record: Record, plan: _Plan, rng: np.random.Generator, shape: _Shape) -> _Shape:
+def _grow(
+    record: Record, plan: _Plan, rng: np.random.Generator, shape: _Shape
+) -> tuple[_Shape, AugmentedResult]:
     """Descend from random rows; with as many again as long as that helps and few die."""
     W, n = record.W, record.W.shape[1]
     rows = random_rows(_row_count(W, plan, 0, shape.doublings), n, rng, size=shape.size)
-    name = "random rows"
+    name, before = "random rows", float(np.vdot(W, W))
     while True:
-        gain = _descend(record, name, rows, smoothing=plan.smoothing, tolerance=plan.rough)
-        kept = record.rows
-        if kept is None or gain < _WORTHWHILE or len(kept) < shape.survive * len(rows):
-            return shape
+        run = _descend(record, name, rows, smoothing=plan.smoothing, tolerance=plan.rough)
+        kept = run.extra_rows
+        if _gain(run.error, before) < _WORTHWHILE or len(kept) < shape.survive * len(rows):
+            return shape, run
         more = _row_count(W, plan, 0, shape.doublings + 1) - len(kept)
         if more <= 0 or 2 * len(kept) > _most_rows(W, plan) // 4:
-            return shape
+            return shape, run
         shape = shape._replace(doublings=shape.doublings + 1)
         rows = np.vstack([kept, random_rows(more, n, rng, size=shape.size)])
-        name = "more rows"
+        name, before = "more rows", run.error
 
 
 def _restart(record: Record, plan: _Plan, rng: np.random.Generator, shape: _Shape) -> None:
@@ -309,11 +310,11 @@ def _restart(record: Record, plan: _Plan, rng: np.random.Generator, shape: _Shap
     W, misses = record.W, 0
     for number in range(1, plan.restarts):
         p = _row_count(W, plan, number, shape.doublings)
-        if (number + 1) * p * W.size * 4 * _ROUNDS > plan.work or misses >= plan.patience:
+        if (number + 1) * _cost(W, p) > plan.work or misses >= plan.patience:
             return
-        rows = random_rows(p, W.shape[1], rng, size=shape.size)
-        gain = _descend(record, "random rows", rows, smoothing=plan.smoothing, tolerance=plan.rough)
-        misses = 0 if gain > _GAIN else misses + 1
+        rows, before = random_rows(p, W.shape[1], rng, size=shape.size), record.error
+        _descend(record, "random rows", rows, smoothing=plan.smoothing, tolerance=plan.rough)
+        misses = 0 if _gain(record.error, before) > _GAIN else misses + 1
 
 
 def _try_rows_of(record: Record, plan: _Plan, starts: Mapping[str, Matrix]) -> None:
@@ -324,7 +325,7 @@ def _try_rows_of(record: Record, plan: _Plan, starts: Mapping[str, Matrix]) -> N
         rows = start[np.count_nonzero(start, axis=1) > 1]
         # Also where another kind of strategy is ahead: beside the identity, the 64 rows of
         # a general start took WDiscrete 64×1024 from 6,439 to 5,641.
-        if 0 < len(rows) <= min(_most_rows(record.W, plan) // 4, record.W.shape[1] // 16):
+        if len(rows) and _cost(record.W, len(rows)) <= plan.wide:
             rows = rows / np.abs(rows).max()
             _descend(
                 record, f"rows of {name}", rows, smoothing=plan.smoothing, tolerance=plan.rough
@@ -342,13 +343,11 @@ def _hop(record: Record, plan: _Plan, rng: np.random.Generator) -> None:
             rows = np.delete(rows, rng.integers(len(rows)), axis=0)
         if number % 3 != 0:
             rows = np.vstack([rows, random_rows(1, rows.shape[1], rng)])
-        work = plan.hops * len(rows) * record.W.size * 4 * _ROUNDS
-        if not len(rows) or work > plan.work:
+        if not len(rows) or plan.hops * _cost(record.W, len(rows)) > plan.work:
             return
-        gain = _descend(
-            record, "row exchange", rows, smoothing=plan.smoothing, tolerance=plan.rough
-        )
-        misses = 0 if gain > _GAIN else misses + 1
+        before = record.error
+        _descend(record, "row exchange", rows, smoothing=plan.smoothing, tolerance=plan.rough)
+        misses = 0 if _gain(record.error, before) > _GAIN else misses + 1
 
 
 def _finish(record: Record, plan: _Plan) -> None:
@@ -356,7 +355,7 @@ def _finish(record: Record, plan: _Plan) -> None:
     W = record.W
     n = W.shape[1]
     if record.rows is not None and len(record.rows) and plan.tolerance < plan.rough:
-        cheap = 10 * len(record.rows) * W.size * 4 * _ROUNDS < plan.work
+        cheap = 10 * _cost(W, len(record.rows)) < plan.work
         tolerance = plan.tolerance if cheap else 10 * plan.tolerance
         _descend(record, "last descent", record.rows, smoothing=(), tolerance=tolerance)
     best = record.exact_form()
