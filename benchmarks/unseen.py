@@ -127,8 +127,8 @@ def draw(seed: int, number: int, largest: int) -> tuple[str, Workload]:
     scale = str(rng.choice(list(SCALES)))
     m, n = (int(2 ** rng.uniform(1, np.log2(largest))) for _ in range(2))
     W = KINDS[kind](rng, max(m, 2), max(n, 3))
-    W = W * SCALES[scale](rng, len(W))[:, np.newaxis]
     W[0, 0] = W[0, 0] or 1.0  # never a batch of nothing
+    W = W * SCALES[scale](rng, len(W))[:, np.newaxis]
     return f"{kind} {W.shape[0]}×{W.shape[1]}, {scale}", Workload(W)
 
 

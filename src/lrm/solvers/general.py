@@ -22,11 +22,11 @@ Matrix = NDArray[np.float64]
 MOST_RANK = 0.6
 """Above this share of n, strategies of k rows were never near the augmented identity."""
 
-SMALL = 128
-"""Up to so many cells they are tried all the same: there it takes half a second."""
+ROUNDS = 200
+"""Of each stage. Where the work allows all of them, it is tried whatever it looks like."""
 
 PROMISING = 2.0
-"""A start that is so many times above the best known is not followed, but on few cells."""
+"""A start that is so many times above the best known is not followed, unless it is cheap."""
 
 FIRST_STAGE, LATER_STAGES = (1e2,), (1e3, 1e4, 1e5, 1e6)
 """Penalties on the residual. A low one first: it lets rows move to where they belong."""
@@ -59,9 +59,10 @@ def general_start(
     """
     k, n = W.shape
     rounds = int(work / (8 * k * k * n))  # two evaluations of O(k·n·2k) each
-    if (k > MOST_RANK * n and n > SMALL) or rounds < 2 * 25:
+    cheap = rounds >= 2 * ROUNDS
+    if (k > MOST_RANK * n and not cheap) or rounds < 2 * 25:
         return None
-    rounds = min(200, rounds // 2)
+    rounds = min(ROUNDS, rounds // 2)
     start = rotation(W, k, rng) @ W
     try:
         found = optimise_projection(
@@ -69,7 +70,7 @@ def general_start(
         )
         if found.interrupted:
             return found
-        if found.error > PROMISING * best_known and n > SMALL:
+        if found.error > PROMISING * best_known and not cheap:
             return None
         return optimise_projection(
             W,

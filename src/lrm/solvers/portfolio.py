@@ -64,6 +64,7 @@ class _Plan:
     wider: float  # and where few rows bring nothing
     smoothing: tuple[float, ...]  # widths of the rounded kink, one after the other
     rough: float  # where a descent from a new start ends
+    polished: int  # cells up to which the general form polishes an augmented identity
     tolerance: float  # where the best of them is taken to
 
 
@@ -79,6 +80,7 @@ _PLANS: dict[Effort, _Plan] = {
         wider=2e9,
         smoothing=(0.1, 0.01),
         rough=1e-4,
+        polished=64,
         tolerance=1e-4,
     ),
     "normal": _Plan(
@@ -92,6 +94,7 @@ _PLANS: dict[Effort, _Plan] = {
         wider=1e11,
         smoothing=SMOOTHING,
         rough=1e-5,
+        polished=128,
         tolerance=1e-7,
     ),
     "thorough": _Plan(
@@ -105,6 +108,7 @@ _PLANS: dict[Effort, _Plan] = {
         wider=1e12,
         smoothing=SMOOTHING,
         rough=1e-5,
+        polished=256,
         tolerance=1e-8,
     ),
 }
@@ -137,9 +141,6 @@ _WIDE = 16
 _GAIN = 1e-5
 #: A relative gain that is worth twice as many rows.
 _WORTHWHILE = 0.01
-#: The general form gained at most 0.1 % on augmented identities, at n = 78 to 231, while
-#: its cost grows with n³; so it polishes those only up to this many cells.
-_SMALL = 128
 
 
 def search(
@@ -351,7 +352,11 @@ def _hop(record: Record, plan: _Plan, rng: np.random.Generator) -> None:
 
 
 def _finish(record: Record, plan: _Plan) -> None:
-    """Run the best so far to the end, in its own form and, where it pays, in the general."""
+    """Run the best so far to the end, in its own form and, where it pays, in the general.
+
+    The general form gained at most 0.1 % on augmented identities, at n = 78 to 231, while
+    its cost grows with n³; so it polishes those only where there are few cells.
+    """
     W = record.W
     n = W.shape[1]
     if record.rows is not None and len(record.rows) and plan.tolerance < plan.rough:
@@ -359,8 +364,8 @@ def _finish(record: Record, plan: _Plan) -> None:
         tolerance = plan.tolerance if cheap else 10 * plan.tolerance
         _descend(record, "last descent", record.rows, smoothing=(), tolerance=tolerance)
     best = record.exact_form()
-    polish = [best.strategy.toarray()] if record.rows is None or n <= _SMALL else []
-    if n <= _SMALL:
+    polish = [best.strategy.toarray()] if record.rows is None or n <= plan.polished else []
+    if n <= plan.polished:
         # Own rows again, so that a cell may win one back; L1 norms stay at most 1.
         polish.append(np.vstack([0.8 * polish[0], 0.2 * np.eye(n)]))
     for L in polish:
