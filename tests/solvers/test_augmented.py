@@ -108,3 +108,11 @@ def test_reported_errors_never_rise():
 
 def test_a_zero_workload_costs_nothing():
     assert optimise_augmented(np.zeros((2, 5)), rows(1, 5)).error == 0.0
+
+
+def test_rows_so_long_that_the_error_is_lost_are_infinitely_bad():
+    W = np.ones((1, 12))
+    rows = np.ones((2, 12)) * [[1e9], [1e9 + 1.0]]
+    assert augmented_error(W, rows) == np.inf
+    found = optimise_augmented(W, rows)
+    assert 1.0 <= found.error <= 12.0 * (1 + 1e-9)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
@@ -23,6 +23,9 @@ Matrix = NDArray[np.float64]
 
 #: Widths of the rounded kink of |θ|, from wide to narrow.
 SMOOTHING = (0.1, 0.03, 0.01)
+
+#: A smaller share of the terms that it is the difference of is no error but rounding.
+LOST = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,22 @@ def augmented_error(W: Matrix, extra_rows: Matrix) -> float:
 
 
 def _factors(T: Matrix, scale: Matrix, W: Matrix, squares: Matrix) -> tuple[float, Matrix]:
-    """Return the error and ``Z = (I + ΘΘᵀ)⁻¹·Θ·(W·D⁻¹)ᵀ``; ``scale`` is the diagonal of D⁻¹."""
+    """Return the error and ``Z = (I + ΘΘᵀ)⁻¹·Θ·(W·D⁻¹)ᵀ``; ``scale`` is the diagonal of D⁻¹.
+
+    The error is a difference. Where the rows are so long that float64 loses it, it is infinite:
+    no line search goes there.
+    """
     inner = T @ T.T
     inner[np.diag_indices_from(inner)] += 1.0
     C = (T * scale) @ W.T
-    low = cholesky(inner, lower=True, check_finite=False, overwrite_a=True)
+    try:
+        low = cholesky(inner, lower=True, check_finite=False, overwrite_a=True)
+    except LinAlgError:
+        return np.inf, np.zeros_like(C)
     Z = cho_solve((low, True), C, check_finite=False)
-    return float((scale * scale) @ squares - np.vdot(C, Z)), Z
+    whole = float((scale * scale) @ squares)
+    error = whole - float(np.vdot(C, Z))
+    return error if error > LOST * whole else np.inf, Z
 
 
 def _value(T: Matrix, W: Matrix, squares: Matrix) -> tuple[float, Matrix]:

@@ -143,6 +143,8 @@ def descend(  # noqa: PLR0913 - the knobs of one loop
     """
     x, pairs, rounds = start, _Memory(memory), 0
     value, gradient = function(x)
+    if not np.isfinite(value):
+        return Descent(x, value, 0, converged=False, interrupted=False)
     stall = _Stall(value, tolerance, window)
     try:
         while rounds < max_rounds:
@@ -203,6 +205,8 @@ def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
     """
     x, pairs, rounds = start, _Memory(memory), 0
     value, gradient, weight = function(x)
+    if not np.isfinite(value):
+        return Descent(x, value, 0, converged=False, interrupted=False)
     stall = _Stall(value, tolerance, window)
     try:
         while rounds < max_rounds:
