@@ -203,6 +203,20 @@ def test_a_cell_that_does_not_fit_is_named_with_its_estimate(tmp_path):
     assert "0.5 s" in row.reason
 
 
+def test_a_plan_far_beyond_its_limit_is_named_and_not_begun(tmp_path):
+    small = [c for c in cells_of(TINY, [4]) if c.mechanism.label == "AMM"]
+    large = [
+        c for c in cells_of(SCALES["paper"], [4]) if c.mechanism.label == "AMM" and c.x == 8192
+    ]
+    run_cells([*small, *large], tmp_path, time_limit=60)
+    rows = {row.cell: row for row in RowStore(tmp_path).load()}
+    assert all(rows[cell.key].status == DONE for cell in small)
+    for cell in large:
+        assert rows[cell.key].status == STOPPED
+        assert rows[cell.key].reason.startswith("not begun")
+        assert rows[cell.key].estimated_seconds > 180
+
+
 def test_a_run_whose_time_is_over_names_what_is_left(tmp_path):
     command = ["study", "run", "--scale", "tiny", "--figures", "5", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, [*command, "--time-budget", "0.001", "--json"])

@@ -15,9 +15,20 @@ from lrm.study.costs import estimate_seconds, relative_cost
 from lrm.study.grid import Cell
 from lrm.study.machine import code_digest, machine_kind, versions
 from lrm.study.rows import DONE, FAILED, Row, RowStore
-from lrm.study.worker import Context, Task, failed_rows, limit_process, work
+from lrm.study.worker import (
+    Context,
+    OutOfTime,
+    Task,
+    failed_rows,
+    limit_process,
+    stopped_rows,
+    work,
+)
 
 __all__ = ["Progress", "RunResult", "run_cells", "tasks_of"]
+
+KNOWN_PLANS, HOPELESS = 5, 3.0
+"""A plan is not begun if as many finished ones say that it takes so many times its limit."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +153,28 @@ class _Run:
         processes.set_forkserver_preload(["lrm.study.worker", *sorted(homes)])
         while self.working or self._may_begin():
             while len(self.working) < jobs and self._may_begin():
-                self._begin(processes, self.waiting.pop(0))
+                task = self.waiting.pop(0)
+                hopeless = self._hopeless(task)
+                if hopeless is None:
+                    self._begin(processes, task)
+                else:
+                    self._store(task, stopped_rows(task, self.context, hopeless))
             for pipe in wait(list(self.working)):
                 self._take(pipe)  # type: ignore[arg-type]
 
     def _may_begin(self) -> bool:
         over = self.time_budget is not None and time.monotonic() - self.began > self.time_budget
         return bool(self.waiting) and not over
+
+    def _hopeless(self, task: Task) -> OutOfTime | None:
+        """Why a task need not be begun: smaller ones say that it is far beyond its limit."""
+        cell = task.cells[0]
+        limit = self.context.limit_of(cell)
+        known = {r.cell for r in self.rows if r.label == cell.mechanism.label and r.status == DONE}
+        if limit is None or cell.mechanism.anytime or len(known) < KNOWN_PLANS:
+            return None
+        expected = estimate_seconds(task.plan, self.rows)
+        return OutOfTime(0.0, expected) if expected > HOPELESS * limit else None
 
     def _begin(self, processes: Any, task: Task) -> None:
         mine, theirs = processes.Pipe(duplex=False)
@@ -168,6 +194,9 @@ class _Run:
             process.join()
             results = failed_rows(task, self.context, _death(process.exitcode, self.context))
         process.join()
+        self._store(task, results)
+
+    def _store(self, task: Task, results: list[tuple[Cell, list[Row]]]) -> None:
         for cell, rows in results:
             self.store.append(cell.key, rows)
             self.rows += rows

@@ -196,8 +196,8 @@ def failed_rows(task: Task, context: Context, reason: str) -> list[tuple[Cell, l
 
 def stopped_rows(task: Task, context: Context, why: OutOfTime) -> list[tuple[Cell, list[Row]]]:
     """One row a cell that says how long it would have taken."""
-    reason = f"stopped after {why.spent:.0f} s of CPU: the limit of {context.time_limit:g} s"
-    reason += " would be passed"
+    begun = f"stopped after {why.spent:.0f} s of CPU" if why.spent else "not begun"
+    reason = f"{begun}: the limit of {context.time_limit:g} s would be passed"
     row = {"status": STOPPED, "reason": reason, "interrupted": True}
     facts: dict[str, Any] = {**row, "cpu_seconds": why.spent, "estimated_seconds": why.estimated}
     return [(cell, [replace(_base(cell, context), **facts)]) for cell in task.cells]
