@@ -159,7 +159,8 @@ class _Run:
                     self._begin(processes, task)
                 else:
                     self._store(task, stopped_rows(task, self.context, hopeless))
-            for pipe in wait(list(self.working)):
+            # Nothing works where all that was left was hopeless, and waiting would not end.
+            for pipe in wait(list(self.working)) if self.working else ():
                 self._take(pipe)  # type: ignore[arg-type]
 
     def _may_begin(self) -> bool:
