@@ -133,8 +133,9 @@ _SHARES = (16, 12, 16, 24, 16, 8)
 _ROUNDS = 300
 #: Descents from a rotation gained a factor of 1.6 to 2.2 on the four workloads where they won.
 _PROMISING = 2.5
-#: Operations of a scout that is worth its time whatever its start looks like.
-_CHEAP = 1e9
+#: Operations of a scout that is worth its time whatever its start looks like, and how many
+#: of them are sent out if none finds anything.
+_CHEAP, _FEW_SCOUTS = 1e9, 2
 #: For random columns it wins from n = k² on; above this k²/n it is not even looked at.
 _WIDE = 16
 #: A relative gain that is worth going on for.
@@ -219,12 +220,14 @@ def _try_row_space(record: Record, plan: _Plan, rng: np.random.Generator) -> Non
         r = k if number % 2 == 0 else int(rng.integers(k, min(2 * k, n), endpoint=True))
         X = rotation(W, r, rng)
         record.step(Step("row space", number + 1, record.error))
-        unlikely = number == 0 and row_space_error(W, X) > _PROMISING * record.error
-        if unlikely and cost > _CHEAP:
+        if number == 0:
+            unlikely = row_space_error(W, X) > _PROMISING * record.error
+        if unlikely and (cost > _CHEAP or number == _FEW_SCOUTS):
             return
         scout = optimise_row_space(W, X, stages=STAGES[:2], on_step=record.step, tolerance=1e-5)
         record.offer_mixing(f"row space scout, r = {r}", scout)
         scouts.append(scout)
+        unlikely = unlikely and record.error < scout.error
     for scout in sorted(scouts, key=lambda found: found.error)[: plan.finished]:
         run = optimise_row_space(
             W,
