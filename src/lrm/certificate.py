@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as la
 
 from lrm.bounds import Spectrum, spectrum, svd_lower_bound
 from lrm.linear_maps import AllRanges, Floats, Prefix
-from lrm.reduce import reduce_rows, scale_columns
+from lrm.reduce import scale_columns, singular_values
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.strategies.base import Problem
 
@@ -46,8 +45,7 @@ def spectrum_of(problem: Problem) -> Spectrum:
         weights=merged.cells.factor.astype(np.float64) ** 2,
         minlength=merged.cells.merged_size,
     )
-    square = reduce_rows(scale_columns(merged.queries, np.sqrt(weight)))
-    values = la.svdvals(square, check_finite=False)
+    values = singular_values(scale_columns(merged.queries, np.sqrt(weight)))
     return spectrum(values, queries.shape)
 
 

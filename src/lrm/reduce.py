@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from lrm.linear_maps import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 
-__all__ = ["CellMap", "MergedWorkload", "merge_cells", "reduce_rows", "scale_columns"]
+__all__ = [
+    "CellMap",
+    "MergedWorkload",
+    "merge_cells",
+    "reduce_rows",
+    "scale_columns",
+    "singular_values",
+]
 
 LARGEST_FACTOR = 1 << 10
 """Ratios p/q of columns are merged while the common denominator stays below this.
@@ -258,16 +265,34 @@ def reduce_rows(queries: LinearMap) -> Floats:
     >>> reduce_rows(DenseMap(np.array([[1.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))).shape
     (1, 2)
     """
-    m, n = queries.shape
     if isinstance(queries, AllRanges):
         square, _, basis = _eigen_factor(queries.gram())
         return square[:, None] * basis
-    matrix = queries.dense()
-    if m > n:  # an orthogonal factor changes nothing, and SVD of R is cheaper
-        matrix = la.qr(matrix, mode="r", check_finite=False)[0][:n]
-    _, values, basis = la.svd(matrix, full_matrices=False, check_finite=False)
-    rank = max(1, int(np.sum(values > values[0] * max(m, n) * np.finfo(float).eps)))
+    _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)
+    rank = _rank(values, queries.shape)
     return np.asarray(values[:rank, None] * basis[:rank])
+
+
+def singular_values(queries: LinearMap) -> Floats:
+    """The singular values of W above rounding, largest first.
+
+    >>> singular_values(DenseMap(np.array([[3.0, 0.0], [4.0, 0.0]]))).round(6).tolist()
+    [5.0]
+    """
+    values = la.svdvals(_few_rows(queries), check_finite=False)
+    return np.asarray(values[: _rank(values, queries.shape)])
+
+
+def _few_rows(queries: LinearMap) -> Floats:
+    """A matrix with the same ``WᵀW`` and at most n rows: the triangle of a QR factorisation."""
+    m, n = queries.shape
+    matrix = queries.dense()
+    return matrix if m <= n else la.qr(matrix, mode="r", check_finite=False)[0][:n]
+
+
+def _rank(values: Floats, shape: tuple[int, int]) -> int:
+    """How many singular values rounding does not explain; at least one."""
+    return max(1, int(np.sum(values > values[0] * max(shape) * np.finfo(float).eps)))
 
 
 def _eigen_factor(gram: Floats) -> tuple[Floats, int, Floats]:
