@@ -20,6 +20,7 @@ from lrm.releases import release_table
 from lrm.sql import workload_from_sql
 from lrm.tables import open_table
 from lrm.tables.duckdb_table import DuckDbTable
+from neighbouring_tables import BASE, write
 
 SECRET = "8213"
 RELEASE = ("release", "plan.lrm", "--table", "visits.csv", "--ledger", "l.sqlite", "-o", "out.lrm")
@@ -143,6 +144,31 @@ def test_what_is_wrong_is_found_before_anything_is_spent(plans, ledger, bad):
     with pytest.raises((TableError, UsageError)):
         release_table(plan, table, **amounts, ledger=ledger)
     assert ledger.remaining("visits") == 1
+
+
+@pytest.mark.parametrize("wrong", ["table", "column", "type"])
+@pytest.mark.parametrize("engine", ["postgres", "spark"])
+def test_what_is_wrong_on_a_server_is_found_before_anything_is_spent(
+    request, ledger, engine, wrong
+):
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    source = write(BASE, engine)
+    if wrong == "table":
+        source = source.replace("visits", "nothing")
+    column = {"table": "age", "column": "years", "type": "state"}[wrong]
+    domain = Domain([Integers(column, 0, 9)], "visits")
+    batch = workload_from_sql("SELECT COUNT(*) AS n FROM visits", domain)
+    lrm.plan(batch, "noise-on-data").save("plan.lrm")
+    args = ["release", "plan.lrm", "--table", source, "--ledger", "l.sqlite", "--epsilon", "0.5"]
+    for more in (("-o", "out.lrm"), ("--dry-run",)):
+        result = CliRunner().invoke(main, [*args, *more])
+        assert result.exit_code == 1, result.output
+        told = {"table": "nothing", "column": "no column 'years'", "type": "needs a number"}
+        assert told[wrong] in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert ledger.remaining("visits") == 1
+    assert not Path("out.lrm").exists()
 
 
 KILLED = """

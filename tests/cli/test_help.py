@@ -36,6 +36,11 @@ def test_help_has_an_example_of_the_command(run, name, command):
     assert "\b" not in result.stdout
 
 
+def test_the_first_help_has_an_example_too(run):
+    _, _, example = run("--help").stdout.partition("Example:\n")
+    assert example.strip().startswith("lrm ")
+
+
 @pytest.mark.parametrize(("name", "command"), EVERY)
 def test_every_command_and_option_is_documented(name, command):
     sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
