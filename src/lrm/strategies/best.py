@@ -35,6 +35,12 @@ LOWRANK_WORK = {"quick": 0.0, "normal": 1e6, "thorough": 1e8}
 PROMISING_WORK = {"quick": 0.0, "normal": 5e6, "thorough": 1e9}
 """The same where strategies with fewer rows than cells are near the best."""
 
+RANK_RATIOS = (1.2, 1.4, 2.1, 3.6)
+"""Rows of the paper's strategy over the rank: its own choice, and more where they are cheap."""
+
+RATIOS_WORK = {"quick": 0.0, "normal": 1e5, "thorough": 1e7}
+"""The size up to which they are; the best of them is up to 3 % below the first."""
+
 EXTREME_RANK, EXTREME_CELLS = 10, 256
 """Where columns may well lie inside the hull of others, and finding out takes a second."""
 
@@ -110,20 +116,28 @@ def _starts(
     general = general_start(
         R, best_known, work=GENERAL_WORK[effort], rng=search.rng(), on_step=search.on_step
     )
-    work = LOWRANK_WORK[effort]
+    promising = False
     if general is not None:
         starts["few rows"] = general.pair.strategy.toarray()
         stopped = general.interrupted
-        if general.error < PROMISING * best_known:
-            work = PROMISING_WORK[effort]
-    if not stopped and R.size * len(R) <= work:
-        # The paper's strategy, so that the result is not worse than that one either.
+        promising = general.error < PROMISING * best_known
+    # The paper's strategy, so that the result is not worse than that one either.
+    for ratio in _rank_ratios(R.size * len(R), effort, promising=promising):
+        if stopped:
+            break
         with suppress(ConvergenceError):
-            papers = lowrank(problem, search)
+            papers = lowrank(problem, search, rank_ratio=ratio)
             stopped = bool(papers.details["interrupted"])
             factors = np.maximum(problem.merged.cells.largest_factors(), 1)
-            starts["lowrank"] = papers.matrix.dense() * factors
+            starts[f"lowrank, r = {ratio:g} k"] = papers.matrix.dense() * factors
     return starts, stopped
+
+
+def _rank_ratios(size: int, effort: Effort, *, promising: bool) -> tuple[float, ...]:
+    """With how many rows the paper's algorithm is run on a problem of rank² × cells."""
+    if size > (PROMISING_WORK if promising else LOWRANK_WORK)[effort]:
+        return ()
+    return RANK_RATIOS if promising and size <= RATIOS_WORK[effort] else RANK_RATIOS[:1]
 
 
 def _stop(step: Step) -> None:
