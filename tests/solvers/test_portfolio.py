@@ -90,6 +90,16 @@ def test_a_start_that_cannot_be_beaten_wins():
     assert found.error == pytest.approx(1.0)
 
 
+def test_a_search_that_is_stopped_at_once_still_knows_its_starts():
+    def stop(step):
+        raise StopSolver
+
+    W = np.ones((1, 30))
+    found = find(W, starts={"own rows": W}, on_step=stop)
+    assert found.interrupted
+    assert found.error == pytest.approx(1.0)
+
+
 def test_same_seed_same_result():
     W = np.tri(30)
     one, two = find(W, seed=7), find(W, seed=7)

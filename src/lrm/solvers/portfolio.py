@@ -198,8 +198,8 @@ def _result(record: Record) -> SearchResult:
 
 
 def _try_as_they_are(record: Record, starts: Mapping[str, Matrix]) -> None:
-    for number, (name, start) in enumerate(starts.items(), 1):
-        record.step(Step("starts", number, record.error))
+    """Offer all of them, also to a search that was stopped already: they are the best so far."""
+    for name, start in starts.items():
         record.offer_strategy(name, start)
 
 

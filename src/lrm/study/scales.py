@@ -62,6 +62,7 @@ SCALES = {
         20,
         "normal",
         20.0,
+        8.0,
     ),
     # What the tests run: every kind of cell, in seconds.
     "tiny": Scale("tiny", (8, 16, 32), 16, (4, 8), 8, 20, "normal"),
