@@ -48,6 +48,7 @@ def finished(tmp_path_factory):
     result = run_cells(cells, folder, jobs=2, time_limit=60)
     assert result.computed == len(cells)
     assert not result.unfinished
+    save_convergence(measure_convergence(TINY), folder / "convergence.json")
     return folder
 
 
@@ -113,7 +114,6 @@ def test_plans_are_shared_between_figures(finished):
 
 
 def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
-    save_convergence(measure_convergence(TINY), finished / "convergence.json")
     monkeypatch.setattr("lrm.planner.plan", None)
     result = CliRunner().invoke(main, ["study", "plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output
