@@ -171,7 +171,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
         return AugmentedResult(extra_rows[:0], 0.0, 0, converged=True, interrupted=False)
     V = W / unit
     squares = np.einsum("ij,ij->j", V, V)
-    best, T, rounds, tail = np.inf, extra_rows, 0, np.inf
+    best, T, rounds = np.inf, extra_rows, 0
     best_rows = extra_rows[:0]
 
     def offer(rows: Matrix) -> None:
@@ -181,7 +181,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
             best, best_rows = error, rows
 
     def report(iteration: int, value: float) -> None:
-        on_step(Step(stage, rounds + iteration, min(best, tail, value) * unit**2))
+        on_step(Step(stage, rounds + iteration, min(best, value) * unit**2))
 
     offer(best_rows)
     offer(extra_rows)
