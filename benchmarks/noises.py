@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import lrm
-from lrm import families
 from lrm.domain import Domain, Integers
-from lrm.workload import Workload
+from lrm.workload import Workload, families
 
 __all__ = ["run"]
 

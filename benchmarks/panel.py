@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import scipy.sparse as sp
 
-from lrm import families
-from lrm.workload import Workload
+from lrm.workload import Workload, families
 
 __all__ = ["PANEL", "SMALL"]
 

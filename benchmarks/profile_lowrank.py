@@ -17,10 +17,10 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from lrm import families
 from lrm.solvers import l1ball, lagrangian, nesterov
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.lowrank import lowrank
+from lrm.workload import families
 
 FILES = {module.__file__ for module in (l1ball, lagrangian, nesterov)}
 PROJECTION = {"project_near", "_project", "_newton"}

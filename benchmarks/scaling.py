@@ -24,7 +24,7 @@ CASES = [
 
 CHILD = """
 import json, resource, sys, time
-from lrm.workload_file import read_workload
+from lrm.workload.file import read_workload
 import lrm
 began = time.perf_counter()
 plan = lrm.plan(read_workload(sys.argv[1]), "best", effort=sys.argv[2])

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import lrm
-from lrm import families
 from lrm.domain import Domain
+from lrm.domain.ordered import Integers
 from lrm.errors import ConvergenceError, LrmError
-from lrm.ordered_attributes import Integers
-from lrm.workload import Workload
+from lrm.workload import Workload, families
 
 __all__ = ["KINDS", "draw", "main"]
 

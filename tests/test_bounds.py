@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.linalg import hadamard
 from scipy.spatial import ConvexHull
 
-from lrm.bounds import (
+from lrm.accuracy.bounds import (
     Spectrum,
     numerical_rank,
     paper_upper_bound,

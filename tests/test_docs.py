@@ -10,10 +10,11 @@ from itertools import chain
 import pytest
 
 import lrm
-from lrm import errors, families
+from lrm import errors
 from lrm.cli import COMMANDS
 from lrm.domain import Domain
 from lrm.strategies import MECHANISMS
+from lrm.workload import families
 from pages import PAGES, ROOT, blocks, commands, run_page
 
 DOCS = ROOT / "docs"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import lrm
-from lrm import families
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.further import answer_further
+from lrm.releases.further import answer_further
+from lrm.workload import families
 
 
 def test_the_same_queries_get_the_same_answers():

@@ -9,12 +9,12 @@ from hypothesis import given
 
 import lrm
 from batches import few_slow_examples, matrices
-from lrm import families
 from lrm.budget import ZCDP, epsilon_for, rho_for
 from lrm.errors import BudgetError
 from lrm.mechanism import calibrate
 from lrm.noise import calibrate_gaussian
 from lrm.strategies import MECHANISMS
+from lrm.workload import families
 from noise_statistics import (
     epsilon_lower_bound,
     fits_discrete_gaussian,

@@ -13,9 +13,13 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse, stats
 from scipy.special import gammaincc, ndtr
 
-from lrm import laplace_cgf, laplace_contour
+from lrm.accuracy import laplace_cgf, laplace_contour
+from lrm.accuracy.noise_sums import (
+    gaussian_half_widths,
+    laplace_sum_half_widths,
+    laplace_sum_survival,
+)
 from lrm.errors import ConvergenceError, UsageError
-from lrm.noise_sums import gaussian_half_widths, laplace_sum_half_widths, laplace_sum_survival
 
 CONFIDENCES = [1e-12, 1e-3, 0.3, 0.4999, 0.5, 0.8, 0.95, 0.999, 1 - 1e-9, 1 - 1e-15]
 

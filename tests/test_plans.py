@@ -7,9 +7,9 @@ from hypothesis import given
 
 import lrm
 from batches import few_slow_examples, integer_matrices, matrices
-from lrm import families
 from lrm.errors import ConvergenceError, UsageError
 from lrm.strategies import MECHANISMS
+from lrm.workload import families
 
 EXAMPLE_1 = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
 """The paper's first batch: NY+NJ+CA+WA, NY+NJ, CA+WA."""
@@ -161,7 +161,7 @@ def test_bad_options_get_one_sentence(options, sentence):
 def test_a_strategy_that_cannot_rebuild_is_refused():
     from dataclasses import replace
 
-    from lrm.linear_maps import DenseMap
+    from lrm.maps.linear import DenseMap
 
     plan = lrm.plan(np.eye(2), "noise-on-results")
     wrong = replace(plan.rebuild, given=DenseMap(np.eye(2) * 1.001))

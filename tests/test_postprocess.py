@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm.errors import UsageError
-from lrm.postprocess import MOST_CELLS, STEPS, process
+from lrm.releases.postprocess import MOST_CELLS, STEPS, process
 
 BATCH = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0]])
 COUNTS = [3, 0, 1, 40]

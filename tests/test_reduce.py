@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from batches import matrices
-from lrm.linear_maps import DenseMap, SparseMap
+from lrm.maps.linear import DenseMap, SparseMap
 from lrm.reduce import merge_cells, reduce_rows
 
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 import lrm
 from lrm.batches import join, marginals, total
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
-from lrm.domain_file import parse_domain
-from lrm.postprocess import process
-from lrm.release_facts import export_csv, export_json, group_of, release_facts
+from lrm.domain.file import parse_domain
+from lrm.releases.facts import export_csv, export_json, group_of, release_facts
+from lrm.releases.postprocess import process
 
 DOMAIN = Domain(
     [

@@ -6,12 +6,11 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm import families
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
-from lrm.level_maps import LevelMap
-from lrm.linear_maps import AllRanges, DenseMap, Prefix, SparseMap, as_map
-from lrm.workload import Workload
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import AllRanges, DenseMap, Prefix, SparseMap, as_map
+from lrm.workload import Workload, families
 
 MAPS = [
     Prefix(1),

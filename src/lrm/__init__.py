@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from lrm.domain import Domain as Domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
-    from lrm.plan_file import load_plan as load_plan
-    from lrm.planner import plan as plan
     from lrm.plans import Plan as Plan
-    from lrm.release_file import load_release as load_release
+    from lrm.plans.file import load_plan as load_plan
+    from lrm.plans.planner import plan as plan
     from lrm.releases import Release as Release
     from lrm.releases import release as release
     from lrm.releases import release_table as release_table
+    from lrm.releases.file import load_release as load_release
     from lrm.tables import open_table as open_table
     from lrm.workload import Workload as Workload
 
@@ -32,10 +32,10 @@ _HOMES = {
     "Plan": "lrm.plans",
     "Release": "lrm.releases",
     "Workload": "lrm.workload",
-    "load_plan": "lrm.plan_file",
-    "load_release": "lrm.release_file",
+    "load_plan": "lrm.plans.file",
+    "load_release": "lrm.releases.file",
     "open_table": "lrm.tables",
-    "plan": "lrm.planner",
+    "plan": "lrm.plans.planner",
     "release": "lrm.releases",
     "release_table": "lrm.releases",
 }

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.domain import Categories, Domain, Integers
-from lrm.families import marginals, stack
-from lrm.linear_maps import Floats
+from lrm.maps.linear import Floats
 from lrm.workload import Workload
+from lrm.workload.families import marginals, stack
 
 __all__ = ["PATIENTS", "STATES", "SyntheticPatients", "demo_domain", "demo_workload"]
 

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 from lrm.archive import write_bytes
 from lrm.budget import ZCDP, Privacy, PureDP
 from lrm.errors import UsageError
-from lrm.promise import parameter_words
+from lrm.releases.promise import parameter_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lrm.comparison import Comparison, SideBySide
     from lrm.plans import Plan
+    from lrm.plans.comparison import Comparison, SideBySide
     from lrm.releases import Release
 
 __all__ = [

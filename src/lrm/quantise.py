@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from lrm.budget import Noise
 from lrm.errors import CountsError
-from lrm.inverses import LeftInverse, Spectral, as_sparse, left_inverse
-from lrm.level_maps import LevelMap
-from lrm.linear_maps import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.inverses import LeftInverse, Spectral, as_sparse, left_inverse
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
 from lrm.reduce import CellMap
 from lrm.strategies.base import Strategy
 

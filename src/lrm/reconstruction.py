@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from lrm import level_errors
 from lrm.errors import WorkloadError
-from lrm.inverses import DiagonalPlusFew, LeftInverse, Levels, as_sparse
-from lrm.linear_maps import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
+from lrm.maps import level_errors
+from lrm.maps.inverses import DiagonalPlusFew, LeftInverse, Levels, as_sparse
+from lrm.maps.linear import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
 from lrm.reduce import reduce_rows
 
 __all__ = ["Reconstruction"]

@@ -19,7 +19,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.linear_maps import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
+from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 
 __all__ = [
     "CellMap",

@@ -15,8 +15,8 @@ from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
 from lrm.ledger import Ledger
-from lrm.release_file import load_release
 from lrm.releases import release_table
+from lrm.releases.file import load_release
 from lrm.sql import workload_from_sql
 from lrm.tables import open_table
 from lrm.tables.duckdb_table import DuckDbTable

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lrm.cli import main
-from lrm.domain_file import parse_domain
+from lrm.domain.file import parse_domain
 from lrm.ledger import Ledger
-from lrm.planner import plan
+from lrm.plans.planner import plan
 from lrm.sql import workload_from_sql
 from visits import DOMAIN, QUERIES, RELEASE, write_files
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lrm.counts_file import read_counts
 from lrm.errors import CountsError, FileFormatError
-from lrm.planner import plan
+from lrm.plans.planner import plan
 from lrm.releases import release
 
 COUNTS = [8213, 0, 9127]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lrm.budget import ZCDP, ApproxDP, PureDP
-from lrm.comparison import Comparison, Outcome, SideBySide, compare
 from lrm.errors import FileFormatError, UsageError
-from lrm.families import prefix
-from lrm.planner import plan
+from lrm.plans.comparison import Comparison, Outcome, SideBySide, compare
+from lrm.plans.planner import plan
 from lrm.plots import plot_answers, plot_comparison, plot_query_errors, plot_side_by_side
 from lrm.releases import release
+from lrm.workload.families import prefix
 
 HALF = PureDP(Fraction(1, 2))
 GAUSSIAN = {

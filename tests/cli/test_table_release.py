@@ -151,7 +151,7 @@ def test_a_release_that_cannot_be_saved_is_saved_elsewhere(run, planned, ledger,
 
 def test_old_release_files_have_no_head(run, released, monkeypatch):
     """A file of before the ledger's time loads as one that no ledger paid for."""
-    from lrm import release_file
+    from lrm.releases import file as release_file
 
     really = release_file.read_archive
 

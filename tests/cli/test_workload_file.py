@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from lrm.errors import FileFormatError, LrmError, WorkloadError
-from lrm.families import all_ranges, wdiscrete, width_ranges, wrange, wrelated
-from lrm.workload_csv import read_csv
-from lrm.workload_file import read_workload
+from lrm.workload.csv_text import read_csv
+from lrm.workload.families import all_ranges, wdiscrete, width_ranges, wrange, wrelated
+from lrm.workload.file import read_workload
 
 MATRIX = np.array([[1.0, 0.0, -2.5], [0.0, 1.0, 1e-3]])
 

@@ -214,7 +214,7 @@ def test_an_unexpected_error_in_a_release_tells_no_count(run, plan_file, counts_
     def broken(*args, **kwargs):
         raise KeyError(COUNTS[0])
 
-    monkeypatch.setattr("lrm.releases.measure", broken)
+    monkeypatch.setattr("lrm.releases.core.measure", broken)
     refused(run(*RELEASE, "--no-ledger"), 1, "KeyError", "LRM_DEBUG=1")
     monkeypatch.setenv("LRM_DEBUG", "1")
     result = run(*RELEASE, "--no-ledger")
@@ -234,7 +234,7 @@ def test_release_looks_at_its_outputs_before_noise_is_drawn(
     def drawn(*args, **kwargs):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("lrm.releases.measure", drawn)
+    monkeypatch.setattr("lrm.releases.core.measure", drawn)
     monkeypatch.setattr("lrm.counts_file.read_counts", drawn)
     args = ["release", "plan.lrm", "--counts", "counts.csv", "--epsilon", "1", "--no-ledger"]
     refused(run(*args, "-o", "none/out.lrm"), 1, "no folder")
@@ -282,13 +282,13 @@ def test_expected_errors_are_told_apart_by_exit_code(run, monkeypatch):
     def fails(*args, **kwargs):
         raise FileFormatError("the disk is full")
 
-    monkeypatch.setattr("lrm.workload_file.read_workload", fails)
+    monkeypatch.setattr("lrm.workload.file.read_workload", fails)
     refused(run("plan", "prefix:4"), 1, "the disk is full")
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lrm.workload_file.read_workload", interrupted)
+    monkeypatch.setattr("lrm.workload.file.read_workload", interrupted)
     result = run("plan", "prefix:4", "-o", "out.lrm")
     assert result.exit_code == 130
     assert result.stderr.strip().startswith("lrm: interrupted")

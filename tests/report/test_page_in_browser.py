@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lrm.postprocess import process
+from lrm.releases.postprocess import process
 from lrm.report import comparison_page, plan_page, release_page
 from report.browser import browser, find_browser
 from report.pages_of import NASTY, comparison, plan, release

@@ -10,7 +10,7 @@ import pytest
 
 import lrm
 from lrm.errors import FileFormatError
-from lrm.postprocess import process
+from lrm.releases.postprocess import process
 from lrm.report import comparison_page, parse_comparison, plan_page, release_page
 from report.pages_of import NASTY, SECRETS, comparison, plan, release
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 import lrm
-from lrm import families
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import StopSolver
 from lrm.solvers.general import general_start
+from lrm.workload import families
 
 
 def marginal_batch():

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from lrm.cli import main
 from lrm.errors import CountsError, FileFormatError
-from lrm.planner import plan
+from lrm.plans.planner import plan
 from lrm.study.claim_list import CLAIMS
 from lrm.study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
 from lrm.study.convergence import load_convergence, measure_convergence, save_convergence
@@ -114,7 +114,7 @@ def test_plans_are_shared_between_figures(finished):
 
 
 def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
-    monkeypatch.setattr("lrm.planner.plan", None)
+    monkeypatch.setattr("lrm.plans.planner.plan", None)
     result = CliRunner().invoke(main, ["study", "plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output
     names = {Path(path).name for path in json.loads(result.stdout)["files"]}

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from awkward_domains import DOMAINS, random_domain
 from lrm.errors import TableError
-from lrm.linear_maps import SparseMap
+from lrm.maps.linear import SparseMap
 from lrm.reduce import CellMap, merge_cells
 from lrm.tables import Table
 from lrm.tables.axes import axes_of

@@ -15,7 +15,7 @@ from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
     from lrm.budget import Noise
-    from lrm.comparison import Comparison, Contest, SideBySide
+    from lrm.plans.comparison import Comparison, Contest, SideBySide
     from lrm.workload import Workload
 
 
@@ -70,7 +70,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     from lrm.accuracy import privacy_of
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
-    from lrm.comparison import Contest, SideBySide
+    from lrm.plans.comparison import Contest, SideBySide
     from lrm.plots import KINDS, plot_comparison
 
     promise = _promise(noise, choices)
@@ -167,7 +167,7 @@ def _title(source: str, batch: "Workload") -> str:
 
 def run_contest(batch: "Workload", *, mechanisms: tuple[str, ...], effort: str) -> "Comparison":
     """Try the mechanisms with Laplace noise one after the other, each under its own bar."""
-    from lrm.comparison import Contest
+    from lrm.plans.comparison import Contest
 
     return _entered(Contest(batch), "laplace", mechanisms=mechanisms, effort=effort)
 
@@ -182,7 +182,7 @@ def _entered(  # noqa: PLR0913 - each is a choice of the caller
     time_limit: float | None = None,
 ) -> "Comparison":
     from lrm.cli.progress import Watch
-    from lrm.comparison import Comparison
+    from lrm.plans.comparison import Comparison
 
     outcomes = []
     for name in mechanisms:

@@ -10,7 +10,7 @@ from lrm.cli.plan_facts import certificate
 
 if TYPE_CHECKING:
     from lrm.cli.promises import Promise
-    from lrm.comparison import Comparison
+    from lrm.plans.comparison import Comparison
 
 __all__ = ["comparison_fields", "print_comparison", "print_without_plan"]
 

@@ -9,7 +9,7 @@ from lrm.cli.options import json_option
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from lrm.linear_maps import Floats
+    from lrm.maps.linear import Floats
     from lrm.releases import Release
 
 EXAMPLES = 6

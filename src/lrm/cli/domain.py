@@ -45,7 +45,7 @@ def init(table: str, output: str | None, **choices: Any) -> None:
     from lrm.archive import write_text
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.domain_file import draft
+    from lrm.domain.file import draft
     from lrm.tables import open_table
 
     check_apart({"--output": output}, {"TABLE": table.partition("::")[0]})
@@ -95,7 +95,7 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.parquet
     """
     from lrm.cli.output import print_facts, print_json
-    from lrm.domain_file import read_domain
+    from lrm.domain.file import read_domain
     from lrm.tables import open_table
 
     declared = read_domain(file)

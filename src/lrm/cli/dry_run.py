@@ -58,7 +58,7 @@ def _fields(
     intent: "Intent", after: "Budget | None", expected: Expected, confidence: float
 ) -> dict[str, Any]:
     from lrm.cli.explain import worst_queries
-    from lrm.release_file import privacy_facts
+    from lrm.releases.file import privacy_facts
 
     budget = None
     if after is not None:

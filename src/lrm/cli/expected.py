@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lrm.budget import Privacy
-    from lrm.linear_maps import Floats
+    from lrm.maps.linear import Floats
     from lrm.plans import Plan
 
 __all__ = ["Expected", "amount_for"]
@@ -83,7 +83,7 @@ class Expected:
         import numpy as np
 
         from lrm.accuracy import half_widths, noise_scale
-        from lrm.noise_sums import laplace_sum_half_widths
+        from lrm.accuracy.noise_sums import laplace_sum_half_widths
 
         plan, sensitivity = self.plan, self.plan.sensitivity * self.factor
         if plan.noise == "gaussian" or len(order) == plan.workload.shape[0]:

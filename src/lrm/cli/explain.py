@@ -50,7 +50,7 @@ def explain(plan: str, **choices: Any) -> None:
     """
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.plan_file import load_plan
+    from lrm.plans.file import load_plan
     from lrm.plots import KINDS, plot_query_errors
 
     plot, limit = choices["plot"], choices["limit"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lrm.errors import FileFormatError, UsageError
 
 if TYPE_CHECKING:
-    from lrm.postprocess import Processed
     from lrm.releases import Release
+    from lrm.releases.postprocess import Processed
 
 __all__ = ["check_output", "write_answers_csv"]
 
@@ -64,6 +64,6 @@ def write_answers_csv(
     release: "Release", path: str, confidence: float, processed: "Processed | None" = None
 ) -> None:
     """Write one line a query: name, labels of its group, answer, standard error, interval."""
-    from lrm.release_facts import export_csv
+    from lrm.releases.facts import export_csv
 
     export_csv(release, path, confidence, processed=processed)

@@ -77,7 +77,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.cli.progress import Watch
     from lrm.cli.questions import read_questions
-    from lrm.planner import plan as make_plan
+    from lrm.plans.planner import plan as make_plan
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])

@@ -107,7 +107,7 @@ def _ending(facts: dict[str, Any]) -> str:
 
 def privacy_words(release: "Release") -> str:
     """The promise of a release in a few words."""
-    from lrm.release_file import privacy_facts
+    from lrm.releases.file import privacy_facts
 
     facts = privacy_facts(release.privacy)
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
@@ -136,7 +136,7 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
 
 def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
     """Everything that a release tells, as plain values; the answers are complete."""
-    from lrm.release_file import privacy_facts
+    from lrm.releases.file import privacy_facts
 
     intervals = release.intervals(confidence).tolist()
     rows = zip(

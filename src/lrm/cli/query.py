@@ -43,7 +43,7 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     from lrm.cli.output_files import check_apart, check_output, write_answers_csv
     from lrm.cli.plan_facts import release_fields
     from lrm.cli.release_checks import check_confidence
-    from lrm.release_file import load_release
+    from lrm.releases.file import load_release
 
     if (sql is None) == (file is None):
         raise click.UsageError("give the questions as SQL or in a --file")
@@ -75,7 +75,7 @@ def _compiled(asked: "Release", sql: str | None, file: str | None) -> "CompiledB
 
 def _answered(asked: "Release", batch: "CompiledBatch") -> "Release":
     from lrm.errors import UnsupportedQuery
-    from lrm.further import answer_further
+    from lrm.releases.further import answer_further
 
     try:
         return answer_further(asked, batch.workload)
@@ -94,7 +94,7 @@ def _answered(asked: "Release", batch: "CompiledBatch") -> "Release":
 def _unsupported(asked: "Release", batch: "CompiledBatch") -> list[str]:
     """Name and line of every query that does not follow from the measurements."""
     from lrm.errors import UnsupportedQuery
-    from lrm.further import answer_further
+    from lrm.releases.further import answer_further
 
     rows: dict[tuple[int, str], list[int]] = {}
     for row, place in enumerate(zip(batch.lines, batch.queries, strict=True)):

@@ -26,9 +26,9 @@ def read_questions(source: str, domain: str | None) -> "Workload":
         table can be counted for the plan.
     """
     from lrm.batch_file import read_batch
-    from lrm.domain_file import read_domain
+    from lrm.domain.file import read_domain
     from lrm.workload import Workload
-    from lrm.workload_file import read_workload
+    from lrm.workload.file import read_workload
 
     written = Path(source).suffix.lower() in BATCH_KINDS
     if written and domain is None:

@@ -77,7 +77,7 @@ def release(plan: str, **choices: Any) -> None:
     """
     from lrm.cli.dry_run import print_dry_run
     from lrm.cli.release_checks import check_confidence, check_places, check_said
-    from lrm.plan_file import load_plan
+    from lrm.plans.file import load_plan
 
     check_said(choices)
     check_places(plan, choices)

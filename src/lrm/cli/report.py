@@ -9,8 +9,8 @@ from lrm.cli.options import json_option
 from lrm.cli.promises import amount_options
 
 if TYPE_CHECKING:
-    from lrm.postprocess import Processed
     from lrm.releases import Release
+    from lrm.releases.postprocess import Processed
 
 LARGEST_JSON = 1 << 26
 """A comparison of all mechanisms has some thousand characters; 64 MB are none."""
@@ -36,7 +36,7 @@ post_process_option = click.option(
 
 def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Processed | None":
     """Apply the steps that were asked for, if any were."""
-    from lrm.postprocess import process
+    from lrm.releases.postprocess import process
 
     return None if steps is None else process(release, steps)
 
@@ -116,7 +116,7 @@ def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
 
 
 def _release_page(file: str, choices: dict[str, Any]) -> str:
-    from lrm.release_file import load_release
+    from lrm.releases.file import load_release
     from lrm.report import release_page
 
     _refuse_amounts(choices, "release")
@@ -127,7 +127,7 @@ def _release_page(file: str, choices: dict[str, Any]) -> str:
 
 def _plan_page(file: str, choices: dict[str, Any]) -> str:
     from lrm.cli.promises import Promise
-    from lrm.plan_file import load_plan
+    from lrm.plans.file import load_plan
     from lrm.report import plan_page
 
     loaded = load_plan(file)

@@ -47,9 +47,9 @@ def show(file: str, **choices: Any) -> None:
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.errors import FileFormatError
-    from lrm.plan_file import load_plan
+    from lrm.plans.file import load_plan
     from lrm.plots import KINDS
-    from lrm.release_file import load_release
+    from lrm.releases.file import load_release
 
     outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "export")}
     check_apart(outputs, {"FILE": file})
@@ -91,7 +91,7 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output_files import write_answers_csv
     from lrm.cli.plan_facts import release_fields
     from lrm.plots import plot_answers
-    from lrm.release_facts import export_json
+    from lrm.releases.facts import export_json
 
     confidence, limit = choices["confidence"], choices["limit"]
     processed = processed_answers(release, choices["post_process"])

@@ -10,7 +10,7 @@ from lrm.cli.output import number, print_table, ratio
 from lrm.cli.promises import Promise
 
 if TYPE_CHECKING:
-    from lrm.comparison import SideBySide
+    from lrm.plans.comparison import SideBySide
 
 __all__ = ["print_side_by_side", "side_by_side_fields"]
 

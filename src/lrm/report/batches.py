@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrm.domain import Domain
-from lrm.release_facts import group_of
+from lrm.releases.facts import group_of
 from lrm.report.elements import Markup, facts, paragraph, section, table, text
 from lrm.workload import NumberedNames, Workload
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from lrm.errors import FileFormatError
-from lrm.promise import equation
+from lrm.releases.promise import equation
 from lrm.report.elements import (
     Markup,
     figure,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lrm.linear_maps import Floats
+from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.report.batches import query_label
 from lrm.report.elements import Markup, figure, paragraph, section, table

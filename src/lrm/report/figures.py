@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lrm import plots
-from lrm.linear_maps import Floats
+from lrm.maps.linear import Floats
 from lrm.releases import Release
 from lrm.report.elements import Markup
 from lrm.report.rivals import Rival

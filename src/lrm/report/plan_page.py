@@ -8,7 +8,7 @@ from lrm import accuracy
 from lrm.budget import Neighbours, Privacy, sensitivity_factor
 from lrm.errors import WorkloadError
 from lrm.plans import Plan
-from lrm.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
+from lrm.releases.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
 from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
 from lrm.report.errors import error_section

@@ -10,8 +10,9 @@ import numpy as np
 from lrm import accuracy
 from lrm.amounts import format_amount
 from lrm.budget import PureDP, sensitivity_factor
-from lrm.postprocess import INTERVALS, Processed
-from lrm.promise import (
+from lrm.releases import Release
+from lrm.releases.postprocess import INTERVALS, Processed
+from lrm.releases.promise import (
     NOT_PROMISED,
     neighbour_words,
     parameter_words,
@@ -19,7 +20,6 @@ from lrm.promise import (
     unit_words,
     variant_name,
 )
-from lrm.releases import Release
 from lrm.report.batches import batch_section, query_label
 from lrm.report.elements import (
     Markup,

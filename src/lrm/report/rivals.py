@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lrm.errors import ConvergenceError, UsageError
-from lrm.linear_maps import Floats
-from lrm.planner import plan_of
+from lrm.maps.linear import Floats
 from lrm.plans import Plan
+from lrm.plans.planner import plan_of
 from lrm.strategies import Problem, Search, build_strategy
 
 __all__ = ["Rival", "rivals_of"]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.bins import number_text
 from lrm.domain import Attribute, Bins, Categories, Dates, SteppedAttribute
+from lrm.domain.bins import number_text
 from lrm.errors import SqlError
 from lrm.sql.constants import Constant, date
 

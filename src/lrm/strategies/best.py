@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from lrm.errors import ConvergenceError, StopSolver, UsageError
-from lrm.linear_maps import AllRanges, Floats, Prefix
+from lrm.maps.linear import AllRanges, Floats, Prefix
 from lrm.solvers.augmented import optimise_augmented
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.general import PROMISING, general_start

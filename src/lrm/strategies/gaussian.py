@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrm.linear_maps import AllRanges, Floats, Prefix
+from lrm.maps.linear import AllRanges, Floats, Prefix
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.gaussian_ascent import GaussianResult
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain

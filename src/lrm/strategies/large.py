@@ -7,9 +7,9 @@ from math import ceil
 
 import numpy as np
 
-from lrm.level_errors import level_energies
-from lrm.level_maps import LevelMap, level_sizes
-from lrm.linear_maps import AllRanges, Floats, Prefix
+from lrm.maps.level_errors import level_energies
+from lrm.maps.levels import LevelMap, level_sizes
+from lrm.maps.linear import AllRanges, Floats, Prefix
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
@@ -23,7 +23,7 @@ FANOUTS = range(2, 33)
 def best_tree(problem: Problem, queries: Prefix | AllRanges, search: Search) -> Strategy:
     """The best weighted tree over all cells: fan-outs and one weight a level.
 
-    Its error is exact (``lrm.level_errors``), so every uniform tree and the wavelet, with
+    Its error is exact (``lrm.maps.level_errors``), so every uniform tree and the wavelet, with
     and without weights, is a candidate that the result is not worse than.
     """
     best_error, best, tried = np.inf, None, []

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.linear_maps import DenseMap
+from lrm.maps.linear import DenseMap
 from lrm.reduce import CellMap
 from lrm.solvers.exact import make_exact
 from lrm.solvers.lagrangian import Schedule, decompose

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from lrm.budget import Noise
 from lrm.errors import WorkloadError
-from lrm.linear_maps import DenseMap, SparseMap
+from lrm.maps.linear import DenseMap, SparseMap
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 

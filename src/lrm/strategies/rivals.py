@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from lrm.linear_maps import Floats
+from lrm.maps.linear import Floats
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrm.errors import UsageError
-from lrm.level_maps import LevelMap
+from lrm.maps.levels import LevelMap
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 

@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from lrm import families
 from lrm.errors import UsageError
 from lrm.study.scales import SCALES, Scale
-from lrm.workload import Workload
+from lrm.workload import Workload, families
 
 __all__ = [
     "DATASETS",

@@ -16,9 +16,9 @@ import numpy as np
 
 from lrm.archive import write_bytes
 from lrm.errors import StopSolver
-from lrm.plan_file import load_plan
-from lrm.planner import plan
 from lrm.plans import Plan
+from lrm.plans.file import load_plan
+from lrm.plans.planner import plan
 from lrm.solvers.progress import Step
 from lrm.study.costs import estimate_seconds
 from lrm.study.data import Dataset, open_datasets

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.attributes import LARGEST_INTEGER
 from lrm.domain import Bins, Categories, Dates, Integers
+from lrm.domain.attributes import LARGEST_INTEGER
 from lrm.tables.axes import DROPPED, Axis
 from lrm.tables.base import Column
 from lrm.tables.dialect import Clause, Dialect, case, sql_code

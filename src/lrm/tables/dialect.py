@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lrm.attributes import LARGEST_INTEGER
 from lrm.domain import Categories
+from lrm.domain.attributes import LARGEST_INTEGER
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 

@@ -1,0 +1,116 @@
+"""Numbers cut at declared edges."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Bins", "number_text"]
+
+
+@dataclass(frozen=True, init=False)
+class Bins(Attribute):
+    """Numbers cut at declared edges into half-open cells ``[edge, next edge)``.
+
+    Parameters
+    ----------
+    name
+        The column.
+    edges
+        At least two numbers, strictly ascending. The first may be ``-inf``, the last
+        ``inf`` (which then leaves the value ``inf`` itself above).
+
+    Notes
+    -----
+    Numbers are compared as float64, integers and decimals after rounding to it: this is
+    what the engines do, and it puts the decimal ``0.1`` in the cell that starts at ``0.1``.
+
+    Examples
+    --------
+    >>> income = Bins("income", [0, 1000, 2500.5], outside="cell", nan="cell")
+    >>> income.labels
+    ('[0, 1000)', '[1000, 2500.5)', '(below)', '(above)', '(nan)')
+    >>> [income.cell_of(value) for value in (0, 999.9, 1000, -1, 2500.5, float("nan"), None)]
+    [0, 0, 1, 2, 3, 4, None]
+    """
+
+    edges: tuple[float, ...]
+
+    kind: ClassVar[str] = "bins"
+    numeric: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        edges: Iterable[float],
+        *,
+        null: Rule = "drop",
+        nan: Rule = "drop",
+        outside: Rule = "drop",
+    ) -> None:
+        super().__init__(name, null=null, nan=nan, outside=outside)
+        given = tuple(edges)
+        for edge in given:
+            if as_number(edge) is None:
+                raise self._error(f"an edge must be a number, not {edge!r}")
+            if is_nan(edge):
+                raise self._error("an edge must be a number, not NaN")
+        # Adding zero makes -0.0 into 0.0: equal edges must have equal labels and digests.
+        object.__setattr__(self, "edges", tuple(_to_float(edge) + 0.0 for edge in given))
+        self._check_edges()
+        self._check_common()
+
+    def _check_edges(self) -> None:
+        if len(self.edges) < 2:
+            raise self._error(f"edges must be at least two numbers, not {len(self.edges)}")
+        for low, high in itertools.pairwise(self.edges):
+            if not low < high:
+                pair = f"{number_text(low)} is followed by {number_text(high)}"
+                raise self._error(f"edges must ascend strictly, but {pair}")
+        if self.edges[0] == math.inf or self.edges[-1] == -math.inf:
+            raise self._error("the first edge must be below inf and the last above -inf")
+
+    @property
+    def regular(self) -> int:
+        """Number of declared cells."""
+        return len(self.edges) - 1
+
+    def _regular_labels(self) -> Iterable[str]:
+        pairs = itertools.pairwise(self.edges)
+        return (f"[{number_text(low)}, {number_text(high)})" for low, high in pairs)
+
+    def cell_of(self, value: object) -> int | None:
+        """Return the cell of ``value``, or None where its row is dropped."""
+        if value is None:
+            return self.special_cell("(null)")
+        number = as_number(value)
+        if number is None:
+            return None
+        if is_nan(number):
+            return self.special_cell("(nan)")
+        number = _to_float(number)
+        if number < self.edges[0]:
+            return self.special_cell("(below)")
+        if number >= self.edges[-1]:
+            return self.special_cell("(above)")
+        return bisect.bisect_right(self.edges, number) - 1
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond float64: larger than every edge
+        return math.inf if value > 0 else -math.inf
+
+
+def number_text(value: float) -> str:
+    """Write a number so that it reads back the same, whole ones without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)

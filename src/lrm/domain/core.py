@@ -1,0 +1,242 @@
+"""The public domain: declared attributes, their numbered cells, the privacy unit.
+
+Everything here is public. A domain is written down from knowledge about the table (a
+codebook, a form, a law), never from its rows: a domain chosen by looking at the data
+reveals what was seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from lrm.domain.attributes import Attribute
+from lrm.errors import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["Domain", "NeighbourKind", "PrivacyUnit"]
+
+NeighbourKind = Literal["add-remove", "substitute"]
+"""Neighbouring tables differ by one unit added or removed, or by one exchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """Whom the promise protects: one row, or one person with at most ``max_rows`` rows.
+
+    Parameters
+    ----------
+    column
+        The column that names the person, or None where each row is its own unit. A row
+        without a name (NULL) belongs to nobody and is dropped.
+    max_rows
+        Rows that one person may contribute. Of a person with more, the rows with the
+        smallest cell numbers stay: the rule looks at that person's rows alone, and every
+        engine makes the same choice.
+    neighbours
+        ``"add-remove"``, or ``"substitute"`` where the number of units is public.
+
+    Examples
+    --------
+    >>> PrivacyUnit()
+    PrivacyUnit(column=None, max_rows=1, neighbours='add-remove')
+    >>> PrivacyUnit("patient_id", 3).max_rows
+    3
+    """
+
+    column: str | None = None
+    max_rows: int = 1
+    neighbours: NeighbourKind = "add-remove"
+
+    def __post_init__(self) -> None:
+        if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
+            raise DomainError(f"unit: column must be a column's name, not {self.column!r}")
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int):
+            raise DomainError(f"unit: max_rows must be an integer, not {self.max_rows!r}")
+        if self.max_rows < 1:
+            raise DomainError(f"unit: max_rows must be at least 1, not {self.max_rows}")
+        if self.column is None and self.max_rows != 1:
+            raise DomainError(
+                f"unit: max_rows is {self.max_rows} but no column names the person; "
+                "give column, or protect single rows with max_rows 1"
+            )
+        if self.neighbours not in get_args(NeighbourKind):
+            raise DomainError(
+                f"unit: neighbours must be add-remove or substitute, not {self.neighbours!r}"
+            )
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """Attributes whose cells, multiplied, are the cells that queries weigh.
+
+    Cells are numbered in C order: the last attribute varies fastest.
+
+    Parameters
+    ----------
+    attributes
+        At least one; names differ in more than case, as SQL would not tell them apart.
+    table
+        Name by which SQL batches call the table, or None for any one name.
+    unit
+        Whom the promise protects; by default one row, added or removed.
+
+    Examples
+    --------
+    >>> domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 99)])
+    >>> domain.shape, domain.size
+    ((2, 100), 200)
+    >>> domain.cell_of({"state": "NJ", "age": 7, "name": "not an attribute"})
+    107
+    >>> domain.cell_labels(107)
+    ('NJ', '7')
+    >>> domain.cell_of({"state": "TX", "age": 7}) is None  # dropped: not declared
+    True
+    """
+
+    attributes: tuple[Attribute, ...]
+    table: str | None = None
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
+
+    def __init__(
+        self,
+        attributes: Iterable[Attribute],
+        table: str | None = None,
+        unit: PrivacyUnit | None = None,
+    ) -> None:
+        object.__setattr__(self, "attributes", tuple(attributes))
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "unit", PrivacyUnit() if unit is None else unit)
+        self._check()
+
+    def _check(self) -> None:
+        if not self.attributes:
+            raise DomainError("a domain needs at least one attribute, but none came")
+        for attribute in self.attributes:
+            if not isinstance(attribute, Attribute):
+                raise DomainError(
+                    "attributes must be Categories, Integers, Bins or Dates, "
+                    f"not {type(attribute).__name__}"
+                )
+        seen: dict[str, str] = {}
+        for name in self.names:
+            other = seen.setdefault(name.casefold(), name)
+            if other is not name:
+                raise DomainError(
+                    f"attributes {other!r} and {name!r} have one name (case does not count); "
+                    "declare each column once"
+                )
+        if self.table is not None and not (isinstance(self.table, str) and self.table.strip()):
+            raise DomainError(f"table must be the table's name, not {self.table!r}")
+        if not isinstance(self.unit, PrivacyUnit):
+            raise DomainError(f"unit must be a PrivacyUnit, not {type(self.unit).__name__}")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of cells: the product of `shape`, as an exact integer."""
+        return math.prod(self.shape)
+
+    def axis(self, name: str) -> int:
+        """Return the position of the attribute called ``name``, exactly so spelt."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise DomainError(
+                f"no attribute is called {name!r}; declared are {', '.join(self.names)}"
+            ) from None
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute called ``name``."""
+        return self.attributes[self.axis(name)]
+
+    def labels(self, attribute: str) -> tuple[str, ...]:
+        """Return one label per cell of an attribute."""
+        return self.attribute(attribute).labels
+
+    def cell_labels(self, index: int) -> tuple[str, ...]:
+        """Return the labels of cell ``index``, one per attribute."""
+        if not 0 <= index < self.size:
+            raise DomainError(f"cell {index} does not exist; the domain has {self.size:,} cells")
+        labels = []
+        for attribute in reversed(self.attributes):
+            index, cell = divmod(index, attribute.size)
+            labels.append(attribute.labels[cell])
+        return tuple(reversed(labels))
+
+    def cell_of(self, row: Mapping[str, object]) -> int | None:
+        """Return the cell of one row, or None where a rule drops it.
+
+        This is the reference that every engine is checked against, cell by cell. A
+        missing column is an error (a matter of schema); no value is.
+        """
+        index = 0
+        for attribute in self.attributes:
+            if attribute.name not in row:
+                raise DomainError(f"the table has no column {attribute.name!r}")
+            cell = attribute.cell_of(row[attribute.name])
+            if cell is None:
+                return None
+            index = index * attribute.size + cell
+        return index
+
+    def count(self, rows: Iterable[Mapping[str, object]]) -> NDArray[np.int64]:
+        """Count rows per cell in plain Python, with the unit's bound on rows per person.
+
+        Examples
+        --------
+        >>> unit = PrivacyUnit("who", max_rows=2)
+        >>> domain = Domain([Integers("ward", 1, 3)], unit=unit)
+        >>> rows = [{"who": "a", "ward": ward} for ward in (3, 3, 1, 2)]
+        >>> domain.count([*rows, {"who": "b", "ward": 3}]).tolist()
+        [1, 1, 1]
+        """
+        per_unit: defaultdict[object, list[int]] = defaultdict(list)
+        for number, row in enumerate(rows):
+            unit: object = number
+            if self.unit.column is not None:
+                if self.unit.column not in row:
+                    raise DomainError(f"the table has no column {self.unit.column!r}")
+                unit = row[self.unit.column]
+            cell = self.cell_of(row)
+            if cell is not None and unit is not None:
+                per_unit[unit].append(cell)
+        kept = [cell for cells in per_unit.values() for cell in sorted(cells)[: self.unit.max_rows]]
+        return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the declaration: equal for equal domains, on every machine."""
+        unit = {item.name: getattr(self.unit, item.name) for item in fields(self.unit)}
+        facts = {
+            "attributes": [
+                {"kind": attribute.kind}
+                | {item.name: getattr(attribute, item.name) for item in fields(attribute)}
+                for attribute in self.attributes
+            ],
+            "table": self.table,
+            "unit": unit,
+        }
+        # Floats are written by repr, the shortest text that reads back as the same number.
+        text = json.dumps(facts, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()

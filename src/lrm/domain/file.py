@@ -1,0 +1,202 @@
+"""Domain files: the public facts of a table, in YAML.
+
+.. code-block:: yaml
+
+    lrm-domain: 1
+    table: visits                 # the name that SQL batches use; may be left out
+    unit:                         # or `unit: row`: each row is its own unit
+      column: patient_id
+      max_rows: 3
+      neighbours: add-remove      # or substitute; add-remove where left out
+    attributes:
+      - {name: state, kind: categories, values: [NY, NJ], null: drop, outside: cell}
+      - {name: age, kind: integers, low: 0, high: 99, width: 1, null: cell, outside: drop}
+      - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: drop, outside: cell}
+      - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
+         outside: drop}
+
+What happens to NULL and to values outside must be said for each attribute, and to NaN for
+binned numbers; each is ``drop`` or ``cell`` (see `lrm.domain.attributes`).
+"""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from lrm.domain import Domain, PrivacyUnit
+from lrm.domain.attributes import Attribute, Categories
+from lrm.domain.bins import Bins
+from lrm.domain.draft import draft
+from lrm.domain.ordered import Dates, Integers
+from lrm.errors import DomainError
+from lrm.yaml_nodes import Node, dump, parse, read_text
+
+__all__ = ["domain_text", "draft", "parse_domain", "read_domain", "write_domain"]
+
+VERSION = 1
+"""Version of the format that this code writes, and the newest that it reads."""
+
+_KINDS: dict[str, tuple[set[str], set[str]]] = {
+    "categories": ({"values"}, set()),
+    "integers": ({"low", "high"}, {"width", "nan"}),
+    "bins": ({"edges", "nan"}, set()),
+    "dates": ({"start", "end", "by"}, set()),
+}
+_COMMON = {"name", "kind", "null", "outside"}
+
+
+def read_domain(path: str | pathlib.Path) -> Domain:
+    """Read a domain file; errors name line and field."""
+    path = pathlib.Path(path)
+    return parse_domain(read_text(path), path.name)
+
+
+def parse_domain(text: str, source: str = "domain.yaml") -> Domain:
+    """Read a domain from YAML text.
+
+    Examples
+    --------
+    >>> text = '''
+    ... lrm-domain: 1
+    ... unit: row
+    ... attributes:
+    ...   - {name: age, kind: integers, low: 0, high: 99, null: drop, outside: drop}
+    ... '''
+    >>> parse_domain(text).size
+    100
+    >>> parse_domain(text.replace("99", "-1"))
+    Traceback (most recent call last):
+    ...
+    lrm.errors.DomainError: domain.yaml line 5, attribute 'age', field 'low': low must be at \
+most high, but 0 > -1
+    """
+    root = parse(text, source, DomainError)
+    _refuse_draft(root)
+    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table"})
+    version = entries["lrm-domain"].integer()
+    if version != VERSION:
+        hint = "; a newer lrm wrote it" if version > VERSION else ""
+        entries["lrm-domain"].fail(f"expected version {VERSION}, not {version}{hint}")
+    table = entries["table"].text() if "table" in entries else None
+    items = entries["attributes"].items()
+    attributes = [_attribute(item.at("")) for item in items]
+    unit = _unit(entries["unit"])
+    try:
+        return Domain(attributes, table, unit)
+    except DomainError as error:
+        entries["attributes"].fail(str(error))
+
+
+def _refuse_draft(root: Node) -> None:
+    todo = list(root.unfilled())
+    if todo:
+        places = "; ".join(f"line {node.line}, {node.where}" for node in todo)
+        raise root.error(f"{root.source} is a draft that must be completed: {places}")
+
+
+def _unit(node: Node) -> PrivacyUnit:
+    if not node.has("column") and not node.has("neighbours") and not node.has("max_rows"):
+        if node.scalar() != "row":
+            node.fail("expected row, or fields column, max_rows, neighbours")
+        return PrivacyUnit()
+    entries = node.fields(set(), {"column", "max_rows", "neighbours"})
+    if "column" in entries and "max_rows" not in entries:
+        node.fail("field 'max_rows' is missing: how many rows may one person have?")
+    facts: dict[str, Any] = {key: entry.scalar() for key, entry in entries.items()}
+    try:
+        return PrivacyUnit(**facts)
+    except DomainError as error:
+        _blame(entries, node, str(error).removeprefix("unit: "))
+
+
+def _attribute(node: Node) -> Attribute:
+    anything = _COMMON.union(*(one | two for one, two in _KINDS.values()))
+    entries = node.fields({"name", "kind"}, anything)
+    name = entries["name"].text()
+    node = node.at(f"attribute {name!r}")
+    kind = node.fields({"name", "kind"}, anything)["kind"]
+    if kind.text() not in _KINDS:
+        kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}")
+    required, optional = _KINDS[kind.text()]
+    entries = node.fields(required | _COMMON, optional)
+    try:
+        return _build(kind.text(), name, entries)
+    except DomainError as error:
+        if str(error).startswith(node.source):
+            raise
+        _blame(entries, node, str(error).removeprefix(f"attribute {name!r}: "))
+
+
+def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
+    rules: dict[str, Any] = {
+        rule: entries[rule].scalar() for rule in ("null", "nan", "outside") if rule in entries
+    }
+    if kind == "categories":
+        return Categories(name, [item.scalar() for item in entries["values"].items()], **rules)
+    if kind == "integers":
+        width = entries["width"].integer() if "width" in entries else 1
+        low, high = entries["low"].integer(), entries["high"].integer()
+        return Integers(name, low, high, width, **rules)
+    if kind == "bins":
+        return Bins(name, [item.number() for item in entries["edges"].items()], **rules)
+    by: Any = entries["by"].text()
+    return Dates(name, entries["start"].text(), entries["end"].text(), by, **rules)
+
+
+def _blame(entries: dict[str, Node], node: Node, sentence: str) -> NoReturn:
+    """Raise ``sentence`` at the field that it names first, or at the whole record."""
+    aliases = {"edge": "edges", "value": "values", "integer": "values", "an": "edges"}
+    word = sentence.split(maxsplit=1)[0]
+    entries.get(aliases.get(word, word), node).fail(sentence)
+
+
+def write_domain(domain: Domain, path: str | pathlib.Path) -> None:
+    """Write a domain file that `read_domain` reads back as an equal domain."""
+    pathlib.Path(path).write_text(domain_text(domain), encoding="utf-8")
+
+
+def domain_text(domain: Domain) -> str:
+    """Return a domain as YAML text, with every rule written out.
+
+    Examples
+    --------
+    >>> print(domain_text(Domain([Categories("sex", ["f", "m"])], "people")), end="")
+    lrm-domain: 1
+    table: people
+    unit: {neighbours: add-remove}
+    attributes:
+    - name: sex
+      kind: categories
+      values: [f, m]
+      'null': drop
+      outside: drop
+    """
+    unit = {item.name: getattr(domain.unit, item.name) for item in fields(domain.unit)}
+    if domain.unit.column is None:
+        unit = {"neighbours": domain.unit.neighbours}
+    facts = {
+        "lrm-domain": VERSION,
+        **({} if domain.table is None else {"table": domain.table}),
+        "unit": unit,
+        "attributes": [_facts(attribute) for attribute in domain.attributes],
+    }
+    return dump(facts)
+
+
+def _facts(attribute: Attribute) -> dict[str, object]:
+    rules = ("null", "nan", "outside") if attribute.numeric else ("null", "outside")
+    own = {
+        item.name: _plain(getattr(attribute, item.name))
+        for item in fields(attribute)
+        if item.name not in {"name", "null", "nan", "outside"}
+    }
+    said = {rule: getattr(attribute, rule) for rule in rules}
+    return {"name": attribute.name, "kind": attribute.kind, **own, **said}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, (int, str)) else str(value)

@@ -1,0 +1,1 @@
+"""Linear maps: queries and strategies as operators, their inverses, and their files."""

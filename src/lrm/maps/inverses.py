@@ -1,0 +1,217 @@
+"""Left inverses of strategies: from measurements back to queries, B = W·L⁺.
+
+Three forms, chosen by the shape of L, behind two products: ``rows_times`` (a block of
+W times L⁺) and ``estimate`` (L⁺ times measurements).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.errors import ConvergenceError
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import Floats, LinearMap, SparseMap
+
+__all__ = ["LeftInverse", "left_inverse"]
+
+DENSE_CELLS = 4096
+"""Largest n for which an n×n array may be factored."""
+
+WELL_CONDITIONED = 1e-10
+"""Smallest reciprocal condition of LᵀL for which normal equations are trusted.
+
+With one step of refinement the residual is then about 1e-6² of W or less.
+"""
+
+
+class LeftInverse(ABC):
+    """L⁺ of a strategy L (r×n), as products."""
+
+    @abstractmethod
+    def rows_times(self, rows: Floats) -> Floats:
+        """``rows @ L⁺`` for a c×n block: the rows of B for these queries."""
+
+    @abstractmethod
+    def estimate(self, measurements: Floats) -> Floats:
+        """``L⁺ @ measurements``: least-squares estimates of the cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations(LeftInverse):
+    """``(LᵀL)⁻¹Lᵀ`` by Cholesky, for L of full column rank."""
+
+    matrix: Floats
+    factor: tuple[Floats, bool]
+
+    def _once(self, rows: Floats) -> Floats:
+        return np.asarray(la.cho_solve(self.factor, rows.T, check_finite=False).T @ self.matrix.T)
+
+    def rows_times(self, rows: Floats) -> Floats:
+        result = self._once(rows)
+        return result + self._once(rows - result @ self.matrix)
+
+    def estimate(self, measurements: Floats) -> Floats:
+        def solve(right: Floats) -> Floats:
+            return np.asarray(la.cho_solve(self.factor, self.matrix.T @ right, check_finite=False))
+
+        first = solve(measurements)
+        return first + solve(measurements - self.matrix @ first)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalPlusFew(LeftInverse):
+    """L = [D; Θ] with D diagonal and few rows Θ, by the Woodbury identity."""
+
+    order: NDArray[np.int64]
+    """Rows of L that form D, in the order of the cells, then the rows of Θ."""
+    diagonal: Floats
+    extra: Floats
+    factor: tuple[Floats, bool]
+    """Cholesky factor of I + Θ D⁻² Θᵀ."""
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether every cell is measured alone, and nothing else is."""
+        return not len(self.extra)
+
+    def _solve_gram(self, right: Floats) -> Floats:
+        scaled = right / self.diagonal[:, None] ** 2
+        if not len(self.extra):
+            return scaled
+        inner = la.cho_solve(self.factor, self.extra @ scaled, check_finite=False)
+        return np.asarray(scaled - (self.extra.T @ inner) / self.diagonal[:, None] ** 2)
+
+    def _times(self, rows: Floats) -> Floats:
+        inner = self._solve_gram(rows.T).T
+        result = np.empty((len(rows), len(self.order)))
+        result[:, self.order] = np.hstack([inner * self.diagonal, inner @ self.extra.T])
+        return result
+
+    def rows_times(self, rows: Floats) -> Floats:
+        first = self._times(rows)
+        placed = first[:, self.order]
+        n = len(self.diagonal)
+        residual = rows - placed[:, :n] * self.diagonal - placed[:, n:] @ self.extra
+        return first + self._times(residual)
+
+    def estimate(self, measurements: Floats) -> Floats:
+        n = len(self.diagonal)
+        placed = measurements[self.order]
+        right = placed[:n] * self.diagonal + self.extra.T @ placed[n:]
+        return self._solve_gram(right[:, None])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Spectral(LeftInverse):
+    """L⁺ by the singular value decomposition, for L without full column rank."""
+
+    pseudoinverse: Floats
+
+    def rows_times(self, rows: Floats) -> Floats:
+        return np.asarray(rows @ self.pseudoinverse)
+
+    def estimate(self, measurements: Floats) -> Floats:
+        return np.asarray(self.pseudoinverse @ measurements)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels(LeftInverse):
+    """The closed form of a tree with one weight a level."""
+
+    tree: LevelMap
+
+    def rows_times(self, rows: Floats) -> Floats:
+        padded = np.zeros((self.tree.leaves, len(rows)))
+        padded[: self.tree.cells] = rows.T
+        return self.tree.over_all_leaves().apply(self.tree.solve_gram(padded)).T
+
+    def estimate(self, measurements: Floats) -> Floats:
+        right = self.tree.over_all_leaves().apply_transpose(measurements)
+        return self.tree.solve_gram(right)[: self.tree.cells]
+
+
+def left_inverse(
+    strategy: LinearMap, *, rounding: float = 0.0, rank: int | None = None
+) -> LeftInverse:
+    """Choose the form of L⁺ that fits ``strategy``.
+
+    Parameters
+    ----------
+    strategy
+        L, r×n.
+    rounding
+        Largest size of a rounding error of an entry of L: singular values that such
+        errors explain are taken for 0.
+    rank
+        The rank of L, where it is known: no other singular values count.
+    """
+    r, n = strategy.shape
+    if isinstance(strategy, LevelMap):
+        return Levels(strategy)
+    if isinstance(strategy, SparseMap):
+        split = _diagonal_rows(strategy)
+        if split is not None:
+            return _woodbury(strategy, *split)
+    if n > DENSE_CELLS and r > DENSE_CELLS:
+        raise ConvergenceError(
+            f"a general strategy over {n} cells needs an {n}×{n} factorisation; "
+            f"at most {DENSE_CELLS} cells are supported in this form"
+        )
+    matrix = strategy.dense()
+    if r >= n:
+        factor = _cholesky(matrix.T @ matrix)
+        if factor is not None:
+            return NormalEquations(matrix, factor)
+    left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
+    floor = max(values[0] * max(r, n) * 2.3e-16, 4 * rounding * np.sqrt(max(r, n)))
+    kept = np.arange(len(values)) < rank if rank else (values > floor) & (values[0] > 0)
+    return Spectral((right[kept].T / values[kept]) @ left[:, kept].T)
+
+
+def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:
+    try:
+        factor = la.cho_factor(gram, lower=True, check_finite=False)
+    except la.LinAlgError:
+        return None
+    condition, _ = la.lapack.dpocon(factor[0], float(np.abs(gram).sum(axis=0).max()), uplo="L")
+    return factor if condition > WELL_CONDITIONED else None
+
+
+def _diagonal_rows(strategy: SparseMap) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """One row for each cell that holds that cell alone, and all other rows."""
+    matrix = strategy.matrix
+    n = matrix.shape[1]
+    single = np.flatnonzero(np.diff(matrix.indptr) == 1)
+    owner = np.full(n, -1, dtype=np.int64)
+    owner[matrix.indices[matrix.indptr[single]]] = single
+    if np.any(owner < 0):
+        return None
+    others = np.setdiff1d(np.arange(matrix.shape[0]), owner)
+    return (owner, others) if len(others) <= n // 2 else None
+
+
+def _woodbury(
+    strategy: SparseMap, owner: NDArray[np.int64], others: NDArray[np.int64]
+) -> LeftInverse:
+    n = len(owner)
+    matrix = strategy.matrix
+    diagonal = np.asarray(matrix[owner].sum(axis=1)).ravel()
+    extra = np.asarray(matrix[others].toarray()) if len(others) else np.zeros((0, n))
+    inner = np.eye(len(others)) + (extra / diagonal**2) @ extra.T
+    factor = la.cho_factor(inner, lower=True, check_finite=False) if len(others) else (inner, True)
+    return DiagonalPlusFew(np.concatenate([owner, others]), diagonal, extra, factor)
+
+
+def as_sparse(strategy: LinearMap) -> sp.csr_array:
+    """The strategy as a sparse matrix, whatever its form."""
+    if isinstance(strategy, LevelMap):
+        return strategy.sparse()
+    if isinstance(strategy, SparseMap):
+        return strategy.matrix
+    return sp.csr_array(strategy.dense())

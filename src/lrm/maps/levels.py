@@ -1,0 +1,199 @@
+"""Strategies that weigh whole levels of a tree, without their matrix.
+
+Split n cells into blocks of s₀ = 1, s₁ = b₁, s₂ = b₁b₂, … cells. Let A_ℓ be the
+projector that replaces each cell by the average of its level-ℓ block. A strategy that
+measures all blocks of a level with one weight has a Gram matrix in these projectors,
+
+    LᵀL = Σ_ℓ λ_ℓ (A_ℓ − A_{ℓ+1}),        A_{h+1} = 0,
+
+and so have its inverse, with 1/λ_ℓ, and its error. Both the tree of block totals
+(hierarchical mechanism) and the tree of block contrasts (Haar wavelet) are of this form.
+A product with the inverse costs O(n·levels); nothing of size n×n is ever built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+
+__all__ = ["LevelMap", "level_sizes"]
+
+
+def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
+    """Block sizes of the levels, from the leaves up.
+
+    >>> level_sizes((2, 3))
+    (1, 2, 6)
+    """
+    return tuple(prod(fanouts[:level]) for level in range(len(fanouts) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelMap(LinearMap):
+    """Blocks of a tree over the cells, one weight a level, from the leaves up.
+
+    Parameters
+    ----------
+    cells
+        Number of cells n. Where n is not the product of the fan-outs, the tree stands
+        over more cells, whose count is 0.
+    fanouts
+        Children of a node at each level, leaves first.
+    weights
+        One weight a level (leaves first, root last); a level of weight 0 is not measured.
+    contrast
+        False: a row is the weighted total of a block. True (fan-out 2 only): a row is the
+        weighted difference of the two halves of a block, the last weight is the total's,
+        and the first is unused and 0.
+
+    >>> LevelMap(4, (2, 2), (1.0, 0.0, 2.0)).dense()
+    array([[1., 0., 0., 0.],
+           [0., 1., 0., 0.],
+           [0., 0., 1., 0.],
+           [0., 0., 0., 1.],
+           [2., 2., 2., 2.]])
+    """
+
+    cells: int
+    fanouts: tuple[int, ...]
+    weights: tuple[float, ...]
+    contrast: bool = False
+    kind: ClassVar[str] = "levels"
+
+    def __post_init__(self) -> None:
+        expected = len(self.fanouts) + 1 + self.contrast
+        if len(self.weights) != expected:
+            raise WorkloadError(f"{expected} levels need {expected} weights")
+        if self.contrast and (set(self.fanouts) - {2} or self.weights[0] != 0):
+            raise WorkloadError("contrasts need fan-out 2 everywhere and no weight on the leaves")
+        if prod(self.fanouts) < self.cells:
+            raise WorkloadError(f"the tree has fewer than {self.cells} leaves")
+        object.__setattr__(self, "shape", (self._row_count(), self.cells))
+
+    @property
+    def leaves(self) -> int:
+        """Number of leaves, at least the number of cells."""
+        return prod(self.fanouts)
+
+    def _measured(self) -> list[tuple[int, float, bool]]:
+        """``(block size, weight, is contrast)`` of the measured levels."""
+        sizes = level_sizes(self.fanouts)
+        if not self.contrast:
+            levels = [(size, w, False) for size, w in zip(sizes, self.weights, strict=True)]
+        else:
+            levels = [(s, w, True) for s, w in zip(sizes, self.weights[:-1], strict=True)]
+            levels.append((sizes[-1], self.weights[-1], False))
+        return [level for level in levels if level[1] != 0]
+
+    def _row_count(self) -> int:
+        return sum(self.leaves // size for size, _, _ in self._measured())
+
+    def eigenvalues(self) -> Floats:
+        """λ_ℓ of LᵀL on the part of level ℓ that the level above does not see."""
+        sizes = np.array(level_sizes(self.fanouts), dtype=np.float64)
+        weights = np.array(self.weights)
+        if not self.contrast:
+            return np.cumsum(weights**2 * sizes)
+        within = weights[1:-1] ** 2 * sizes[1:]
+        return np.append(within, weights[-1] ** 2 * sizes[-1])
+
+    def column_norm(self, order: int = 1) -> float:
+        """L1 (or L2) norm of a column of the whole tree: every column has the same."""
+        return float(np.linalg.norm([weight for _, weight, _ in self._measured()], ord=order))
+
+    def with_weights(self, weights: tuple[float, ...]) -> LevelMap:
+        """The same tree with other weights."""
+        return LevelMap(self.cells, self.fanouts, weights, self.contrast)
+
+    def over_all_leaves(self) -> LevelMap:
+        """The same tree with every leaf a cell."""
+        return LevelMap(self.leaves, self.fanouts, self.weights, self.contrast)
+
+    def apply(self, x: Floats) -> Floats:
+        return np.concatenate([weight * sums for weight, sums in self._block_sums(x)])
+
+    def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+        """``L @ x`` in 64-bit integers, for whole weights."""
+        return np.concatenate([round(weight) * sums for weight, sums in self._block_sums(x)])
+
+    def _block_sums(self, x: NDArray[Any]) -> Iterator[tuple[float, NDArray[Any]]]:
+        """The weight of each measured level, and the totals or contrasts of its blocks."""
+        padded = np.zeros((self.leaves, *x.shape[1:]), dtype=x.dtype)
+        padded[: self.cells] = x
+        for size, weight, contrast in self._measured():
+            if contrast:
+                halves = padded.reshape(-1, 2, size // 2, *x.shape[1:]).sum(axis=2)
+                yield weight, halves[:, 0] - halves[:, 1]
+            else:
+                yield weight, padded.reshape(-1, size, *x.shape[1:]).sum(axis=1)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        cells = np.zeros((self.leaves, *y.shape[1:]))
+        start = 0
+        for size, weight, contrast in self._measured():
+            stop = start + self.leaves // size
+            block = weight * y[start:stop]
+            if contrast:
+                halves = np.stack([block, -block], axis=1).reshape(-1, *y.shape[1:])
+                cells += np.repeat(halves, size // 2, axis=0)
+            else:
+                cells += np.repeat(block, size, axis=0)
+            start = stop
+        return cells[: self.cells]
+
+    def solve_gram(self, x: Floats) -> Floats:
+        """``(LᵀL)⁻¹ x`` over all leaves, for x given on all leaves."""
+        inverse = 1.0 / self.eigenvalues()
+        change = np.diff(inverse, prepend=0.0)  # Σ (1/λ_ℓ)(A_ℓ − A_{ℓ+1}), summed by parts
+        result = np.zeros_like(x)
+        for size, step in zip(level_sizes(self.fanouts), change, strict=True):
+            mean = x.reshape(-1, size, *x.shape[1:]).mean(axis=1)
+            result += step * np.repeat(mean, size, axis=0)
+        return result
+
+    def sparse(self) -> sp.csr_array:
+        """The matrix itself: n entries a level."""
+        blocks = []
+        for size, weight, contrast in self._measured():
+            cell = np.arange(self.cells)
+            value = np.full(self.cells, weight)
+            if contrast:
+                value[(cell % size) >= size // 2] *= -1
+            shape = (self.leaves // size, self.cells)
+            blocks.append(sp.csr_array((value, (cell // size, cell)), shape=shape))
+        return sp.csr_array(sp.vstack(blocks))
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return np.asarray(self.sparse()[start:stop].toarray())
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        return SparseMap(self.sparse()).columns(indices)
+
+    def gram(self) -> Floats:
+        return SparseMap(self.sparse()).gram()
+
+    def column_absolute_sums(self) -> Floats:
+        return np.full(self.cells, self.column_norm())
+
+    def column_squared_sums(self) -> Floats:
+        return np.full(self.cells, self.column_norm(2) ** 2)
+
+    def is_integer(self) -> bool:
+        return DenseMap(np.array([self.weights])).is_integer()
+
+    def contents(self) -> dict[str, Any]:
+        return {
+            "cells": self.cells,
+            "fanouts": self.fanouts,
+            "weights": self.weights,
+            "contrast": self.contrast,
+        }

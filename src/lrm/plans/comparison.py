@@ -1,0 +1,132 @@
+"""Comparison: several mechanisms on one workload, side by side; likewise the two noises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lrm.accuracy.bounds import Spectrum
+from lrm.accuracy.certificate import least_error, spectrum_of
+from lrm.budget import Noise
+from lrm.errors import ConvergenceError, UsageError
+from lrm.plans import Plan
+from lrm.plans.planner import plan_of
+from lrm.solvers.progress import OnStep, ignore_step
+from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
+from lrm.workload import as_workload
+
+__all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one mechanism made of a workload: a plan, or the reason why there is none."""
+
+    mechanism: str
+    plan: Plan | None
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """Total squared error expected at ε = 1 or ρ = 1, each query by its importance."""
+        if self.plan is None:
+            return float("inf")
+        return self.plan.weighted_unit_error * (2.0 if self.plan.noise == "laplace" else 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Outcomes on one workload, in the order asked for."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def best(self) -> Outcome | None:
+        """The outcome of least error, where any mechanism has a plan."""
+        planned = [outcome for outcome in self.outcomes if outcome.plan]
+        return min(planned, key=lambda outcome: outcome.error, default=None)
+
+    def ratio_to_best(self, outcome: Outcome) -> float:
+        """How many times the least error of the comparison an outcome has."""
+        if self.best is None or outcome.plan is None:
+            return float("inf")
+        return outcome.error / self.best.error if self.best.error > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The same mechanisms with either noise, at the same ε, of which Laplace noise keeps all.
+
+    Laplace noise promises pure ε-differential privacy. Gaussian noise promises it but for
+    a probability δ, which is weaker; in exchange it may have less error.
+    """
+
+    laplace: Comparison
+    gaussian: Comparison
+
+
+class Contest:
+    """One workload on which mechanisms are tried; what they share is computed once."""
+
+    def __init__(self, workload: Any) -> None:
+        self.problem = Problem(as_workload(workload))
+        with threadpool_limits(1):
+            self._bounds = least_error(self.problem), spectrum_of(self.problem)
+
+    def enter(
+        self,
+        mechanism: str,
+        *,
+        noise: Noise = "laplace",
+        seed: int = 0,
+        on_step: OnStep = ignore_step,
+        options: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Try one mechanism; where it cannot run on this workload, keep its reason."""
+        if mechanism not in MECHANISMS:
+            raise UsageError(
+                f"no mechanism is called {mechanism!r}; there are {', '.join(MECHANISMS)}"
+            )
+        try:
+            with threadpool_limits(1):
+                began = time.perf_counter()
+                search = Search(seed, on_step, noise)
+                strategy = build_strategy(mechanism, self.problem, search, options or {})
+                seconds = time.perf_counter() - began
+                bounds = self._bounds_with(strategy)
+                plan = plan_of(self.problem, strategy, noise=noise, seconds=seconds, bounds=bounds)
+        except MemoryError:
+            return Outcome(mechanism, None, "it needs more memory than there is")
+        except np.linalg.LinAlgError as reason:
+            return Outcome(mechanism, None, f"its linear algebra failed: {reason}")
+        except (UsageError, ConvergenceError) as reason:
+            return Outcome(mechanism, None, str(reason))
+        return Outcome(mechanism, plan)
+
+    def _bounds_with(self, strategy: Strategy) -> tuple[float, Spectrum]:
+        """The bounds of the problem, or the better one that the search itself has proved."""
+        least, spectrum = self._bounds
+        return max(least, strategy.least_error or 0.0), spectrum
+
+
+def compare(
+    workload: Any,
+    mechanisms: Sequence[str] = tuple(MECHANISMS),
+    *,
+    noise: Noise = "laplace",
+    seed: int = 0,
+) -> Comparison:
+    """Plan one workload with several mechanisms.
+
+    >>> result = compare([[1, 1], [1, 0]], ["noise-on-data", "noise-on-results"])
+    >>> [round(outcome.error, 6) for outcome in result.outcomes]
+    [6.0, 16.0]
+    """
+    contest = Contest(workload)
+    entered = (contest.enter(name, noise=noise, seed=seed) for name in mechanisms)
+    return Comparison(tuple(entered))

@@ -1,0 +1,217 @@
+"""Plan: a workload, the integers that will be measured for it, and the accuracy they promise."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm import accuracy
+from lrm.accuracy.bounds import Spectrum
+from lrm.budget import Amount, Neighbours, Noise, Privacy, sensitivity_factor
+from lrm.errors import ConvergenceError
+from lrm.maps.linear import Floats
+from lrm.quantise import IntegerStrategy
+from lrm.reconstruction import Reconstruction
+from lrm.workload import Workload
+
+__all__ = ["Plan"]
+
+EXACTNESS = 1e-9
+"""Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a batch will be answered. Made without data; costs no privacy; can be reused.
+
+    Made by ``lrm.plan`` or ``lrm.load_plan``.
+
+    Parameters
+    ----------
+    workload
+        The batch.
+    mechanism
+        Which mechanism chose the strategy.
+    measured
+        The integer strategy.
+    rebuild
+        How the answers follow from the measurements.
+    least_error
+        A number that ``‖B‖²·Δ²`` of no strategy for this workload is below.
+    spectrum
+        Singular values' summary, with the bounds of the paper.
+    noise
+        Which noise the strategy was chosen for.
+    details
+        Plain facts about how the strategy was found.
+    """
+
+    workload: Workload
+    mechanism: str
+    measured: IntegerStrategy
+    rebuild: Reconstruction
+    least_error: float
+    spectrum: Spectrum
+    noise: Noise = "laplace"
+    exact: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.exact and not self.rebuild.relative_residual <= EXACTNESS:
+            raise ConvergenceError(
+                f"the strategy of {self.mechanism!r} rebuilds a query only to "
+                f"{self.rebuild.relative_residual:.1e} of its largest weight, and {EXACTNESS:.0e} "
+                "is the most allowed; try another mechanism, or scale the queries to similar size"
+            )
+
+    @property
+    def strategy(self) -> Floats | sp.csr_array:
+        """L, r×n over the original cells; a sparse array where it is large."""
+        return self.measured.real_matrix()
+
+    @property
+    def reconstruction(self) -> Floats | sp.csr_array:
+        """B, m×r, with ``W = B·L``."""
+        return self.rebuild.matrix()
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise."""
+        return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
+
+    @property
+    def unit_factor(self) -> int:
+        """How many records one privacy unit of the domain counts for (1 without a domain).
+
+        A person with up to c rows counts c times, an exchanged one twice as much. The
+        accuracy of a plan, as of a release, is told for that unit.
+        """
+        domain = self.workload.domain
+        if domain is None:
+            return 1
+        return sensitivity_factor(Neighbours(domain.unit.neighbours), domain.unit.max_rows)
+
+    @property
+    def rank(self) -> int:
+        """Number of measurements r."""
+        return self.measured.matrix.shape[0]
+
+    @cached_property
+    def unit_error(self) -> float:
+        """``‖B‖_F²·Δ²``: the error before noise and ε come in."""
+        return self.rebuild.squared_norm * self.sensitivity**2
+
+    @cached_property
+    def weighted_unit_error(self) -> float:
+        """The same with each query's importance: what the strategy was chosen for."""
+        if self.workload.importance is None:
+            return self.unit_error
+        weighted = np.dot(self.workload.importance, self.rebuild.row_squared_norms)
+        return float(weighted) * self.sensitivity**2
+
+    @property
+    def at_most_above_best(self) -> float:
+        """How far the (weighted) error can be above the least possible: a certified ratio."""
+        return self.weighted_unit_error / self.least_error if self.least_error > 0 else 1.0
+
+    def privacy(
+        self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
+    ) -> Privacy:
+        """The promise that these amounts stand for with this plan's noise."""
+        return accuracy.privacy_of(self.noise, epsilon, delta, rho)
+
+    def _deviation(self, epsilon: Amount | None, delta: Amount | None, rho: Amount | None) -> float:
+        unit_sensitivity = self.sensitivity * self.unit_factor
+        return accuracy.noise_deviation(self.privacy(epsilon, delta, rho), unit_sensitivity)
+
+    def expected_squared_error(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> float:
+        """Expected squared error, summed over the batch: ``2·‖B‖²·Δ²/ε²`` for Laplace noise."""
+        return self.rebuild.squared_norm * self._deviation(epsilon, delta, rho) ** 2
+
+    def standard_errors(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> Floats:
+        """Standard error of each answer."""
+        return np.sqrt(self.rebuild.row_squared_norms) * self._deviation(epsilon, delta, rho)
+
+    def half_widths(
+        self,
+        epsilon: Amount | None = None,
+        confidence: float = 0.95,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> Floats:
+        """Half the width of each answer's two-sided interval."""
+        privacy = self.privacy(epsilon, delta, rho)
+        unit_sensitivity = self.sensitivity * self.unit_factor
+        return accuracy.half_widths(self.rebuild, privacy, unit_sensitivity, confidence)
+
+    def lower_bound(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+    ) -> float:
+        """No strategy of any rank has a smaller expected total squared error (see docs)."""
+        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.unit_factor)
+        return self.least_total * scale**2
+
+    @cached_property
+    def least_total(self) -> float:
+        """``least_error`` for the plain total, where importances differ."""
+        if self.workload.importance is None:
+            return self.least_error
+        # An error that weighs each query at most max(importance) bounds the plain sum.
+        return self.least_error / float(self.workload.importance.max())
+
+    def epsilon_for(self, expected_squared_error: float) -> Fraction:
+        """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
+        unit_error = self.unit_error * self.unit_factor**2
+        return accuracy.amount_for_error(self.noise, unit_error, expected_squared_error)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the batch and the integers that are measured for it."""
+        measured = self.measured
+        seal = hashlib.sha256()
+        for part in (self.workload.digest, measured.matrix.digest, self.noise, str(measured.bits)):
+            seal.update(part.encode() + b"\n")
+        seal.update(measured.cells.index.tobytes() + measured.cells.factor.tobytes())
+        if self.rebuild.given is not None:
+            seal.update(self.rebuild.given.digest.encode())
+        return seal.hexdigest()
+
+    def save(self, path: str) -> None:
+        """Write the plan to a file that ``lrm.load_plan`` reads."""
+        from lrm.plans.file import save_plan  # noqa: PLC0415 - files know plans, not the reverse
+
+        save_plan(self, path)
+
+    def __repr__(self) -> str:
+        m, n = self.workload.shape
+        return (
+            f"<Plan {self.digest[:12]}: {m:,} queries over {n:,} cells by {self.mechanism}, "
+            f"{self.rank:,} measurements, error {2 * self.unit_error:,.6g}/ε²>"
+            if self.noise == "laplace"
+            else f"<Plan {self.digest[:12]}: {m:,} queries over {n:,} cells by {self.mechanism}, "
+            f"{self.rank:,} Gaussian measurements, error {self.unit_error / 2:,.6g}/ρ>"
+        )

@@ -1,0 +1,13 @@
+"""Releases: private answers, what they promise, what follows from them, and their files."""
+
+from lrm.releases.core import (
+    Intent,
+    Release,
+    domain_of,
+    intend,
+    release,
+    release_table,
+    unit_of,
+)
+
+__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table", "unit_of"]

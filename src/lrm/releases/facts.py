@@ -1,0 +1,278 @@
+"""A release as plain data: everything that a reader, a program or a registry asks for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from lrm.accuracy import noise_deviation
+from lrm.archive import write_text
+from lrm.budget import PureDP, sensitivity_factor
+from lrm.domain import Domain
+from lrm.domain.file import domain_text
+from lrm.maps.inverses import as_sparse
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import LinearMap, SparseMap
+from lrm.releases import Release
+from lrm.releases.file import VERSION as FILE_VERSION
+from lrm.releases.file import privacy_facts
+from lrm.releases.postprocess import INTERVALS, Processed
+from lrm.releases.promise import NOT_PROMISED, promise_sentences, unit_words, variant_name
+from lrm.releases.registry_facts import registry_facts
+
+__all__ = ["export_csv", "export_json", "group_of", "release_facts"]
+
+FORMAT, VERSION = "lrm-release-facts", 1
+
+MOST_ENTRIES = 1 << 22
+"""Non-zero weights of a strategy that are written as JSON (about 60 MB)."""
+
+COLUMNS = ("query", "answer", "standard_error", "lower", "upper", "confidence", "processed")
+"""Columns of the CSV beside those of groups; the last where answers were processed."""
+
+
+def release_facts(
+    release: Release, confidence: float = 0.95, *, processed: Processed | None = None
+) -> dict[str, Any]:
+    """Everything about a release, as values that JSON can hold.
+
+    Integers that may pass 2^53, and exact amounts, are text. Nothing in here was not public
+    with the release itself.
+
+    Parameters
+    ----------
+    release
+        What was published.
+    confidence
+        Of the intervals.
+    processed
+        Answers after post-processing, to stand beside the raw ones.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
+    >>> facts = release_facts(lrm.release(plan, [10, 20], epsilon="0.1"))
+    >>> facts["privacy"]["parameters"], len(facts["answers"])
+    ({'guarantee': 'pure', 'epsilon': '0.1'}, 2)
+    """
+    domain = release.plan.workload.domain
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "simulated": release.simulated,
+        "provenance": _provenance(release),
+        "privacy": _privacy(release),
+        "mechanism": _mechanism(release),
+        "post_processing": _post_processing(processed),
+        "not_promised": list(NOT_PROMISED),
+        "registry": registry_facts(release, processed),
+        "domain": None if domain is None else domain_text(domain),
+        "confidence": confidence,
+        "answers": _answers(release, confidence, processed),
+        "measurements": _measurements(release),
+    }
+
+
+def export_json(
+    release: Release,
+    path: str | os.PathLike[str],
+    confidence: float = 0.95,
+    *,
+    processed: Processed | None = None,
+) -> None:
+    """Write `release_facts` as a file, whole or not at all."""
+    facts = release_facts(release, confidence, processed=processed)
+    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def export_csv(
+    release: Release,
+    path: str | os.PathLike[str],
+    confidence: float = 0.95,
+    *,
+    processed: Processed | None = None,
+) -> None:
+    """Write one row a query or group: labels, answer, standard error, interval."""
+    rows = _answers(release, confidence, processed)
+    grouped = list(dict.fromkeys(name for row in rows for name in row["group"]))
+    titles = [f"{name}_group" if name in COLUMNS else name for name in grouped]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    last = [] if processed is None else ["processed"]
+    writer.writerow([COLUMNS[0], *titles, *COLUMNS[1:-1], *last])
+    for row in rows:
+        labels = [row["group"].get(name, "") for name in grouped]
+        numbers = [row["answer"], row["standard_error"], row["lower"], row["upper"], confidence]
+        done = [] if processed is None else [row["processed"]]
+        writer.writerow([row["name"], *labels, *numbers, *done])
+    write_text(path, text.getvalue())
+
+
+def group_of(name: str, domain: Domain | None) -> tuple[str, dict[str, str]]:
+    """Split a compiled query's name into the query and its group's labels.
+
+    >>> from lrm.domain import Categories, Domain
+    >>> group_of("n[state=NY]", Domain([Categories("state", ["NY", "NJ"])]))
+    ('n', {'state': 'NY'})
+    """
+    if domain is None or not name.endswith("]"):
+        return name, {}
+    attribute = "|".join(re.escape(one) for one in sorted(domain.names, key=len, reverse=True))
+    start = re.search(rf"\[(?={attribute}=)".replace(attribute, f"(?:{attribute})"), name)
+    if start is None:
+        return name, {}
+    inside = name[start.end() : -1]
+    parts = re.split(rf"(?:^|, )({attribute})=", inside)[1:]
+    return name[: start.start()], dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _provenance(release: Release) -> dict[str, Any]:
+    domain = release.plan.workload.domain
+    return {
+        "software": release.software,
+        "release_file_version": FILE_VERSION,
+        "plan_digest": release.plan.digest,
+        "workload_digest": release.plan.workload.digest,
+        "domain_digest": None if domain is None else domain.digest,
+        "table": None if domain is None else domain.table,
+        "ledger_head": release.ledger_head,
+    }
+
+
+def _privacy(release: Release) -> dict[str, Any]:
+    domain = release.plan.workload.domain
+    column = None if domain is None else domain.unit.column
+    return {
+        "variant": variant_name(release.privacy),
+        "parameters": privacy_facts(release.privacy),
+        "unit": {
+            "words": unit_words(release.max_rows, domain),
+            "column": column,
+            "max_rows": release.max_rows,
+        },
+        "neighbours": release.neighbours.value,
+        "loss": {
+            "parameter": "epsilon" if isinstance(release.privacy, PureDP) else "rho",
+            "exact": str(release.loss),
+            "value": float(release.loss),
+        },
+        "promise": _promise(release),
+    }
+
+
+def _promise(release: Release) -> list[str]:
+    if release.simulated:
+        return ["The noise was simulated for a study: nothing is promised."]
+    domain = release.plan.workload.domain
+    return promise_sentences(release.privacy, release.neighbours, release.max_rows, domain)
+
+
+def _mechanism(release: Release) -> dict[str, Any]:
+    plan = release.plan
+    unit = 2.0**-plan.measured.bits
+    factor = sensitivity_factor(release.neighbours, release.max_rows)
+    return {
+        "name": plan.mechanism,
+        "unbiased": plan.exact,
+        "measurements": plan.rank,
+        "cells": plan.workload.shape[1],
+        "queries": plan.workload.shape[0],
+        "sensitivity_on_integers": {
+            "norm": "L1" if plan.noise == "laplace" else "L2",
+            "one_record": str(plan.measured.sensitivity)
+            if plan.noise == "laplace"
+            else f"sqrt({plan.measured.squared_l2_sensitivity})",
+            "records_of_a_unit": factor,
+        },
+        "noise": {
+            "distribution": release.distribution,
+            "scale_on_integers": {
+                "value": release.scale,
+                "exact": str(Fraction(release.scale)),
+                "hex": release.scale.hex(),
+            },
+            "integer_step": unit,
+            "scale": release.scale * unit,
+            "standard_deviation": noise_deviation(release.privacy, plan.sensitivity * factor),
+        },
+    }
+
+
+def _post_processing(processed: Processed | None) -> dict[str, Any]:
+    if processed is None:
+        return {"steps": [], "intervals": INTERVALS}
+    steps = [{"name": name, "effect": effect} for name, effect in processed.notes]
+    return {"steps": steps, "intervals": INTERVALS}
+
+
+def _answers(
+    release: Release, confidence: float, processed: Processed | None
+) -> list[dict[str, Any]]:
+    domain = release.plan.workload.domain
+    done: Sequence[float | None] = (
+        [None] * len(release.names) if processed is None else processed.answers.tolist()
+    )
+    rows = []
+    for name, answer, error, (low, high), final in zip(
+        release.names,
+        release.answers.tolist(),
+        release.standard_errors.tolist(),
+        release.intervals(confidence).tolist(),
+        done,
+        strict=True,
+    ):
+        query, group = group_of(name, domain)
+        row = {"name": name, "query": query, "group": group, "answer": answer}
+        row |= {"standard_error": error, "lower": low, "upper": high}
+        rows.append(row if processed is None else {**row, "processed": final})
+    return rows
+
+
+def _measurements(release: Release) -> dict[str, Any]:
+    """Noisy integers and the strategy: enough for any further linear query."""
+    measured = release.plan.measured
+    return {
+        "how": (
+            "y = S·M·x / 2^bits + noise, for the counts x of the cells: S has the given rows "
+            "(CSR) and M adds factor[j] times cell j to merged cell index[j]. A query w with "
+            "w = b·S·M / 2^bits has the answer b·y, whose standard error is |b| times the "
+            "standard deviation of the noise; other queries have no answer here."
+        ),
+        "bits": measured.bits,
+        "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
+        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "strategy": _strategy(measured.matrix),
+        "merge": {
+            "merged_cells": measured.cells.merged_size,
+            "index": measured.cells.index.tolist(),
+            "factor": measured.cells.factor.tolist(),
+        },
+    }
+
+
+def _strategy(matrix: LinearMap) -> dict[str, Any] | None:
+    """The integer rows, or None where they are too many (the release file has them)."""
+    rows, columns = matrix.shape
+    if isinstance(matrix, SparseMap):
+        entries = int(matrix.matrix.nnz)
+    elif isinstance(matrix, LevelMap):
+        entries = columns * (len(matrix.fanouts) + 1)
+    else:
+        entries = rows * columns
+    if max(entries, columns) > MOST_ENTRIES:
+        return None
+    sparse = as_sparse(matrix)
+    return {
+        "shape": [rows, columns],
+        "indptr": sparse.indptr.tolist(),
+        "indices": sparse.indices.tolist(),
+        "data": [int(value) for value in sparse.data.tolist()],
+    }

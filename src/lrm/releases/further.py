@@ -1,0 +1,77 @@
+"""Further queries from a release, at no further cost.
+
+The noisy measurements are public. Any query that is a combination of the strategy's rows
+follows from them, with a known error; any other one is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
+from lrm.maps.linear import LinearMap, SparseMap, as_map
+from lrm.quantise import inverse_of
+from lrm.reconstruction import Reconstruction
+from lrm.reduce import CellMap, scale_columns
+from lrm.releases import Release
+from lrm.workload import as_workload
+
+__all__ = ["answer_further"]
+
+
+def answer_further(release: Release, workload: Any) -> Release:
+    """Answer other queries over the same cells from what was released.
+
+    Costs no privacy: it looks at nothing but the release. The result is a release of
+    the same measurements, with answers and errors of the new queries.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1, 1], [1, 0, 0]], "noise-on-data")
+    >>> release = lrm.release(plan, [10, 20, 30], epsilon=1)
+    >>> len(answer_further(release, [[0, 1, 0], [0, 0, 1]]).answers)
+    2
+    """
+    plan = release.plan
+    asked = as_workload(workload)
+    cells = plan.measured.cells
+    if asked.shape[1] != cells.size:
+        raise WorkloadError(
+            f"the release covers {cells.size} cells but the queries cover {asked.shape[1]}; "
+            "were they written for another domain?"
+        )
+    merged = _over_merged(asked.queries, cells)
+    rebuild = Reconstruction(merged, plan.rebuild.measured, inverse_of(plan.measured))
+    try:
+        return replace(release, plan=replace(plan, workload=asked, rebuild=rebuild, exact=True))
+    except ConvergenceError:
+        raise UnsupportedQuery(
+            "the measurements of this release do not determine these queries; ask for sums "
+            "of what was measured, or plan a new release that includes them"
+        ) from None
+
+
+def _over_merged(queries: LinearMap, cells: CellMap) -> LinearMap:
+    """The queries over merged cells, or a refusal where they look inside one."""
+    if cells.is_trivial():
+        return queries
+    largest = cells.largest_factors()
+    leads = np.flatnonzero(np.abs(cells.factor) == largest[cells.index])
+    # for each merged cell one original cell that counts in it fully; the last one will do
+    lead = np.zeros(cells.merged_size, dtype=np.intp)
+    lead[cells.index[leads]] = leads
+    merged = scale_columns(queries.columns(lead), 1.0 / np.where(largest, cells.factor[lead], 1))
+    whole = merged.matrix if isinstance(merged, SparseMap) else merged.dense()
+    rebuilt = as_map(whole @ cells.matrix())
+    probe = np.random.default_rng(0).standard_normal((cells.size, 4))
+    gap = np.abs(rebuilt.apply(probe) - queries.apply(probe)).max()
+    if gap > 1e-9 * max(1.0, float(np.abs(queries.apply(np.abs(probe))).max())):
+        raise UnsupportedQuery(
+            "these queries tell cells apart that were measured as one; "
+            "plan a new release that includes them"
+        )
+    return merged

@@ -1,0 +1,187 @@
+"""Optional repairs of released answers: consistent, non-negative, whole numbers.
+
+Nothing here looks at more than a release, so no privacy is spent. The raw answers are the
+unbiased ones and stay in the record; intervals and standard errors belong to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize as so
+from numpy.typing import NDArray
+
+from lrm.errors import ConvergenceError, UsageError
+from lrm.maps.inverses import as_sparse
+from lrm.maps.linear import Floats
+from lrm.quantise import inverse_of
+from lrm.reconstruction import Reconstruction
+from lrm.releases import Release
+
+__all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]
+
+STEPS = {
+    "consistent": (
+        "All answers are computed from one least-squares estimate of the cells, so that totals "
+        "are the sums of their parts. Not biased; for independent noise of one scale no answer's "
+        "standard error becomes larger."
+    ),
+    "non-negative": (
+        "The nearest table (by least squares on the noisy measurements) without negative counts "
+        "takes the place of the estimate; answers are consistent with each other. Biased: "
+        "small counts come out too large on average, and sums of many small counts far too "
+        "large where noise is larger than they are."
+    ),
+    "integer": (
+        "Each answer of a query with whole weights is rounded to the nearest whole number. Moves "
+        "an answer by at most one half; a rounded total may differ from the sum of its "
+        "rounded parts."
+    ),
+}
+"""What each step does, and what bias it brings, in the order in which they are applied."""
+
+INTERVALS = "Intervals and standard errors are those of the raw answers, not of processed ones."
+
+MOST_CELLS = 2_000
+"""Merged cells up to which the nearest non-negative table is looked for (some seconds)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Processed:
+    """Answers after some steps, beside the raw ones of the release.
+
+    Parameters
+    ----------
+    release
+        Where the raw answers, their errors and intervals are.
+    steps
+        Names of the steps, in the order in which they were applied.
+    answers
+        One processed answer a query.
+    """
+
+    release: Release
+    steps: tuple[str, ...]
+    answers: Floats
+
+    @property
+    def raw_answers(self) -> Floats:
+        """The unbiased answers that the steps began with."""
+        return self.release.answers
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """Each step with what it does and what bias it brings."""
+        return [(step, STEPS[step]) for step in self.steps]
+
+
+def process(release: Release, steps: Iterable[str]) -> Processed:
+    """Repair the answers of a release. A function of the release alone.
+
+    Parameters
+    ----------
+    release
+        What was published.
+    steps
+        Any of ``"consistent"``, ``"non-negative"`` (consistent too) and ``"integer"``. They
+        are applied in this order, however they are given.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1], [1, 0], [0, 1]], "noise-on-results")
+    >>> release = lrm.release(plan, [10, 20], epsilon=1)
+    >>> total, one, other = process(release, ["consistent"]).answers
+    >>> bool(abs(total - one - other) < 1e-9)
+    True
+    """
+    asked = set(steps)
+    unknown = sorted(asked - set(STEPS))
+    if unknown or not asked:
+        came = f"{unknown[0]!r} came" if unknown else "none came"
+        raise UsageError(f"steps of post-processing are {', '.join(STEPS)}, but {came}")
+    ordered = tuple(step for step in STEPS if step in asked)
+    answers = release.answers.copy()
+    if "non-negative" in asked:
+        answers = _non_negative(release)
+    elif "consistent" in asked:
+        answers = _consistent(release)
+    if "integer" in asked:
+        whole = whole_queries(release)
+        answers[whole] = np.rint(answers[whole]) + 0.0  # no negative zeros
+    answers.flags.writeable = False
+    return Processed(release, ordered, answers)
+
+
+def _measurements(release: Release) -> Floats:
+    return release.noisy_measurements.astype(np.float64) * 2.0**-release.plan.measured.bits
+
+
+def _consistent(release: Release) -> Floats:
+    """``W·L⁺·y``: by Gauss and Markov the best linear unbiased answers from measurements y."""
+    plan = release.plan
+    _check_exact(release)
+    if plan.rebuild.given is None:
+        return release.answers.copy()  # they follow from one estimate already
+    rebuild = plan.rebuild
+    fitted = Reconstruction(rebuild.queries, rebuild.measured, inverse_of(plan.measured))
+    return fitted.apply(_measurements(release))
+
+
+def _non_negative(release: Release) -> Floats:
+    """``W·x`` with the x ≥ 0 of least ``‖L·x − y‖``.
+
+    x itself need not be unique, but L·x is (the projection onto a convex cone), and with it
+    every answer ``W·x = B·L·x``.
+    """
+    _check_exact(release)
+    plan = release.plan
+    cells = plan.measured.cells
+    if cells.merged_size > MOST_CELLS:
+        raise UsageError(
+            f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
+            f"but the queries of this release tell {cells.merged_size:,} apart; ask for "
+            "'consistent' instead, or process the answers yourself"
+        )
+    # A merged cell sums counts with factors: those of one sign only fix the sign of the sum.
+    low, high = np.zeros(cells.merged_size), np.zeros(cells.merged_size)
+    np.minimum.at(low, cells.index, cells.factor)
+    np.maximum.at(high, cells.index, cells.factor)
+    upward, downward = np.flatnonzero(high > 0), np.flatnonzero(low < 0)
+    strategy = as_sparse(plan.rebuild.measured).toarray()
+    parts = np.hstack([strategy[:, upward], -strategy[:, downward]])
+    solution = _nearest(parts, _measurements(release)) if parts.shape[1] else np.zeros(0)
+    estimate = np.zeros(cells.merged_size)
+    estimate[upward] += solution[: len(upward)]
+    estimate[downward] -= solution[len(upward) :]
+    return plan.rebuild.queries.apply(estimate)
+
+
+def _nearest(parts: Floats, measurements: Floats) -> Floats:
+    """The x ≥ 0 with ``parts·x`` nearest to the measurements, by an active-set method."""
+    try:
+        solution, _ = so.nnls(parts, measurements, maxiter=50 * parts.shape[1])
+    except RuntimeError:
+        raise ConvergenceError(
+            "the search for the nearest non-negative table did not end; ask for 'consistent'"
+        ) from None
+    return np.asarray(solution)
+
+
+def _check_exact(release: Release) -> None:
+    if not release.plan.exact:
+        raise UsageError(
+            "the plan of this release is relaxed: its queries do not follow from its "
+            "measurements exactly, and answers cannot be made consistent; plan without --relaxed"
+        )
+
+
+def whole_queries(release: Release) -> NDArray[np.bool_]:
+    """Which queries have whole weights only, as an array of truth values."""
+    blocks = [
+        np.all(block == np.rint(block), axis=1)
+        for _, block in release.plan.workload.queries.row_blocks()
+    ]
+    return np.concatenate(blocks)

@@ -1,0 +1,5 @@
+"""Batches of linear queries over the cells of a domain: by hand, by family, from files."""
+
+from lrm.workload.core import EXPLICIT_QUERIES, NumberedNames, Workload, as_workload, weigh_rows
+
+__all__ = ["EXPLICIT_QUERIES", "NumberedNames", "Workload", "as_workload", "weigh_rows"]

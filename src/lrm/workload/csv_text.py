@@ -1,0 +1,134 @@
+"""Workloads as CSV text: one line a query, one column a cell."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lrm.amounts import spell
+from lrm.errors import FileFormatError, WorkloadError
+from lrm.maps.linear import Floats
+from lrm.workload import Workload
+
+__all__ = ["read_csv"]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of the file, with its number as an editor counts."""
+
+    number: int
+    fields: list[str]
+
+
+def read_csv(path: Path) -> Workload:
+    """Read a workload from CSV text.
+
+    A first line is taken for cell labels when none of its fields is a number, and a first
+    column for names of queries when none of its fields is. An empty corner says both, so that
+    labels and names may then be numbers. A line that is half numbers and half words is
+    refused, since it may be a typing error.
+    """
+    lines = _lines(path)
+    first = lines[0]
+    corner_empty = first.fields[0] == "" and len(first.fields) > 1
+    header = corner_empty or _is_header(path, first)
+    rows = lines[1:] if header else lines
+    if not rows:
+        raise WorkloadError(f"{path}: there is a line of labels, but no query below it")
+    named = corner_empty or _has_names(path, rows)
+    width = len(first.fields)
+    if width == 1 and named:
+        raise WorkloadError(
+            f"{path}: expected numbers separated by commas, but line {rows[0].number} has a "
+            f"single field, {spell(rows[0].fields[0])}; is the separator something else?"
+        )
+    matrix = np.empty((len(rows), width - named))
+    for index, line in enumerate(rows):
+        if len(line.fields) != width:
+            raise WorkloadError(
+                f"{path}: line {line.number} has {len(line.fields)} fields but line "
+                f"{first.number} has {width}; every query needs a number for every cell"
+            )
+        matrix[index] = _numbers(path, line, int(named))
+    names = [line.fields[0] for line in rows] if named else None
+    try:
+        return Workload(matrix, names=names)
+    except WorkloadError as reason:
+        raise WorkloadError(f"{path}: {reason}") from None
+
+
+def _lines(path: Path) -> list[_Line]:
+    """All lines that hold something, their fields stripped of blanks."""
+    lines = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for fields in reader:
+                stripped = [field.strip() for field in fields]
+                if any(stripped):
+                    lines.append(_Line(reader.line_num, stripped))
+    except UnicodeDecodeError as reason:
+        raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from reason
+    except csv.Error as reason:
+        raise FileFormatError(
+            f"{path}: line {reader.line_num} is no CSV ({reason}); save it as CSV again"
+        ) from reason
+    if not lines:
+        raise WorkloadError(
+            f"{path} is empty; a workload needs one line a query and one column a cell"
+        )
+    return lines
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_header(path: Path, line: _Line) -> bool:
+    numbers = [_is_number(field) for field in line.fields]
+    if not any(numbers):
+        return True
+    if not all(numbers[1:]):
+        word = line.fields[1:][numbers[1:].index(False)]
+        raise WorkloadError(
+            f"{path}: line {line.number} has numbers but also {spell(word)}; correct it if the "
+            "line is a query, or leave its first field empty if it is a line of labels"
+        )
+    return False
+
+
+def _has_names(path: Path, rows: list[_Line]) -> bool:
+    numbers = [_is_number(line.fields[0]) for line in rows]
+    if any(numbers) and not all(numbers):
+        line = rows[numbers.index(False)]
+        raise WorkloadError(
+            f"{path}: line {line.number} begins with {spell(line.fields[0])} but others begin "
+            "with numbers; give every query a name that is no number, or none"
+        )
+    return not any(numbers)
+
+
+def _numbers(path: Path, line: _Line, start: int) -> Floats:
+    try:
+        values = np.array(line.fields[start:], dtype=np.float64)
+    except ValueError:
+        column = next(i for i, f in enumerate(line.fields) if i >= start and not _is_number(f))
+        came = spell(line.fields[column]) if line.fields[column] else "nothing"
+        raise WorkloadError(
+            f"{path}: line {line.number}, column {column + 1} should be a number, but {came} came"
+        ) from None
+    if not np.all(np.isfinite(values)):
+        column = start + int(np.argmin(np.isfinite(values)))
+        raise WorkloadError(
+            f"{path}: line {line.number}, column {column + 1} should be a finite number, "
+            f"but {spell(line.fields[column])} came"
+        )
+    return values
