@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lrm.releases.file import load_release as load_release
     from lrm.tables import open_table as open_table
     from lrm.workload import Workload as Workload
+    from lrm.workload import families as families
 
 _HOMES = {
     "Domain": "lrm.domain",
@@ -32,6 +33,7 @@ _HOMES = {
     "Plan": "lrm.plans",
     "Release": "lrm.releases",
     "Workload": "lrm.workload",
+    "families": "lrm.workload",
     "load_plan": "lrm.plans.file",
     "load_release": "lrm.releases.file",
     "open_table": "lrm.tables",

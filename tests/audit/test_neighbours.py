@@ -19,11 +19,11 @@ from click.testing import CliRunner
 import lrm
 from engine_talk import Talk
 from engines import postgres_url
-from lrm import releases
 from lrm.cli import main
 from lrm.domain import Domain
 from lrm.ledger import Ledger
 from lrm.mechanism import TrueCounts
+from lrm.releases import core as releases
 from lrm.releases import release_table
 from lrm.tables import open_table
 from lrm.tables.axes import axes_of

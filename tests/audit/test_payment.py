@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm import releases
 from lrm.budget import ZCDP
 from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
 from lrm.ledger import Ledger
+from lrm.mechanism import TrueCounts
+from lrm.releases import core as releases
 from lrm.releases import release_table
 from lrm.releases.file import load_release
 from lrm.sql import workload_from_sql
@@ -270,4 +271,4 @@ def test_the_intent_says_the_cost_before_it_is_paid(plans):
     assert intent.cost == ZCDP(intent.noise.loss)
     assert intent.cost.rho <= Fraction(3, 10)
     with pytest.raises(CountsError):
-        intent.carry_out(lambda: releases.TrueCounts([1, 2]))
+        intent.carry_out(lambda: TrueCounts([1, 2]))

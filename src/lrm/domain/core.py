@@ -94,6 +94,7 @@ class Domain:
 
     Examples
     --------
+    >>> from lrm.domain import Categories, Integers
     >>> domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 99)])
     >>> domain.shape, domain.size
     ((2, 100), 200)
@@ -205,6 +206,7 @@ class Domain:
 
         Examples
         --------
+        >>> from lrm.domain import Integers
         >>> unit = PrivacyUnit("who", max_rows=2)
         >>> domain = Domain([Integers("ward", 1, 3)], unit=unit)
         >>> rows = [{"who": "a", "ward": ward} for ward in (3, 3, 1, 2)]

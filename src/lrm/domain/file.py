@@ -25,9 +25,9 @@ import pathlib
 from dataclasses import fields
 from typing import Any, NoReturn
 
-from lrm.domain import Domain, PrivacyUnit
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.bins import Bins
+from lrm.domain.core import Domain, PrivacyUnit
 from lrm.domain.draft import draft
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import DomainError

@@ -14,7 +14,7 @@ from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
 from lrm.budget import Noise
 from lrm.errors import ConvergenceError, UsageError
-from lrm.plans import Plan
+from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy

@@ -13,7 +13,7 @@ from lrm.archive import read_archive, write_archive
 from lrm.domain.file import domain_text, parse_domain
 from lrm.errors import FileFormatError, LrmError
 from lrm.maps.files import pack_map, unpack_map
-from lrm.plans import Plan
+from lrm.plans.core import Plan
 from lrm.quantise import IntegerStrategy, inverse_of, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.reduce import CellMap

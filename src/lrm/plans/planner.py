@@ -11,7 +11,7 @@ from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
 from lrm.budget import Noise
 from lrm.errors import StopSolver, UsageError
-from lrm.plans import Plan
+from lrm.plans.core import Plan
 from lrm.quantise import quantise, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.solvers.progress import OnStep, Step, ignore_step

@@ -19,7 +19,7 @@ from lrm.domain.file import domain_text
 from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import LinearMap, SparseMap
-from lrm.releases import Release
+from lrm.releases.core import Release
 from lrm.releases.file import VERSION as FILE_VERSION
 from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import INTERVALS, Processed

@@ -14,7 +14,7 @@ from lrm.archive import read_archive, write_archive
 from lrm.budget import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
 from lrm.errors import FileFormatError, LrmError
 from lrm.plans.file import pack_plan, unpack_plan
-from lrm.releases import Release
+from lrm.releases.core import Release
 
 __all__ = ["load_release", "privacy_facts", "save_release"]
 

@@ -16,7 +16,7 @@ from lrm.maps.linear import LinearMap, SparseMap, as_map
 from lrm.quantise import inverse_of
 from lrm.reconstruction import Reconstruction
 from lrm.reduce import CellMap, scale_columns
-from lrm.releases import Release
+from lrm.releases.core import Release
 from lrm.workload import as_workload
 
 __all__ = ["answer_further"]

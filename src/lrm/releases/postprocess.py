@@ -18,7 +18,7 @@ from lrm.maps.inverses import as_sparse
 from lrm.maps.linear import Floats
 from lrm.quantise import inverse_of
 from lrm.reconstruction import Reconstruction
-from lrm.releases import Release
+from lrm.releases.core import Release
 
 __all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from lrm.amounts import spell
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.maps.linear import Floats
-from lrm.workload import Workload
+from lrm.workload.core import Workload
 
 __all__ = ["read_csv"]
 

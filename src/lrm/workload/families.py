@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import AllRanges, Prefix, SparseMap
-from lrm.workload import Workload
+from lrm.workload.core import Workload
 
 __all__ = [
     "all_ranges",

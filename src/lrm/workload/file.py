@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.workload import Workload
+from lrm.workload.core import Workload
 from lrm.workload.csv_text import read_csv
 from lrm.workload.specs import FAMILY_EXAMPLES, family_named, family_workload
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lrm.errors import WorkloadError
-from lrm.workload import Workload, families
+from lrm.workload import families
+from lrm.workload.core import Workload
 
 __all__ = ["FAMILY_EXAMPLES", "family_named", "family_workload"]
 
