@@ -11,7 +11,7 @@ from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.portfolio import search
 from lrm.solvers.record import ROUNDING
-from lrm.solvers.starts import haar, tree_rows
+from lrm.strategies.trees import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 
@@ -73,8 +73,8 @@ def test_any_small_workload_is_solved_whatever_its_scale(k, n, seed, scaled):
 def test_never_worse_than_a_given_start():
     W = np.tri(40)
     starts = {
-        "tree": np.vstack([np.eye(40), tree_rows(40, 2)]),
-        "wavelet": haar(40),
+        "tree": total_tree(40, 2).dense(),
+        "wavelet": haar_tree(40).dense(),
         "own rows": np.tri(40),
     }
     found = find(W, starts={**starts, "total": np.ones((1, 40))})

@@ -3,39 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.starts import extreme_columns, haar, random_rows, rotation, tree_rows
-
-cells = st.integers(1, 40)
-
-
-@given(cells, st.integers(2, 9))
-def test_every_level_of_a_tree_counts_every_cell_once(n, fanout):
-    rows = tree_rows(n, fanout)
-    depth = 0
-    while fanout**depth < n:
-        depth += 1
-    np.testing.assert_array_equal(rows.sum(axis=0), np.full(n, max(depth, 0)))
-
-
-def test_a_fanout_of_one_is_refused():
-    with pytest.raises(ValueError, match="fan-out"):
-        tree_rows(4, 1)
-
-
-@given(cells)
-def test_haar_answers_every_query(n):
-    assert np.linalg.matrix_rank(haar(n)) == n
-
-
-@given(st.integers(0, 6))
-def test_haar_rows_are_orthogonal_on_powers_of_two(power):
-    rows = haar(2**power)
-    gram = rows @ rows.T
-    np.testing.assert_allclose(gram, np.diag(np.diag(gram)))
+from lrm.solvers.starts import extreme_columns, random_rows, rotation
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 9))

@@ -6,56 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-__all__ = ["extreme_columns", "haar", "random_rows", "rotation", "tree_rows"]
+__all__ = ["extreme_columns", "random_rows", "rotation"]
 
 Matrix = NDArray[np.float64]
-
-
-def tree_rows(cells: int, fanout: int) -> Matrix:
-    """Return the inner nodes of a tree over ``cells`` ordered leaves, one row each.
-
-    The leaves themselves are the identity. Levels group ``fanout`` neighbours at a time, up
-    to and with the root.
-
-    Examples
-    --------
-    >>> tree_rows(4, 2).astype(int).tolist()
-    [[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]]
-    """
-    if fanout < 2:
-        raise ValueError(f"expected a fan-out of at least 2, got {fanout}; use 2 or more")
-    cell, levels, width = np.arange(cells), [], fanout
-    while width < cells * fanout:
-        node = cell // width
-        levels.append(node[np.newaxis, :] == np.arange(node[-1] + 1)[:, np.newaxis])
-        width *= fanout
-    return np.vstack(levels or [np.zeros((0, cells))]).astype(np.float64)
-
-
-def haar(cells: int) -> Matrix:
-    """Return the unnormalised Haar wavelet over ``cells`` ordered cells.
-
-    Rows are ``+1`` on one half of a dyadic interval and ``-1`` on the other, and the total.
-    For a number of cells that is no power of two, the wavelet of the next power is cut off;
-    rows that vanish are left out.
-
-    References
-    ----------
-    Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010.
-
-    Examples
-    --------
-    >>> haar(4).astype(int).tolist()
-    [[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]]
-    """
-    cell, rows = np.arange(cells), [np.ones((1, cells))]
-    width = 1 << max(cells - 1, 0).bit_length()
-    while width >= 2:
-        node = cell // width
-        inside = node[np.newaxis, :] == np.arange(node[-1] + 1)[:, np.newaxis]
-        rows.append(inside * np.where(cell % width < width // 2, 1.0, -1.0))
-        width //= 2
-    return np.vstack(rows)
 
 
 def random_rows(count: int, cells: int, rng: np.random.Generator, *, size: float = 0.2) -> Matrix:
