@@ -20,7 +20,7 @@ from lrm.study.claim_list import CLAIMS
 from lrm.study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
 from lrm.study.convergence import load_convergence, measure_convergence, save_convergence
 from lrm.study.data import DATASETS, LENGTHS, look_alike, merge_counts, read_dataset
-from lrm.study.evidence import HOLDS, IN_PART, NOT, UNTESTED, Results
+from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
 from lrm.study.grid import FIGURES, SCALES, PlanSpec, Setting, cells_of
 from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
 from lrm.study.runner import run_cells
@@ -133,7 +133,7 @@ def test_every_claim_is_judged_by_rows(finished):
     assert len(told["claims"]) >= 15
     assert {c["section"] for c in told["claims"]} == {"6.1", "6.2", "6.3", "6.4"}
     for claim in told["claims"]:
-        assert claim["verdict"] in {HOLDS, IN_PART, NOT, UNTESTED}
+        assert claim["verdict"] in {HOLDS, SO_FAR, IN_PART, NOT, UNTESTED}
         assert claim["numbers"]
         assert bool(claim["instead"]) == (claim["verdict"] in {IN_PART, NOT})
     assert all(promise["kept"] for promise in told["promises"])
@@ -147,7 +147,7 @@ def test_changed_rows_change_verdicts(finished):
     ]
     claims = {c.sentence: c for c in evaluate(Results(lowered))}
     related = next(c for s, c in claims.items() if "WRelated LRM is the best" in s)
-    assert related.verdict == HOLDS
+    assert related.verdict == SO_FAR  # five of seven n have no rows
     raised = [
         replace(row, error_expected=row.error_expected * (1e4 if row.label == "LRM" else 1))
         for row in rows
@@ -278,4 +278,5 @@ def test_convergence_is_stored_and_read_back(finished):
     for trace in stored.traces:
         assert trace.residual[-1] <= 0.01
         assert len(trace.beta) == len(trace.objective) == len(trace.residual)
-    assert len(stored.findings()) == 3
+    found = stored.findings(Results(RowStore(finished).load()))
+    assert [finding.verdict != UNTESTED for _, finding in found].count(True) >= 3

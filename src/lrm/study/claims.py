@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lrm.study.claim_list import CLAIMS
-from lrm.study.evidence import HOLDS, PURE_RIVALS, UNTESTED, Results
+from lrm.study.evidence import IN_PART, NOT, PURE_RIVALS, Results
 from lrm.study.rows import Row
 
 __all__ = ["SOLVER_TOLERANCE", "Judged", "Promise", "evaluate", "promises"]
@@ -36,8 +36,9 @@ def evaluate(results: Results) -> list[Judged]:
     """Put every claim to the test."""
     judged = []
     for number, claim in enumerate(CLAIMS, 1):
-        finding = claim.test(results)
-        speaks = finding.verdict not in (HOLDS, UNTESTED)
+        watched = results.unwatched()
+        finding = watched.looked.weigh(claim.test(watched))
+        speaks = finding.verdict in (IN_PART, NOT)
         judged.append(
             Judged(
                 number,
@@ -48,7 +49,7 @@ def evaluate(results: Results) -> list[Judged]:
                 finding.verdict,
                 finding.numbers,
                 claim.explanation if speaks else "",
-                results.best_stands(claim.figures) if speaks else "",
+                results.best_stands(claim.figures, claim.about) if speaks else "",
             )
         )
     return judged

@@ -35,26 +35,44 @@ def matrix_mechanism_is_worst(results: Results) -> Finding:
 
 
 def relative_standing_and_epsilon(results: Results) -> Finding:
-    """LRM over ``best`` at three ε, the only two that are run at all of them: the same."""
+    """LRM over ``best`` at ε = 1, 0.1 and 0.01, in figures 2 and 3: the same within a tenth.
+
+    The only two that the paper runs at all of them are LRM's variants. Exact strategies keep
+    their ratio by formula; the relaxed program is what can move.
+    """
     checks, numbers = [], []
-    for workload in results.workloads(3):
-        found = {}
-        for epsilon in (1.0, 0.1, 0.01):
-            one = results.series(3, "LRM", workload=workload, epsilon=epsilon)
-            other = results.series(3, "best", workload=workload, epsilon=epsilon)
-            if 1.2 in one and 1.2 in other:
-                found[epsilon] = one[1.2] / other[1.2]
-        if len(found) == 3:
-            checks.append(max(found.values()) <= 1.001 * min(found.values()))
-            numbers.append(f"{workload} {spread(found.values())}")
-    return judge(checks, f"LRM over best at ε = 1, 0.1, 0.01: {'; '.join(numbers)}")
+    for label in ("LRM relaxed", "LRM"):
+        moved = []
+        for figure in (2, 3):
+            for workload in results.workloads(figure):
+                moved += _movement(results, figure, label, workload)
+        checks += [ratio <= 1.1 for ratio in moved]
+        if moved:
+            numbers.append(f"{label} over best {spread(moved)}")
+    return judge(checks, f"largest over least ratio across ε: {'; '.join(numbers)}")
+
+
+def _movement(results: Results, figure: int, label: str, workload: str) -> list[float]:
+    """For each x, how far ε moves the ratio of a mechanism to ``best``."""
+    found: dict[float, list[float]] = {}
+    for epsilon in (1.0, 0.1, 0.01):
+        one = results.series(figure, label, workload=workload, epsilon=epsilon)
+        other = results.series(figure, "best", workload=workload, epsilon=epsilon)
+        for x, value in one.items():
+            if x in other:
+                found.setdefault(x, []).append(value / other[x])
+    return [max(ratios) / min(ratios) for ratios in found.values() if len(ratios) == 3]
 
 
 def laplace_best_on_small_domains(results: Results) -> Finding:
     """On WDiscrete with n ≤ m, LM over the best of WM, HM and LRM: at most 1."""
-    ratios = results.ratios(4, "LM", ("WM", "HM", "LRM"))
-    small = {x: r for x, r in ratios.items() if x <= results.scale.default_queries}
-    return judge([r <= 1 for r in small.values()], f"LM over the best other: {spelled(small)}")
+    small = results.scale.default_queries
+    ratios = results.ratios(4, "LM", ("WM", "HM", "LRM"), lambda n: n <= small)
+    lowrank = results.ratios(4, "LRM", ("LM",), lambda n: n <= small)
+    return judge(
+        [r <= 1 for r in ratios.values()],
+        f"LM over the best other: {spelled(ratios)} (LRM over LM: {spelled(lowrank)})",
+    )
 
 
 def others_linear_in_cells(results: Results) -> Finding:
@@ -67,8 +85,8 @@ def others_linear_in_cells(results: Results) -> Finding:
 
 def lowrank_flat_in_cells(results: Results) -> Finding:
     """LRM on WDiscrete beyond the n that stands for 512: at most 1.25 times its error there."""
-    series = results.series(4, "LRM")
     start = results.cells_like(512)
+    series = results.series(4, "LRM", where=lambda n: n >= start)
     beyond = {
         x: value / series[start] for x, value in series.items() if x > start and start in series
     }
@@ -79,8 +97,7 @@ def lowrank_flat_in_cells(results: Results) -> Finding:
 
 def lowrank_best_on_large_domains(results: Results) -> Finding:
     """LRM on WDiscrete over the best of LM, WM, HM, for n above the default: below 1."""
-    ratios = results.ratios(4, "LRM", _OTHERS)
-    large = {x: r for x, r in ratios.items() if x > results.scale.default_cells}
+    large = results.ratios(4, "LRM", _OTHERS, lambda n: n > results.scale.default_cells)
     return judge(
         [r < 1 for r in large.values()], f"LRM over the best of LM, WM, HM: {spelled(large)}"
     )
@@ -90,8 +107,7 @@ def trees_beat_laplace_on_ranges(results: Results) -> Finding:
     """WM and HM over LM on WRange for n ≥ 512 (at every scale: m cancels): below 1."""
     checks, numbers = [], []
     for label in ("WM", "HM"):
-        ratios = results.ratios(5, label, ("LM",))
-        kept = {x: r for x, r in ratios.items() if x >= 512}
+        kept = results.ratios(5, label, ("LM",), lambda n: n >= 512)
         checks += [ratio < 1 for ratio in kept.values()]
         numbers.append(f"{label}/LM {spelled(kept)}")
     return judge(checks, "; ".join(numbers))
@@ -101,8 +117,7 @@ def laplace_beats_trees_on_small_ranges(results: Results) -> Finding:
     """WM and HM over LM on WRange for n < 512 (at every scale: m cancels): above 1."""
     checks, numbers = [], []
     for label in ("WM", "HM"):
-        ratios = results.ratios(5, label, ("LM",))
-        kept = {x: r for x, r in ratios.items() if x < 512}
+        kept = results.ratios(5, label, ("LM",), lambda n: n < 512)
         checks += [ratio > 1 for ratio in kept.values()]
         numbers.append(f"{label}/LM {spelled(kept)}")
     return judge(checks, "; ".join(numbers))
@@ -110,8 +125,7 @@ def laplace_beats_trees_on_small_ranges(results: Results) -> Finding:
 
 def lowrank_best_on_ranges(results: Results) -> Finding:
     """LRM over the best of LM, WM, HM on WRange, from 512 on: at most 0.8."""
-    ratios = results.ratios(5, "LRM", _OTHERS)
-    kept = {x: r for x, r in ratios.items() if x >= results.cells_like(512)}
+    kept = results.ratios(5, "LRM", _OTHERS, lambda n: n >= results.cells_like(512))
     return judge(
         [r <= 0.8 for r in kept.values()], f"LRM over the best of LM, WM, HM: {spelled(kept)}"
     )
@@ -131,20 +145,16 @@ def lowrank_best_on_related(results: Results) -> Finding:
 
 def two_orders_at_the_largest_domain(results: Results) -> Finding:
     """At the largest n of WRelated every other mechanism has 100 times LRM's error."""
-    series, top = results.series(6, "LRM"), results.scale.cells[-1]
-    found = {
-        label: results.series(6, label)[top] / series[top]
-        for label in _OTHERS
-        if top in series and top in results.series(6, label)
-    }
-    told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found.items())
-    return judge([ratio >= 100 for ratio in found.values()], f"over LRM at n = {top}: {told}")
+    top = results.scale.cells[-1]
+    found = {label: results.ratios(6, label, ("LRM",), lambda n: n == top) for label in _OTHERS}
+    ratios = {label: series[top] for label, series in found.items() if series}
+    told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in ratios.items())
+    return judge([ratio >= 100 for ratio in ratios.values()], f"over LRM at n = {top}: {told}")
 
 
 def lowrank_best_for_few_queries(results: Results) -> Finding:
     """LRM on WRange is the best for m ≤ n/4."""
-    ratios = results.ratios(7, "LRM", _OTHERS)
-    few = {x: r for x, r in ratios.items() if x <= results.scale.default_cells / 4}
+    few = results.ratios(7, "LRM", _OTHERS, lambda m: m <= results.scale.default_cells / 4)
     return judge([r < 1 for r in few.values()], f"LRM over the best of LM, WM, HM: {spelled(few)}")
 
 
@@ -159,10 +169,28 @@ def mechanisms_converge(results: Results) -> Finding:
 
 
 def wavelet_best_for_many_queries(results: Results) -> Finding:
-    """At the largest m of WRange, WM over the best of LM, HM, LRM: at most 1."""
-    ratios = results.ratios(7, "WM", ("LM", "HM", "LRM"))
-    top = {x: r for x, r in ratios.items() if x == results.scale.queries[-1]}
-    return judge([r <= 1 for r in top.values()], f"WM over the best other: {spelled(top)}")
+    """At m = n = 1024 on WRange (at no smaller n: trees lose there), WM over each other ≤ 1."""
+    top = results.scale.queries[-1]
+    ratios = {
+        label: value
+        for label in ("LM", "HM", "LRM")
+        for value in results.ratios(7, "WM", (label,), lambda m: m == top).values()
+        if results.scale.default_cells >= 512
+    }
+    told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in ratios.items())
+    return judge([ratio <= 1 for ratio in ratios.values()], f"WM over {told}")
+
+
+def ranges_lose_their_low_rank(results: Results) -> Finding:
+    """rank(W) of WRange over n rises with every step of m, and so does LRM over LM."""
+    ranks = results.series(7, "LM", what="rank")
+    ratios = results.ratios(7, "LRM", ("LM",))
+    checks = [
+        later > earlier
+        for series in (ranks, ratios)
+        for earlier, later in pairwise(series.values())
+    ]
+    return judge(checks, f"rank(W): {spelled(ranks)}; LRM over LM: {spelled(ratios)}")
 
 
 def lowrank_best_for_any_queries(results: Results) -> Finding:
@@ -179,16 +207,15 @@ def rank_stays_low(results: Results) -> Finding:
 
 
 def rank_is_s(results: Results) -> Finding:
-    """rank(W) = s in every row of figure 9."""
-    checks = [row.rank == row.s for row in results.rows if row.figure == 9 and row.label == "LM"]
-    ranks = results.series(9, "LM", what="rank")
-    return judge(checks, f"rank(W) at each s over min(m, n): {spelled(ranks)}")
+    """rank(W) = s at every point of figure 9."""
+    ranks, s = (results.series(9, "LM", what=what) for what in ("rank", "s"))
+    told = f"rank(W) at each s over min(m, n): {spelled(ranks)}"
+    return judge([rank == s[x] for x, rank in ranks.items()], told)
 
 
 def two_orders_at_low_rank(results: Results) -> Finding:
-    """At the least s, LRM has at most a hundredth of the best other's error."""
-    ratios = results.ratios(9, "LRM", _OTHERS)
-    low = {x: r for x, r in ratios.items() if x <= 0.2}
+    """For s up to 0.2·min(m, n), LRM has at most a hundredth of the best other's error."""
+    low = results.ratios(9, "LRM", _OTHERS, lambda s: s <= 0.2)
     return judge(
         [r <= 0.01 for r in low.values()], f"LRM over the best of LM, WM, HM: {spelled(low)}"
     )

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.study.grid import FIGURES, SCALES, Scale
+from lrm.study.grid import FIGURES, SCALES, Scale, cells_of
 from lrm.study.rows import DONE, Row
 
-__all__ = ["HOLDS", "IN_PART", "NOT", "UNTESTED", "Finding", "Results", "exponent", "judge"]
+__all__ = [
+    "HOLDS",
+    "IN_PART",
+    "NOT",
+    "SO_FAR",
+    "UNTESTED",
+    "Finding",
+    "Results",
+    "exponent",
+    "judge",
+    "spelled",
+    "spread",
+]
 
 HOLDS, IN_PART, NOT, UNTESTED = "holds", "holds in part", "does not hold", "not tested"
+SO_FAR = "holds so far"
+"""Every check passes, but some points that the sentence speaks of have no finished rows."""
 
 Series = dict[float, float]
+Point = tuple[int, str, str, float]
+"""A figure, a series, a workload and a place on the axis."""
+
+
+def anywhere(x: float) -> bool:
+    """Every point of a series."""
+    del x
+    return True
 
 
 @dataclass(frozen=True)
@@ -47,11 +70,33 @@ def exponent(series: Mapping[float, float]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
+@dataclass
+class LookedUp:
+    """The points that were looked up, and the rows of those that are finished."""
+
+    asked: set[Point] = field(default_factory=set)
+    found: dict[Point, Row] = field(default_factory=dict)
+
+    def weigh(self, finding: Finding) -> Finding:
+        """Say on how much of what was looked up a finding rests."""
+        if finding.verdict == UNTESTED:
+            return finding
+        notes, missing = "", len(self.asked - set(self.found))
+        if missing:
+            notes += f"; {missing} of {len(self.asked)} points have no finished rows"
+        loose = sum(is_loose(row) for row in self.found.values())
+        if loose:
+            notes += f"; {loose} of the points did not converge"
+        verdict = SO_FAR if missing and finding.verdict == HOLDS else finding.verdict
+        return Finding(verdict, finding.numbers + notes)
+
+
 class Results:
     """Rows of one scale, looked up as the figures show them.
 
     Only finished rows count: a plan that was stopped at its limit says nothing about its
-    mechanism, unless the mechanism promises the best within a time.
+    mechanism, unless the mechanism promises the best within a time. What is looked up is
+    remembered, so that a verdict can say on how many of its points it rests.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -64,6 +109,17 @@ class Results:
             )
         self.scale: Scale = SCALES[names.pop()]
         self.rows = [row for row in self.all_rows if row.status == DONE]
+        self._grid: dict[tuple[int, str], list[tuple[str, float]]] = {}
+        for cell in cells_of(self.scale):
+            place = cell.plan.setting.family, float(cell.x)
+            self._grid.setdefault((cell.figure, cell.label), []).append(place)
+        self.looked = LookedUp()
+
+    def unwatched(self) -> Results:
+        """The same rows, and nothing looked up yet."""
+        fresh = copy.copy(self)
+        fresh.looked = LookedUp()
+        return fresh
 
     def series(  # noqa: PLR0913 - what a curve is looked up by
         self,
@@ -74,20 +130,44 @@ class Results:
         what: str = "error_expected",
         epsilon: float = 0.1,
         data: str = "search_log",
+        where: Callable[[float], bool] = anywhere,
     ) -> Series:
         """One curve of a figure: x → value, by rising x."""
+        self.looked.asked |= {
+            (figure, label, family, x)
+            for family, x in self._grid.get((figure, label), ())
+            if workload in (None, family) and where(x)
+        }
         found = {
-            row.x: float(getattr(row, what))
+            row.x: row
             for row in self.rows
             if (row.figure, row.label, row.data, row.epsilon) == (figure, label, data, epsilon)
-            and (workload is None or row.workload == workload)
+            and workload in (None, row.workload)
+            and where(row.x)
         }
-        return dict(sorted(found.items()))
+        self.looked.found |= {(figure, label, row.workload, x): row for x, row in found.items()}
+        return {x: float(getattr(row, what)) for x, row in sorted(found.items())}
 
-    def ratios(self, figure: int, label: str, over: Sequence[str]) -> Series:
+    def by_workload(
+        self, figure: int, label: str, what: str = "error_expected", *, epsilon: float = 0.1
+    ) -> dict[str, Series]:
+        """The curves of one mechanism on each workload of a figure that has two points."""
+        curves = {
+            workload: self.series(figure, label, workload=workload, what=what, epsilon=epsilon)
+            for workload in self.workloads(figure)
+        }
+        return {workload: series for workload, series in curves.items() if len(series) > 1}
+
+    def ratios(
+        self,
+        figure: int,
+        label: str,
+        over: Sequence[str],
+        where: Callable[[float], bool] = anywhere,
+    ) -> Series:
         """Error of ``label`` over the least error of ``over``, at every x that has them all."""
-        mine = self.series(figure, label)
-        others = [self.series(figure, other) for other in over]
+        mine = self.series(figure, label, where=where)
+        others = [self.series(figure, other, where=where) for other in over]
         return {
             x: value / min(other[x] for other in others)
             for x, value in mine.items()
@@ -102,28 +182,45 @@ class Results:
         """The workloads that a figure is about."""
         return FIGURES[figure].workloads
 
-    def best_stands(self, figures: Sequence[int]) -> str:
-        """Where ``best`` is beside LRM and beside the best of all other pure mechanisms."""
+    def best_stands(self, figures: Sequence[int], what: str = "error_expected") -> str:
+        """Where ``best`` is beside LRM and beside the best of all other pure mechanisms.
+
+        Mechanisms are compared on the same workload, whichever figure has their rows.
+        """
+        known: dict[tuple[object, ...], dict[str, list[float]]] = {}
+        for row in self.rows:
+            if row.epsilon == 0.1 and row.label in (*PURE_RIVALS, "best"):
+                place = known.setdefault(_setting_of(row), {})
+                place.setdefault(row.label, []).append(float(getattr(row, what)))
+        asked = {_setting_of(row) for row in self.rows if row.figure in figures}
         parts = []
         for against, name in ((("LRM",), "LRM's"), (PURE_RIVALS, "the best other's")):
             found = [
-                ratio
-                for figure in figures
-                for workload in self.workloads(figure)
-                for ratio in self._best_ratios(figure, workload, against)
+                min(values["best"]) / min(rivals)
+                for place, values in known.items()
+                if place in asked and "best" in values
+                for rivals in [[v for label in against for v in values.get(label, ())]]
+                if rivals
             ]
             if found:
                 parts.append(f"{spread(found)} times {name}")
-        return f"Here the error of best is {' and '.join(parts)}." if parts else ""
+            if what != "error_expected":
+                break  # the time of a mechanism that searches nothing is no measure
+        quantity = "error" if what == "error_expected" else "time"
+        return f"Here the {quantity} of best is {' and '.join(parts)}." if parts else ""
 
-    def _best_ratios(self, figure: int, workload: str, against: Sequence[str]) -> list[float]:
-        mine = self.series(figure, "best", workload=workload)
-        others = [self.series(figure, label, workload=workload) for label in against]
-        return [
-            value / min(other[x] for other in others if x in other)
-            for x, value in mine.items()
-            if any(x in other for other in others)
-        ]
+
+def _setting_of(row: Row) -> tuple[object, ...]:
+    return row.workload, row.queries, row.cells, row.s
+
+
+def is_loose(row: Row) -> bool:
+    """Whether a solver that should have come to an end by itself did not.
+
+    Searches that promise the best within a time may be ended by it, and nothing converges with
+    fewer measurements than the rank.
+    """
+    return not row.converged and row.mechanism != "best" and row.measurements >= row.rank
 
 
 PURE_RIVALS = ("LM", "NOR", "WM", "HM", "AMM", "LRM")

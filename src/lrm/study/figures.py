@@ -33,10 +33,10 @@ SERIES: dict[str, tuple[str, str, str]] = {
     "LM": ("#4c72b0", "o", "-"),
     "NOR": ("#9aa5b1", "v", "-"),
     "WM": ("#dd8452", "s", "-"),
-    "HM": ("#8c613c", "D", "-"),
-    "AMM": ("#937860", "P", ":"),
+    "HM": ("#7a4a1e", "D", "-"),
+    "AMM": ("#c2b04a", "P", ":"),
     "LRM": ("#c44e52", "^", "-"),
-    "LRM relaxed": ("#c44e52", "v", ":"),
+    "LRM relaxed": ("#4c72b0", "v", "-"),
     "best": ("#0b6e4f", "*", "-"),
     "Gaussian": ("#6a51a3", "x", "--"),
 }
@@ -63,7 +63,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
-    "savefig.dpi": 100,
+    "savefig.dpi": 200,
     "svg.fonttype": "none",  # letters as letters: a third of the size, and they can be searched
     "svg.hashsalt": "lrm",
 }
@@ -123,13 +123,15 @@ def _one_mechanism(canvas: Any, axes: Any, figure: Figure, results: Results) -> 
         _finish(bottom, figure, results, "time of the plan (CPU s)")
     for dashes, name in EPSILONS.values():
         axes[0][0].plot([], [], color=INK, linestyle=dashes, label=name)
-    _legend(canvas, axes, columns=6)
+    _legend(canvas, axes, (*figure.mechanisms, *(name for _, name in EPSILONS.values())))
 
 
 def _mechanisms(canvas: Any, axes: Any, figure: Figure, results: Results) -> None:
     """Figures 4 to 9: a panel a data set, and one of times, which no data set changes."""
     panels = axes.ravel()
     for number, data in enumerate(DATASETS):
+        if number:
+            panels[number].sharey(panels[0])
         for label in figure.mechanisms:
             _curve(panels[number], results, figure, label, data=data, name=label)
         panels[number].set_title(TITLES[data])
@@ -138,7 +140,7 @@ def _mechanisms(canvas: Any, axes: Any, figure: Figure, results: Results) -> Non
         _curve(panels[3], results, figure, label, what="cpu_seconds", name=label)
     panels[3].set_title("Computation time")
     _finish(panels[3], figure, results, "time of the plan (CPU s)")
-    _legend(canvas, axes, columns=len(figure.mechanisms))
+    _legend(canvas, axes, figure.mechanisms)
 
 
 def _curve(  # noqa: PLR0913 - what a curve is
@@ -183,7 +185,7 @@ def _curve(  # noqa: PLR0913 - what a curve is
 def _finish(axes: Any, figure: Figure, results: Results, y_label: str) -> None:
     axes.set_yscale("log")
     ticks = _ticks(figure, results)
-    if figure.varies in ("gamma", "n", "m"):
+    if figure.varies != "s":
         axes.set_xscale("log", base=10 if figure.varies == "gamma" else 2)
     axes.set_xticks(ticks, [_spelled(x) for x in ticks], rotation=0, fontsize=8)
     axes.minorticks_off()
@@ -192,6 +194,7 @@ def _finish(axes: Any, figure: Figure, results: Results, y_label: str) -> None:
     axes.set_xlabel(_AXES[figure.varies])
     axes.set_ylabel(y_label)
     if not axes.lines:
+        axes.set_yticks([])
         axes.text(0.5, 0.5, "no finished rows", transform=axes.transAxes, ha="center")
 
 
@@ -212,12 +215,12 @@ def _spelled(x: float) -> str:
     return f"10$^{{{round(math.log10(x))}}}$" if x < 0.01 else f"{x:g}"
 
 
-def _legend(canvas: Any, axes: Any, *, columns: int) -> None:
+def _legend(canvas: Any, axes: Any, order: Sequence[str]) -> None:
     named: dict[str, Any] = {}
     for panel in axes.ravel():
         for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
             named.setdefault(name, handle)
-    if named:
-        canvas.legend(
-            named.values(), named.keys(), loc="outside lower center", ncols=columns, frameon=False
-        )
+    shown = [name for name in order if name in named]
+    if shown:
+        handles = [named[name] for name in shown]
+        canvas.legend(handles, shown, loc="outside lower center", ncols=len(shown), frameon=False)

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from lrm.archive import write_text
 from lrm.study.claims import Judged, evaluate, promises
-from lrm.study.convergence import Convergence, load_convergence, plot_convergence
-from lrm.study.evidence import HOLDS, IN_PART, NOT, UNTESTED, Results
+from lrm.study.convergence import (
+    Convergence,
+    describe_convergence,
+    load_convergence,
+    plot_convergence,
+)
+from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
 from lrm.study.figures import draw_figure
 from lrm.study.grid import FIGURES
-from lrm.study.rows import DONE, STOPPED, Row, RowStore
+from lrm.study.rows import DONE, Row, RowStore
 
 __all__ = ["plot_study"]
 
-_MARKS = {HOLDS: "yes", IN_PART: "part", NOT: "no", UNTESTED: "open"}
-_MANY = {HOLDS: "hold", IN_PART: "hold in part", NOT: "do not hold", UNTESTED: "are not tested"}
+_MARKS = {HOLDS: "yes", SO_FAR: "yes", IN_PART: "part", NOT: "no", UNTESTED: "open"}
+_MANY = {
+    HOLDS: "hold",
+    SO_FAR: "hold so far (some points have no rows)",
+    IN_PART: "hold in part",
+    NOT: "do not hold",
+    UNTESTED: "are not tested",
+}
 _CSS = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1f2430;max-width:70rem;
 margin:2rem auto;padding:0 1rem}
@@ -46,23 +59,44 @@ def plot_study(folder: Path) -> list[Path]:
     if convergence is not None:
         paths += plot_convergence(convergence, place)
     page = folder / "index.html"
-    write_text(page, _page(results, convergence, paths, _unfinished(folder)))
+    write_text(page, _page(results, convergence, paths, _left(results, folder)))
     return [*paths, page]
 
 
-def _unfinished(folder: Path) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class _Left:
+    """A cell without a result: its figure, what it is, why, and how long it would take."""
+
+    figure: int
+    name: str
+    why: str
+    seconds: float
+
+
+def _left(results: Results, folder: Path) -> list[_Left]:
+    """Cells that were stopped or failed, and those that the run did not come to."""
+    rows = {row.cell: row for row in results.all_rows if row.status != DONE}
+    found = [_Left(r.figure, _spelled(r), r.reason, r.estimated_seconds) for r in rows.values()]
     place = folder / "unfinished.json"
-    if not place.exists():
-        return []
-    cells = json.loads(place.read_text(encoding="utf-8"))
-    return [(cell["cell"], _duration(cell["estimated_seconds"])) for cell in cells]
+    for cell in json.loads(place.read_text(encoding="utf-8")) if place.exists() else ():
+        figure, _, name = cell["cell"].partition(": ")
+        seconds = cell["estimated_seconds"]
+        found.append(
+            _Left(
+                int(figure.removeprefix("figure ")),
+                name,
+                "not begun: the run's time was over",
+                math.nan if seconds is None else seconds,
+            )
+        )
+    return found
 
 
 def _page(
     results: Results,
     convergence: Convergence | None,
     paths: Sequence[Path],
-    unfinished: Sequence[tuple[str, str]],
+    left: Sequence[_Left],
 ) -> str:
     judged = evaluate(results)
     parts = [
@@ -74,15 +108,11 @@ def _page(
         "<h2>The paper's claims</h2>",
         _claims(judged),
         "<h2>Figures</h2>",
-        *(
-            _figure(path, results)
-            for path in paths
-            if path.suffix == ".svg" and "figure" in path.name
-        ),
+        *(_figure(path, left) for path in paths if path.suffix == ".svg" and "figure" in path.name),
     ]
     if convergence is not None:
-        parts += ["<h2>Convergence and complexity</h2>", _convergence(convergence, paths)]
-    parts += ["<h2>What did not fit</h2>", _left_out(results, unfinished), _data(results)]
+        parts += ["<h2>Convergence and complexity</h2>", _convergence(convergence, results, paths)]
+    parts += ["<h2>What did not fit</h2>", _left_out(results, left), _data(results)]
     body = "\n".join(parts)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
@@ -103,7 +133,7 @@ def _made_by(results: Results) -> str:
         f"<small>{escape(versions)}; code {escape(code)}; {escape(kinds)}.</small></p>"
         "<p>Errors are squared L2 distances over the whole batch: lines by formula, markers as the "
         "mean of simulated releases. The noise is simulated from a seed and protects nobody. "
-        "Times are seconds of one core.</p>"
+        f"Times are seconds of one core. {escape(scale.note)}</p>"
     )
 
 
@@ -150,65 +180,88 @@ def _places(claim: Judged) -> str:
     return f"figure{'s' if len(claim.figures) > 1 else ''} {spelled}"
 
 
-def _image(path: Path, alt: str) -> str:
+def _captioned(path: Path, caption: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
-    return f"<img alt='{escape(alt)}' src='data:image/svg+xml;base64,{data}'>"
+    said = escape(caption)
+    image = f"<img alt='{said}' src='data:image/svg+xml;base64,{data}'>"
+    return f"<figure>{image}<figcaption>{said}</figcaption></figure>"
 
 
-def _figure(path: Path, results: Results) -> str:
+def _figure(path: Path, left: Sequence[_Left]) -> str:
     number = int(path.stem.removeprefix("figure"))
     figure = FIGURES[number]
-    rows = [row for row in results.all_rows if row.figure == number]
-    left = {row.cell for row in rows} - {row.cell for row in results.rows}
-    note = f" {len(left)} points have no result (see below)." if left else ""
-    caption = f"Figure {number}. {figure.caption}.{note}"
+    missing = sum(cell.figure == number for cell in left)
+    parts = [f"Figure {number}. {figure.caption}."]
+    parts.append("Lines are expected errors, markers means of simulated releases.")
+    if len(figure.workloads) == 1:
+        parts.append("The panels agree but for noise: no error of an exact strategy sees the data.")
     if "Gaussian" in figure.mechanisms:
-        caption += " Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is no rival."
-    return f"<figure>{_image(path, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        parts.append("Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is no rival.")
+    parts.append("A flat time of best is the limit of its search.")
+    if missing:
+        spelled = "1 point has" if missing == 1 else f"{missing} points have"
+        parts.append(f"{spelled} no result (see below).")
+    return _captioned(path, " ".join(parts))
 
 
-def _convergence(result: Convergence, paths: Sequence[Path]) -> str:
+def _convergence(result: Convergence, results: Results, paths: Sequence[Path]) -> str:
     rows = [
         (escape(said), _verdict(found.verdict), escape(found.numbers))
-        for said, found in result.findings()
+        for said, found in result.findings(results)
     ]
     table = _table(("statement of Section 5", "verdict", "numbers"), rows)
     path = next(p for p in paths if p.name == "convergence.svg")
-    return f"{table}<figure>{_image(path, 'Convergence of Algorithm 1')}</figure>"
+    return table + _captioned(path, describe_convergence(result))
 
 
-def _left_out(results: Results, unfinished: Sequence[tuple[str, str]]) -> str:
-    rows = {}
-    for row in results.all_rows:
-        if row.status != DONE:
-            rows[row.cell] = (_spelled(row), escape(row.reason), _duration(row.estimated_seconds))
-    listed = list(rows.values())
-    listed += [
-        (escape(cell), "not begun: the run's time was over", time) for cell, time in unfinished
-    ]
+def _left_out(results: Results, left: Sequence[_Left]) -> str:
+    notes = []
     early = {row.cell for row in results.rows if row.interrupted}
-    note = (
-        f"<p>{len(early)} searches of best ended at their limit with the best so far.</p>"
-        if early
-        else ""
+    if early:
+        notes.append(f"{len(early)} searches of best ended at their limit with the best so far.")
+    loose = sorted({_spelled(row) for row in results.rows if is_loose(row)})
+    if loose:
+        notes.append(f"Ended without converging: {'; '.join(loose)}.")
+    if not left:
+        notes.append("Every cell has its rows.")
+        return f"<p>{escape(' '.join(notes))}</p>"
+    # Several figures may wait for one plan: it is named once.
+    plans: dict[tuple[str, str], list[_Left]] = {}
+    for cell in left:
+        plans.setdefault((cell.name, cell.why), []).append(cell)
+    known = [cells[0].seconds for cells in plans.values() if math.isfinite(cells[0].seconds)]
+    notes.append(
+        f"{len(left)} cells have no result; their {len(plans)} plans are estimated at "
+        f"{_duration(sum(known))} of one core."
     )
-    if not listed:
-        return note + "<p>Every cell has its rows.</p>"
-    return note + _table(("cell", "why", "estimated CPU time"), listed)
+    listed = [
+        (
+            ", ".join(map(str, sorted({cell.figure for cell in cells}))),
+            escape(name),
+            escape(why),
+            _duration(cells[0].seconds),
+        )
+        for (name, why), cells in sorted(plans.items(), key=lambda item: item[1][0].figure)
+    ]
+    head = ("figure", "cell", "why", "estimated CPU time")
+    return f"<p>{escape(' '.join(notes))}</p>" + _table(head, listed)
 
 
 def _spelled(row: Row) -> str:
-    options = json.loads(row.options)
-    extra = "".join(f", {k} {v}" for k, v in options.items() if row.status == STOPPED)
+    options = {k: v for k, v in json.loads(row.options).items() if k in ("gamma", "rank_ratio")}
+    extra = "".join(f", {_OPTIONS[k].format(v)}" for k, v in options.items())
     s = f", s = {row.s}" if row.s > 0 else ""
-    return escape(
-        f"figure {row.figure}: {row.label} on {row.workload} {row.queries}×{row.cells}{s}{extra}"
-    )
+    return f"{row.label} on {row.workload} {row.queries}×{row.cells}{s}{extra}"
+
+
+_OPTIONS = {"gamma": "γ = {:g}", "rank_ratio": "r = {:g}·rank"}
 
 
 def _duration(seconds: float | None) -> str:
     if seconds is None or seconds != seconds:  # noqa: PLR0124 - NaN
         return "unknown"
+    if seconds >= 3 * 3600:
+        return f"{seconds / 3600:.0f} hours"
     return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
 
 
