@@ -69,6 +69,16 @@ class Schedule:
         if self.alternations < 1 or self.inner_iterations < 1:
             raise UsageError("expected at least one alternation of at least one iteration")
 
+    def noise(self, rows: int, residual: float) -> float:
+        """Return the size of the noise on zeros of an L of so many rows.
+
+        Examples
+        --------
+        >>> Schedule().noise(50, 0.5), round(200 * Schedule().noise(200, 0.5), 9)
+        (0.05, 3.85)
+        """
+        return self.perturbation * min(1.0, self.perturbed_rows / rows) * residual
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -254,7 +264,7 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
         )
         evaluations += run.point.evaluations
         if alternation == 0:
-            size = plan.perturbation * min(1.0, plan.perturbed_rows / len(run.point.L)) * residual
+            size = plan.noise(len(run.point.L), residual)
             L = _moved_off_zero(run.point.L, size, plan.norm, rng)
             run.point = replace(run.point, L=L)
         run.B = _best_reconstruction(run.point.L, pulled, run.beta)
