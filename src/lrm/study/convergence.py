@@ -120,7 +120,11 @@ class Convergence:
             ),
             (
                 "A step costs at most O(r²m + r²n): powers of at most 2 in r, 1 in m and n.",
-                _within_powers(self.exponents(), {"r": 2.2, "m": 1.2, "n": 1.2}, "one gradient"),
+                _within_powers(
+                    {(varied, ""): power for varied, power in self.exponents().items()},
+                    {"r": 2.2, "m": 1.2, "n": 1.2},
+                    "one gradient",
+                ),
             ),
             (
                 "So does a run: powers of at most 2 in r, 1 in n, and 3 in m where r grows with m.",
@@ -163,24 +167,28 @@ class Convergence:
         return judge([t.converged and len(t.beta) <= MOST_ROUNDS for t in self.traces], told)
 
 
-def _within_powers(powers: Mapping[str, float], limits: Mapping[str, float], what: str) -> Finding:
-    """Hold fitted powers against the limits of their variable, the first letter of their name."""
-    known = {name: power for name, power in powers.items() if math.isfinite(power)}
-    told = ", ".join(f"{name}^{power:.2f}" for name, power in known.items())
-    return judge([p <= limits[name[0]] for name, p in known.items()], f"{what} ∝ {told}")
+def _within_powers(
+    powers: Mapping[tuple[str, str], float], limits: Mapping[str, float], what: str
+) -> Finding:
+    """Hold fitted powers, by variable and place, against the limit of the variable."""
+    known = {key: power for key, power in powers.items() if math.isfinite(power)}
+    told = ", ".join(f"{varied}^{power:.2f}{place}" for (varied, place), power in known.items())
+    return judge(
+        [power <= limits[varied] for (varied, _), power in known.items()], f"{what} ∝ {told}"
+    )
 
 
-def _run_exponents(results: Results) -> dict[str, float]:
+def _run_exponents(results: Results) -> dict[tuple[str, str], float]:
     """Powers of r (figure 3), n (figures 4 to 6) and m (7 and 8) in the time of whole runs."""
     curves = {
-        f"r ({workload})": series
+        ("r", f" on {workload}"): series
         for workload, series in results.by_workload(3, "LRM", "cpu_seconds").items()
     }
     for varied, figures in (("n", (4, 5, 6)), ("m", (7, 8))):
         for figure in figures:
-            name = f"{varied} ({results.workloads(figure)[0]})"
-            curves[name] = results.series(figure, "LRM", what="cpu_seconds")
-    return {name: exponent(series) for name, series in curves.items() if len(series) > 2}
+            place = f" on {results.workloads(figure)[0]}"
+            curves[varied, place] = results.series(figure, "LRM", what="cpu_seconds")
+    return {key: exponent(series) for key, series in curves.items() if len(series) > 2}
 
 
 def measure_convergence(
