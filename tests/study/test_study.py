@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.stats import chi2
 
 from lrm.cli import main
 from lrm.errors import CountsError, FileFormatError
 from lrm.plans.planner import plan
+from lrm.study import worker
 from lrm.study.claim_list import CLAIMS
 from lrm.study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
 from lrm.study.convergence import load_convergence, measure_convergence, save_convergence
@@ -24,7 +26,13 @@ from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
 from lrm.study.grid import FIGURES, SCALES, PlanSpec, Setting, cells_of
 from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
 from lrm.study.runner import run_cells
-from lrm.study.simulate import simulate, simulated_release
+from lrm.study.simulate import (
+    FALSE_ALARM,
+    error_spread,
+    simulate,
+    simulated_release,
+    tolerance,
+)
 
 TINY = SCALES["tiny"]
 DRAWN = (3, 6, 9)
@@ -99,11 +107,10 @@ def test_best_is_never_above_any_other_mechanism(finished):
 
 
 def test_a_second_run_computes_nothing(finished):
-    before = (finished / "rows.parquet").read_bytes()
+    before = RowStore(finished).load()
     result = run_cells(chosen_cells(), finished)
     assert (result.computed, result.kept) == (0, len(chosen_cells()))
-    assert RowStore(finished).load() is not None
-    assert len(before) == (finished / "rows.parquet").stat().st_size
+    assert repr(RowStore(finished).load()) == repr(before)  # NaN is not equal to itself
 
 
 def test_plans_are_shared_between_figures(finished):
@@ -114,7 +121,8 @@ def test_plans_are_shared_between_figures(finished):
 
 
 def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
-    monkeypatch.setattr("lrm.plans.planner.plan", None)
+    for planner in ("lrm.plans.planner.plan", "lrm.study.worker.plan"):
+        monkeypatch.setattr(planner, None)
     result = CliRunner().invoke(main, ["study", "plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output
     names = {Path(path).name for path in json.loads(result.stdout)["files"]}
@@ -157,6 +165,32 @@ def test_changed_rows_change_verdicts(finished):
     assert related.verdict == NOT
     assert related.best
     assert not promises(Results([replace(r, error_measured=math.inf) for r in rows]))[0].kept
+
+
+def verdict_on(sentence, rows):
+    return next(c.verdict for c in evaluate(Results(rows)) if sentence in c.sentence)
+
+
+def test_a_verdict_says_on_how_many_points_it_rests(finished):
+    rows = [row for row in RowStore(finished).load() if row.figure == 9]
+    for claim in evaluate(Results(rows)):
+        if claim.verdict in {HOLDS, SO_FAR, IN_PART, NOT}:
+            assert ("have no finished rows" in claim.numbers) == (claim.verdict != HOLDS)
+    assert verdict_on("s is exactly the rank", rows) == SO_FAR  # two of its ten s were run
+    wrong = [replace(row, rank=row.rank + 1) for row in rows]
+    assert verdict_on("s is exactly the rank", wrong) == NOT
+    unsettled = [replace(row, converged=False) for row in rows]
+    told = next(c for c in evaluate(Results(unsettled)) if "grows rapidly" in c.sentence)
+    assert told.verdict == UNTESTED or "did not converge" in told.numbers
+
+
+def test_the_bias_of_the_relaxed_program_refutes_what_the_paper_says_of_epsilon(finished):
+    rows = [row for row in RowStore(finished).load() if row.figure == 3]
+    assert verdict_on("quadratic in 1/ε", rows) == IN_PART
+    unbiased = [
+        replace(row, error_expected=(row.error_expected - row.bias_squared) or 1.0) for row in rows
+    ]
+    assert verdict_on("quadratic in 1/ε", unbiased) == SO_FAR
 
 
 def test_a_killed_run_resumes(tmp_path):
@@ -265,10 +299,19 @@ def test_real_files_are_read_and_named_without_their_folder(tmp_path):
     assert read_dataset("social_network", str(path)).counts.tolist() == [1, 2, 1, 0]
     with pytest.raises(CountsError):
         data.merged(4)
-    for wrong in ("1\nx\n", "", "-1\n"):
+    for wrong, told in (
+        ("1\nx\n", "line 2"),
+        ("", "no line"),
+        ("-1\n", "line 1"),
+        ("1 2\n", "line 1"),
+        ("9007199254740992\n1\n", "total"),
+    ):
         path.write_text(wrong)
-        with pytest.raises(FileFormatError):
+        with pytest.raises(FileFormatError, match=told):
             read_dataset("net_trace", str(path))
+    path.write_text("2\n0\n")
+    with pytest.raises(FileFormatError, match="2 lines and a degree of 2"):
+        read_dataset("social_network", str(path))
 
 
 def test_convergence_is_stored_and_read_back(finished):
@@ -280,3 +323,151 @@ def test_convergence_is_stored_and_read_back(finished):
         assert len(trace.beta) == len(trace.objective) == len(trace.residual)
     found = stored.findings(Results(RowStore(finished).load()))
     assert [finding.verdict != UNTESTED for _, finding in found].count(True) >= 3
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+
+
+def quick_cells(label="LM", number=4):
+    return [cell for cell in cells_of(TINY, [number]) if cell.label == label]
+
+
+def test_the_page_names_what_a_stopped_run_left(tmp_path):
+    run_cells(quick_cells(), tmp_path)
+    assert invoke("plot", "--out", tmp_path).exit_code == 0
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    missing = len(cells_of(TINY, [4])) - len(quick_cells())
+    assert f"{missing} cells have no result" in page
+    assert f"{missing} points have no result" in page
+    assert page.count("AMM on WDiscrete 8×16<") == 1
+
+
+def test_a_folder_keeps_to_one_scale_and_one_set_of_data(tmp_path):
+    run_cells(quick_cells(), tmp_path)
+    before = RowStore(tmp_path).load()
+    result = invoke("run", "--scale", "quick", "--figures", "4", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "holds rows of the scale tiny" in result.stderr
+    real = tmp_path / "real.txt"
+    real.write_text("7\n" * 64)
+    command = ["run", "--scale", "tiny", "--figures", "4", "--data", f"search_log={real}"]
+    result = invoke(*command, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "from look-alike, but real.txt" in result.stderr
+    assert repr(RowStore(tmp_path).load()) == repr(before)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with RowStore(tmp_path).locked():
+        result = invoke("run", "--scale", "tiny", "--figures", "4", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "another run is at work" in result.stderr
+    with RowStore(tmp_path).locked():
+        pass
+
+
+def test_rows_that_come_while_others_are_put_together_stay(tmp_path, monkeypatch):
+    run_cells(quick_cells(), tmp_path)
+    store, row = RowStore(tmp_path), RowStore(tmp_path).load()[0]
+    store.append("one", [replace(row, cell="one")])
+    really = RowStore.load
+
+    def and_another(self):
+        rows = really(self)
+        store.append("two", [replace(row, cell="two")])
+        return rows
+
+    monkeypatch.setattr(RowStore, "load", and_another)
+    store.compact()
+    monkeypatch.undo()
+    assert {"one", "two"} <= {row.cell for row in store.load()}
+
+
+@pytest.mark.parametrize("suffix", ["lrm", "json"])
+def test_a_damaged_plan_in_the_cache_is_made_again(tmp_path, suffix):
+    run_cells(quick_cells(), tmp_path)
+    for path in (tmp_path / "plans").glob(f"*.{suffix}"):
+        path.write_text("x")
+    (tmp_path / "rows.parquet").unlink()
+    run_cells(quick_cells(), tmp_path)
+    assert {row.status for row in RowStore(tmp_path).load()} == {DONE}
+
+
+def test_a_plan_that_was_ended_from_outside_is_not_kept(tmp_path, monkeypatch):
+    def interrupted(self, step):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker._Clock, "__call__", interrupted)
+    cell = quick_cells("LRM")[-1]
+    context = worker.Context(str(tmp_path), (), None, None, "", "", "")
+    ((_, (row,)),) = worker.work(worker.Task(cell.plan, (cell,)), context)
+    assert row.status == FAILED
+    assert not list(tmp_path.glob("*"))
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "soon"])
+def test_limits_are_numbers_of_seconds(tmp_path, seconds):
+    result = invoke("run", "--scale", "tiny", "--time-limit", seconds, "--out", tmp_path / "new")
+    assert result.exit_code == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("here")
+    result = invoke("run", "--scale", "tiny", "--figures", "4", "--out", tmp_path / "file")
+    assert result.exit_code == 1
+    assert "choose another --out" in result.stderr
+    assert "error in lrm itself" not in result.stderr
+
+
+def test_a_damaged_convergence_is_told_before_anything_is_drawn(tmp_path):
+    run_cells(quick_cells(), tmp_path)
+    (tmp_path / "convergence.json").write_text("{}")
+    result = invoke("plot", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "convergence.json" in result.stderr
+    assert not (tmp_path / "figures").exists()
+
+
+def test_a_data_file_of_too_few_lines_is_told_before_any_work(tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text("1\n2\n")
+    command = ["run", "--scale", "tiny", "--data", f"net_trace={short}", "--out", tmp_path / "new"]
+    result = invoke(*command)
+    assert result.exit_code == 1
+    assert "has 2 lines" in result.stderr
+    result = invoke(*command, "--data", f"net_trace={short}")
+    assert result.exit_code == 2
+    assert "twice" in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_broken_promise_has_an_exit_code(tmp_path):
+    run_cells(quick_cells(), tmp_path)
+    rows = RowStore(tmp_path).load()
+    assert [promise.kept for promise in promises(Results(rows))] == [True, None]
+    RowStore(tmp_path).append(rows[0].cell, [replace(rows[0], error_measured=1e99)])
+    result = invoke("claims", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "BROKEN: Expected and measured" in result.stdout
+
+
+def test_the_upper_tolerance_of_a_single_query_is_beyond_its_chi_square_law():
+    made = plan(np.ones((1, 6)), "noise-on-data", noise="gaussian")
+    spread = error_spread(made)
+    assert spread.largest == pytest.approx(1.0)
+    _, high = tolerance(1.0, spread.relative, spread, 20)
+    assert chi2.sf(20 * high, 20) < FALSE_ALARM
+
+
+def test_the_upper_tolerance_is_rarely_passed_by_laplace_noise():
+    """Noise on data under one query that all cells share: the heaviest tail of the grid."""
+    made = plan(np.ones((1, 6)), "noise-on-data")
+    spread, rng = error_spread(made), np.random.default_rng(5)
+    _, high = tolerance(1.0, spread.relative, spread, 20)
+    noise = rng.laplace(size=(100_000, 20, 6)).sum(axis=2)
+    means = np.square(noise).mean(axis=1) / 12  # six variables of variance 2
+    assert np.mean(means) == pytest.approx(1.0, rel=0.01)
+    assert np.count_nonzero(means > high) == 0
+    assert np.count_nonzero(means > 1 + (high - 1) / 2) > 0  # and it is not out of the world

@@ -1,6 +1,6 @@
 """``lrm study``: the paper's experiments, their figures, and its claims put to the test."""
 
-import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -11,6 +11,9 @@ import click
 from lrm.cli.options import json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lrm.study.claims import Judged, Promise
     from lrm.study.runner import Progress, RunResult
 
 FIGURES = ("2", "3", "4", "5", "6", "7", "8", "9", "convergence")
@@ -66,11 +69,19 @@ def _chosen_data(
             raise click.BadParameter(
                 f"write NAME=PATH with a name of {', '.join(DATASETS)}, not {text!r}", ctx, param
             )
+        if name in found:
+            raise click.BadParameter(f"{name} was given twice; give it once", ctx, param)
         found[name] = path
     return found
 
 
-_seconds = click.FloatRange(min=0, min_open=True)
+_seconds = click.FloatRange(min=0, min_open=True, max=1e9)
+
+
+def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("expected a number of seconds, but nan came", ctx, param)
+    return value
 
 
 @study.command(short_help="Compute the rows that are not there yet.")
@@ -99,13 +110,15 @@ _seconds = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--time-limit",
     type=_seconds,
+    callback=_a_number,
     metavar="SECONDS",
     help="CPU time for one plan; what does not fit is named with its estimated time. "
-    "20 by default for quick; 240 for paper, where best has 60.",
+    "20 by default for quick and 240 for paper; best has at most 6 and 60.",
 )
 @click.option(
     "--time-budget",
     type=_seconds,
+    callback=_a_number,
     metavar="SECONDS",
     help="After which no further plan is begun; run again to go on.",
 )
@@ -135,25 +148,32 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
     from lrm.study.grid import SCALES, cells_of
     from lrm.study.runner import run_cells
 
-    open_datasets(choices["data"])  # a file that cannot be read is told before any work
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     cells = cells_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
+    # A file that cannot be used is told before any work.
+    open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cells), default=1))
+    place = Path(folder)
     limits = {name: choices[name] for name in ("jobs", "time_budget", "retry")}
     limits["time_limit"] = choices["time_limit"] or SCALES[scale].time_limit
     limits["search_limit"] = SCALES[scale].search_limit
     line = _Line(quiet=choices["as_json"])
     result = run_cells(cells, place, data=choices["data"], on_progress=line, **limits)
-    if "convergence" in figures:
+    if "convergence" in figures and not result.unfinished:  # else its time is over
         _run_convergence(place, scale, limits["time_limit"], line)
+    line.end()
     facts = _run_facts(place, result)
     if choices["as_json"]:
         print_json(facts)
-        return
+    else:
+        _tell(facts)
+    if facts["failed"] and not facts["done"]:
+        raise SystemExit(1)
+
+
+def _tell(facts: dict[str, Any]) -> None:
     click.echo(
-        f"{facts['rows']:,} rows in {place}: {result.computed} cells computed in "
-        f"{result.seconds:.0f} s, {result.kept} kept, {facts['failed']} failed, "
-        f"{facts['stopped']} over their limit, {len(result.unfinished)} not begun"
+        f"{facts['rows']:,} rows in {facts['folder']}: {facts['computed']} cells computed in "
+        f"{facts['seconds']:.0f} s, {facts['kept']} kept, {facts['failed']} failed, "
+        f"{facts['stopped']} over their limit, {len(facts['unfinished'])} not begun"
     )
     for reason in facts["reasons"]:
         click.echo(f"failed: {reason}")
@@ -172,25 +192,24 @@ def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line"
 
 def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
     """Sum a run up, and name the cells that it did not come to."""
-    from lrm.archive import write_text
     from lrm.study.costs import estimate_seconds
-    from lrm.study.rows import FAILED, STOPPED, RowStore
+    from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
 
     rows = RowStore(place).load()
-    left = []
-    for cell in result.unfinished:
-        seconds = estimate_seconds(cell.plan, rows)
-        left.append({"cell": str(cell), "estimated_seconds": seconds if seconds > 0 else None})
-    write_text(place / "unfinished.json", json.dumps(left, indent=1, ensure_ascii=False))
+    ended = {status: {r.cell for r in rows if r.status == status} for status in (DONE, STOPPED)}
     failed = {row.cell: row.reason for row in rows if row.status == FAILED}
     return {
         "folder": str(place),
         "rows": len(rows),
         "computed": result.computed,
         "kept": result.kept,
+        "done": len(ended[DONE]),
         "failed": len(failed),
-        "stopped": len({row.cell for row in rows if row.status == STOPPED}),
-        "unfinished": left,
+        "stopped": len(ended[STOPPED]),
+        "unfinished": [
+            {"cell": str(cell), "estimated_seconds": estimate_seconds(cell.plan, rows)}
+            for cell in result.unfinished
+        ],
         "reasons": sorted(set(failed.values())),
         "seconds": result.seconds,
     }
@@ -202,6 +221,7 @@ class _Line:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._terminal = sys.stderr.isatty()
+        self._open = False
         self._last = time.monotonic()
 
     def __call__(self, progress: "Progress") -> None:
@@ -219,9 +239,16 @@ class _Line:
             return
         if self._terminal:
             click.echo(f"\r\033[K{text[:110]}", err=True, nl=end)
+            self._open = not end
         elif end or time.monotonic() - self._last > 60:
             self._last = time.monotonic()
             click.echo(text, err=True)
+
+    def end(self) -> None:
+        """Leave the line that moves, so that what follows begins on one of its own."""
+        if self._open:
+            click.echo(err=True)
+            self._open = False
 
 
 @study.command(short_help="Draw the figures and the page from stored rows.")
@@ -253,6 +280,8 @@ def plot(folder: str, *, as_json: bool) -> None:
 def claims(folder: str, *, as_json: bool) -> None:
     r"""Judge each testable claim of the paper's Sections 6.1 to 6.4 by the rows in FOLDER.
 
+    The exit code is 1 if a promise of this implementation is broken by some row.
+
     \b
     Example:
       lrm study claims
@@ -260,7 +289,7 @@ def claims(folder: str, *, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from lrm.cli.output import print_json, print_table
+    from lrm.cli.output import print_json
     from lrm.study.claims import evaluate, promises
     from lrm.study.evidence import Results
     from lrm.study.rows import RowStore
@@ -275,9 +304,18 @@ def claims(folder: str, *, as_json: bool) -> None:
                 "promises": [asdict(promise) for promise in kept],
             }
         )
-        return
+    else:
+        _print_claims(judged, kept)
+    if any(promise.kept is False for promise in kept):
+        raise SystemExit(1)
+
+
+def _print_claims(judged: "Sequence[Judged]", kept: "Sequence[Promise]") -> None:
+    from lrm.cli.output import print_table
+
     columns = ("§", "claim", "verdict", "numbers")
     rows = [(claim.section, claim.sentence, claim.verdict, claim.numbers) for claim in judged]
     print_table(columns, rows, words=("claim", "verdict", "numbers"))
+    said = {True: "kept", False: "BROKEN", None: "not tested"}
     for promise in kept:
-        click.echo(f"{'kept' if promise.kept else 'BROKEN'}: {promise.sentence} {promise.numbers}")
+        click.echo(f"{said[promise.kept]}: {promise.sentence} {promise.numbers}")

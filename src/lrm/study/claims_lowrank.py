@@ -127,20 +127,19 @@ def exponential_time(results: Results) -> Finding:
         if len(series) < 4:
             continue
         power, straight = _misfit(series, logarithmic=True), _misfit(series, logarithmic=False)
-        slope = float(np.polyfit(np.log(list(series)), np.log(list(series.values())), 1)[0])
-        checks.append(straight[0] < power[0] and slope > 2.2)
+        checks.append(straight < power and exponent(series) > 2.2)
         numbers.append(
-            f"{workload} like r^{slope:.2g} (misfit {power[0]:.2g} against {straight[0]:.2g})"
+            f"{workload} like r^{exponent(series):.2g} (misfit {power:.2g} against {straight:.2g})"
         )
     return judge(checks, "; ".join(numbers))
 
 
-def _misfit(series: Mapping[float, float], *, logarithmic: bool) -> tuple[float, float]:
-    """Root mean square of log-time about a line, in r or in log r; and the line's slope."""
+def _misfit(series: Mapping[float, float], *, logarithmic: bool) -> float:
+    """Root mean square of log-time about a line, in r or in log r."""
     x = np.log(list(series)) if logarithmic else np.array(list(series))
     y = np.log(list(series.values()))
     fit = np.polyfit(x, y, 1)
-    return float(np.sqrt(np.mean((np.polyval(fit, x) - y) ** 2))), float(fit[0])
+    return float(np.sqrt(np.mean((np.polyval(fit, x) - y) ** 2)))
 
 
 def good_ranks(results: Results) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 from lrm.study.evidence import Finding, Results, exponent, judge, spelled, spread
@@ -124,7 +123,7 @@ def laplace_beats_trees_on_small_ranges(results: Results) -> Finding:
 
 
 def lowrank_best_on_ranges(results: Results) -> Finding:
-    """LRM over the best of LM, WM, HM on WRange, from 512 on: at most 0.8."""
+    """LRM over the best of LM, WM, HM on WRange, from the n that stands for 512: at most 0.8."""
     kept = results.ratios(5, "LRM", _OTHERS, lambda n: n >= results.cells_like(512))
     return judge(
         [r <= 0.8 for r in kept.values()], f"LRM over the best of LM, WM, HM: {spelled(kept)}"
@@ -139,7 +138,7 @@ def _lowrank_ratios(results: Results, figure: int, most: float) -> Finding:
 
 
 def lowrank_best_on_related(results: Results) -> Finding:
-    """LRM on WRelated is the best at every n."""
+    """LRM on WRelated over the best of LM, WM, HM, at every n: at most 1."""
     return _lowrank_ratios(results, 6, 1.0)
 
 
@@ -223,26 +222,23 @@ def two_orders_at_low_rank(results: Results) -> Finding:
 
 def others_stable_in_s(results: Results) -> Finding:
     """Errors of LM, WM, HM vary by at most 1.5 over all s."""
-    return _stability(results, _OTHERS, most=1.5)
-
-
-def _stability(results: Results, labels: Sequence[str], most: float) -> Finding:
-    found = {}
-    for label in labels:
-        series = results.series(9, label)
-        if len(series) > 1:
-            found[label] = max(series.values()) / min(series.values())
+    curves = {label: results.series(9, label) for label in _OTHERS}
+    found = {
+        label: max(series.values()) / min(series.values())
+        for label, series in curves.items()
+        if len(series) > 1
+    }
     told = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found.items())
-    return judge([r <= most for r in found.values()], f"largest over least error across s: {told}")
+    return judge([r <= 1.5 for r in found.values()], f"largest over least error across s: {told}")
 
 
 def lowrank_grows_with_s(results: Results) -> Finding:
     """LRM's error grows with s, and faster than that of every other mechanism."""
-    series = results.series(9, "LRM")
-    if len(series) < 3:
+    curves = {label: results.series(9, label) for label in ("LRM", *_OTHERS)}
+    if min(map(len, curves.values())) < 3:
         return judge([], "")
-    mine = exponent(series)
-    others = {label: exponent(results.series(9, label)) for label in _OTHERS}
+    mine, *_ = powers = [exponent(series) for series in curves.values()]
+    others = dict(zip(_OTHERS, powers[1:], strict=True))
     told = ", ".join(f"{label} s^{p:.3g}" for label, p in {"LRM": mine, **others}.items())
     return judge([mine > 1.5, all(mine > p for p in others.values())], told)
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lrm.archive import write_text
-from lrm.errors import StopSolver
+from lrm.errors import FileFormatError, StopSolver
 from lrm.solvers.lagrangian import Round, Schedule, decompose
 from lrm.solvers.progress import Step
 from lrm.study.evidence import Finding, Results, exponent, judge
 from lrm.study.figures import draw, readable_axis
-from lrm.study.grid import RANK_RATIO, WORKLOADS, Scale, Setting
+from lrm.study.grid import RANK_RATIO, WORKLOADS, Scale, setting_of
 
 __all__ = [
     "Convergence",
@@ -210,9 +210,7 @@ def measure_convergence(
 
 def _trace(family: str, scale: Scale, limit: float | None) -> Trace:
     m, n = scale.default_queries, scale.default_cells
-    setting = Setting(
-        family, m, n, max(1, round(0.5 * min(m, n))) if family == "WRelated" else None
-    )
+    setting = setting_of(family, m, n)
     W = setting.workload().queries.dense()
     rank = math.ceil(RANK_RATIO * setting.largest_rank - 1e-9)
     began = time.process_time()
@@ -286,13 +284,22 @@ def load_convergence(path: Path) -> Convergence | None:
     """Read what ``save_convergence`` wrote; None where there is nothing."""
     if not path.exists():
         return None
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    traces: list[dict[str, Any]] = [
-        {k: tuple(v) if isinstance(v, list) else v for k, v in t.items()} for t in facts["traces"]
-    ]
-    return Convergence(
-        facts["scale"], tuple(Trace(**t) for t in traces), tuple(Pace(**p) for p in facts["paces"])
-    )
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        traces: list[dict[str, Any]] = [
+            {k: tuple(v) if isinstance(v, list) else v for k, v in t.items()}
+            for t in facts["traces"]
+        ]
+        return Convergence(
+            facts["scale"],
+            tuple(Trace(**trace) for trace in traces),
+            tuple(Pace(**pace) for pace in facts["paces"]),
+        )
+    except (ValueError, TypeError, KeyError) as reason:
+        raise FileFormatError(
+            f"{path} holds no convergence of this version; delete it and run "
+            "`lrm study run --figures convergence`"
+        ) from reason
 
 
 def plot_convergence(result: Convergence, folder: Path) -> list[Path]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
+from typing import Any
 
 from lrm.study.grid import PlanSpec, Setting
 from lrm.study.rows import DONE, Row
@@ -20,13 +21,12 @@ _SECONDS = {"lowrank": 2e-6, "matrix": 4e-6, "best": 4e-5}
 
 
 def relative_cost(spec: PlanSpec) -> float:
-    """Work of a plan in arbitrary units: r²·n for LRM, n³ for AMM, about m·n·k else."""
-    ratio = float(dict(spec.options).get("rank_ratio", 1.2))
-    return _cost(spec.setting, spec.mechanism, ratio)
+    """Work of a plan in arbitrary units: r²·n for LRM, n³ for AMM, next to nothing for most."""
+    return _cost(spec.setting, spec.mechanism, dict(spec.options))
 
 
-def _cost(setting: Setting, mechanism: str, ratio: float) -> float:
-    n, k = setting.cells, setting.largest_rank
+def _cost(setting: Setting, mechanism: str, options: Mapping[str, Any]) -> float:
+    n, k, ratio = setting.cells, setting.largest_rank, float(options.get("rank_ratio", 1.2))
     if setting.family == "WRange":
         n = min(n, 2 * setting.queries)  # ranges have at most two ends each: few distinct cells
     if mechanism not in _ROUNDS:
@@ -41,14 +41,15 @@ def estimate_seconds(spec: PlanSpec, rows: Iterable[Row]) -> float:
 
     The median ratio of seconds to work over the plans of nearest size; a known one else.
     """
-    ratio = float(dict(spec.options).get("rank_ratio", 1.2))
-    work = _cost(spec.setting, spec.mechanism, ratio)
+    work = relative_cost(spec)
     seen = {}
     for row in rows:
         if row.mechanism == spec.mechanism and row.status == DONE and row.cpu_seconds > 0:
             setting = Setting(row.workload, row.queries, row.cells, None if row.s < 0 else row.s)
-            its_ratio = float(json.loads(row.options).get("rank_ratio", 1.2))
-            seen[row.cell] = _cost(setting, row.mechanism, its_ratio), row.cpu_seconds
+            seen[row.cell] = (
+                _cost(setting, row.mechanism, json.loads(row.options)),
+                row.cpu_seconds,
+            )
     if not seen:
         return work * _SECONDS.get(spec.mechanism, math.nan)
     nearest = sorted(seen.values(), key=lambda pair: abs(math.log(pair[0] / work)))[:7]

@@ -24,6 +24,7 @@ __all__ = [
     "Scale",
     "Setting",
     "cells_of",
+    "setting_of",
 ]
 
 DATASETS = ("search_log", "net_trace", "social_network")
@@ -195,11 +196,16 @@ class Cell:
         """The series that the cell belongs to."""
         return _BY_LABEL[self.label]
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """What is planned, for people."""
         setting = self.plan.setting
         spelled = f"{self.label} on {setting.family} {setting.queries}×{setting.cells}"
         spelled += "" if setting.s is None else f", s = {setting.s}"
-        return f"figure {self.figure}: {spelled}{self._extra()}"
+        return spelled + self._extra()
+
+    def __str__(self) -> str:
+        return f"figure {self.figure}: {self.name}"
 
     def _extra(self) -> str:
         varied = FIGURES[self.figure].varies
@@ -241,18 +247,19 @@ def _points(scale: Scale, figure: Figure) -> Iterator[tuple[float, Setting, floa
     m, n = scale.default_queries, scale.default_cells
     for family in figure.workloads:
         if figure.varies == "gamma":
-            yield from ((g, _setting(family, m, n), RANK_RATIO, g) for g in GAMMAS)
+            yield from ((g, setting_of(family, m, n), RANK_RATIO, g) for g in GAMMAS)
         elif figure.varies == "rank_ratio":
-            yield from ((r, _setting(family, m, n), r, GAMMA) for r in RANK_RATIOS)
+            yield from ((r, setting_of(family, m, n), r, GAMMA) for r in RANK_RATIOS)
         elif figure.varies == "n":
-            yield from ((c, _setting(family, m, c), RANK_RATIO, GAMMA) for c in scale.cells)
+            yield from ((c, setting_of(family, m, c), RANK_RATIO, GAMMA) for c in scale.cells)
         elif figure.varies == "m":
-            yield from ((q, _setting(family, q, n), RANK_RATIO, GAMMA) for q in scale.queries)
+            yield from ((q, setting_of(family, q, n), RANK_RATIO, GAMMA) for q in scale.queries)
         else:
-            yield from ((s, _setting(family, m, n, s), RANK_RATIO, GAMMA) for s in S_RATIOS)
+            yield from ((s, setting_of(family, m, n, s), RANK_RATIO, GAMMA) for s in S_RATIOS)
 
 
-def _setting(family: str, queries: int, cells: int, s_ratio: float = S_RATIO) -> Setting:
+def setting_of(family: str, queries: int, cells: int, s_ratio: float = S_RATIO) -> Setting:
+    """A workload of a family and size, with the paper's share of s where it has one."""
     s = max(1, round(s_ratio * min(queries, cells))) if family == "WRelated" else None
     return Setting(family, queries, cells, s)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,10 +18,11 @@ from lrm.study.convergence import (
     load_convergence,
     plot_convergence,
 )
+from lrm.study.costs import estimate_seconds
 from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
 from lrm.study.figures import draw_figure
-from lrm.study.grid import FIGURES
-from lrm.study.rows import DONE, Row, RowStore
+from lrm.study.grid import FIGURES, cells_of
+from lrm.study.rows import DONE, RowStore
 
 __all__ = ["plot_study"]
 
@@ -34,6 +34,7 @@ _MANY = {
     NOT: "do not hold",
     UNTESTED: "are not tested",
 }
+_KEPT = {True: HOLDS, False: NOT, None: UNTESTED}
 _CSS = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1f2430;max-width:70rem;
 margin:2rem auto;padding:0 1rem}
@@ -51,15 +52,15 @@ small{color:#4a5260}code{background:#f2f4f7;padding:0 .2rem}
 def plot_study(folder: Path) -> list[Path]:
     """Draw all figures of the rows in ``folder``, and the page that shows them."""
     results = Results(RowStore(folder).load())
+    convergence = load_convergence(folder / "convergence.json")
     place = folder / "figures"
     place.mkdir(parents=True, exist_ok=True)
     shown = sorted({row.figure for row in results.all_rows})
     paths = [path for number in shown for path in draw_figure(number, results, place)]
-    convergence = load_convergence(folder / "convergence.json")
     if convergence is not None:
         paths += plot_convergence(convergence, place)
     page = folder / "index.html"
-    write_text(page, _page(results, convergence, paths, _left(results, folder)))
+    write_text(page, _page(results, convergence, paths, _left(results)))
     return [*paths, page]
 
 
@@ -73,22 +74,18 @@ class _Left:
     seconds: float
 
 
-def _left(results: Results, folder: Path) -> list[_Left]:
-    """Cells that were stopped or failed, and those that the run did not come to."""
-    rows = {row.cell: row for row in results.all_rows if row.status != DONE}
-    found = [_Left(r.figure, _spelled(r), r.reason, r.estimated_seconds) for r in rows.values()]
-    place = folder / "unfinished.json"
-    for cell in json.loads(place.read_text(encoding="utf-8")) if place.exists() else ():
-        figure, _, name = cell["cell"].partition(": ")
-        seconds = cell["estimated_seconds"]
-        found.append(
-            _Left(
-                int(figure.removeprefix("figure ")),
-                name,
-                "not begun: the run's time was over",
-                math.nan if seconds is None else seconds,
-            )
-        )
+def _left(results: Results) -> list[_Left]:
+    """Cells of the figures that were begun which were stopped, failed, or are still to come."""
+    begun = sorted({row.figure for row in results.all_rows})
+    ended = {row.cell: row for row in results.all_rows}
+    found = []
+    for cell in cells_of(results.scale, begun):
+        row = ended.get(cell.key)
+        if row is None:
+            seconds = estimate_seconds(cell.plan, results.all_rows)
+            found.append(_Left(cell.figure, cell.name, "not begun: the run ended before", seconds))
+        elif row.status != DONE:
+            found.append(_Left(cell.figure, cell.name, row.reason, row.estimated_seconds))
     return found
 
 
@@ -155,8 +152,7 @@ def _verdict(verdict: str) -> str:
 
 def _promises(results: Results) -> str:
     rows = [
-        (escape(p.sentence), _verdict(HOLDS if p.kept else NOT), escape(p.numbers))
-        for p in promises(results)
+        (escape(p.sentence), _verdict(_KEPT[p.kept]), escape(p.numbers)) for p in promises(results)
     ]
     return _table(("promise", "kept", "numbers"), rows)
 
@@ -219,7 +215,8 @@ def _left_out(results: Results, left: Sequence[_Left]) -> str:
     early = {row.cell for row in results.rows if row.interrupted}
     if early:
         notes.append(f"{len(early)} searches of best ended at their limit with the best so far.")
-    loose = sorted({_spelled(row) for row in results.rows if is_loose(row)})
+    unsettled = {row.cell for row in results.rows if is_loose(row)}
+    loose = sorted({c.name for c in cells_of(results.scale) if c.key in unsettled})
     if loose:
         notes.append(f"Ended without converging: {'; '.join(loose)}.")
     if not left:
@@ -245,16 +242,6 @@ def _left_out(results: Results, left: Sequence[_Left]) -> str:
     ]
     head = ("figure", "cell", "why", "estimated CPU time")
     return f"<p>{escape(' '.join(notes))}</p>" + _table(head, listed)
-
-
-def _spelled(row: Row) -> str:
-    options = {k: v for k, v in json.loads(row.options).items() if k in ("gamma", "rank_ratio")}
-    extra = "".join(f", {_OPTIONS[k].format(v)}" for k, v in options.items())
-    s = f", s = {row.s}" if row.s > 0 else ""
-    return f"{row.label} on {row.workload} {row.queries}×{row.cells}{s}{extra}"
-
-
-_OPTIONS = {"gamma": "γ = {:g}", "rank_ratio": "r = {:g}·rank"}
 
 
 def _duration(seconds: float | None) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
+import io
 import math
 import os
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lrm.archive import write_bytes
 from lrm.errors import FileFormatError
 
 __all__ = ["DONE", "FAILED", "STOPPED", "Row", "RowStore"]
@@ -112,14 +115,33 @@ class RowStore:
 
     def compact(self) -> None:
         """Put all rows into one file. A crash in between leaves rows twice, never lost."""
+        parts = list(self._parts.iterdir()) if self._parts.is_dir() else []
         rows = self.load()
         if not rows:
             return
-        order = ("figure", "workload", "x", "label", "data", "epsilon")
-        rows.sort(key=lambda row: tuple(str(getattr(row, name)).zfill(12) for name in order))
+        rows.sort(key=lambda r: (r.figure, r.workload, r.x, r.label, r.data, r.epsilon))
         _write(self._whole, rows)
-        for part in self._parts.iterdir() if self._parts.is_dir() else ():
+        for part in parts:
             part.unlink()  # what a killed run was about to write, too
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out of the folder: two would take each other's rows away."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("w", encoding="ascii")
+        except OSError as reason:
+            raise FileFormatError(
+                f"cannot write to {self.folder}: {reason.strerror}; choose another --out"
+            ) from reason
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as reason:
+                raise FileFormatError(
+                    f"another run is at work in {self.folder}; wait for it, or choose another --out"
+                ) from reason
+            yield
 
 
 def _write(path: Path, rows: Iterable[Row]) -> None:
@@ -127,15 +149,9 @@ def _write(path: Path, rows: Iterable[Row]) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
     table = pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], schema=_schema())
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    os.close(handle)
-    try:
-        pq.write_table(table, name, compression="zstd")
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    written = io.BytesIO()
+    pq.write_table(table, written, compression="zstd")
+    write_bytes(path, written.getvalue())
 
 
 def _read(path: Path) -> list[Row]:

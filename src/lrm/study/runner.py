@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import multiprocessing as mp
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from lrm.errors import UsageError
 from lrm.strategies import MECHANISMS
 from lrm.study.costs import estimate_seconds, relative_cost
+from lrm.study.data import open_datasets
 from lrm.study.grid import Cell
 from lrm.study.machine import code_digest, machine_kind, versions
 from lrm.study.rows import DONE, FAILED, Row, RowStore
 from lrm.study.worker import (
+    AT_LEAST,
+    HARD_FACTOR,
+    HARD_SECONDS,
     Context,
     OutOfTime,
     Task,
@@ -97,10 +104,7 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         Told after every finished plan.
     """
     store = RowStore(folder)
-    stored = store.load()
-    kept = _kept(stored, retry=retry)
-    tasks = tasks_of(cell for cell in cells if cell.key not in kept)
-    limits = Context(
+    context = Context(
         plans=str(Path(folder) / "plans"),
         data=tuple(sorted((data or {}).items())),
         time_limit=time_limit,
@@ -109,15 +113,39 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         versions=versions(),
         machine=machine_kind(),
     )
-    run = _Run(store, limits, list(tasks), on_progress, time_budget, list(stored))
-    try:
-        run.work_off(jobs)
-    finally:
-        run.stop()
-        store.compact()
+    with store.locked():
+        stored = store.load()
+        _refuse_another_study(stored, cells, context, folder)
+        kept = _kept(stored, retry=retry)
+        tasks = tasks_of(cell for cell in cells if cell.key not in kept)
+        run = _Run(store, context, list(tasks), on_progress, time_budget, list(stored))
+        try:
+            run.work_off(jobs)
+        finally:
+            run.stop()
+            store.compact()
     left = tuple(cell for task in run.waiting for cell in task.cells)
     begun = sum(len(task.cells) for task in tasks) - len(left)
     return RunResult(begun, len(cells) - begun - len(left), left, time.monotonic() - run.began)
+
+
+def _refuse_another_study(
+    stored: Sequence[Row], cells: Sequence[Cell], context: Context, folder: str | Path
+) -> None:
+    """Rows of another scale or of other data would end up in the same figures."""
+    scales = {row.scale for row in stored}, {cell.scale for cell in cells}
+    if scales[0] - scales[1]:
+        raise UsageError(
+            f"{folder} holds rows of the scale {', '.join(sorted(scales[0]))}, but "
+            f"{', '.join(sorted(scales[1]))} was asked for; choose another --out"
+        )
+    sources = {name: data.source for name, data in open_datasets(dict(context.data)).items()}
+    for row in stored:
+        if row.data and row.data_source != sources[row.data]:
+            raise UsageError(
+                f"{folder} holds rows of {row.data} from {row.data_source}, but "
+                f"{sources[row.data]} was asked for; choose another --out"
+            )
 
 
 def _kept(rows: Iterable[Row], *, retry: bool) -> set[str]:
@@ -125,6 +153,8 @@ def _kept(rows: Iterable[Row], *, retry: bool) -> set[str]:
 
 
 def _in_process(task: Task, context: Context, pipe: Connection) -> None:
+    # Ctrl-C reaches all processes of a terminal. To a solver it would mean "the best so far".
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_process(context.time_limit)
     pipe.send(work(task, context))
     pipe.close()
@@ -151,6 +181,7 @@ class _Run:
         # Loaded once, and before any task: a run is by one version of the code.
         homes = {f"lrm.strategies.{home.partition(':')[0]}" for home in MECHANISMS.values()}
         processes.set_forkserver_preload(["lrm.study.worker", *sorted(homes)])
+        _start_quietly()
         while self.working or self._may_begin():
             while len(self.working) < jobs and self._may_begin():
                 task = self.waiting.pop(0)
@@ -193,9 +224,19 @@ class _Run:
             results = pipe.recv()
         except EOFError:
             process.join()
-            results = failed_rows(task, self.context, _death(process.exitcode, self.context))
+            results = self._without_a_word(task, process.exitcode)
         process.join()
         self._store(task, results)
+
+    def _without_a_word(self, task: Task, code: int | None) -> list[tuple[Cell, list[Row]]]:
+        """Rows of a process that died: beyond its limit of CPU time, or for want of memory."""
+        limit = self.context.time_limit
+        if code is not None and -code == signal.SIGXCPU and limit is not None:
+            spent = HARD_FACTOR * limit + HARD_SECONDS
+            expected = max(AT_LEAST * spent, estimate_seconds(task.plan, self.rows))
+            return stopped_rows(task, self.context, OutOfTime(spent, expected))
+        told = "ended by the system, perhaps for want of memory" if code == -9 else "ended"
+        return failed_rows(task, self.context, f"the process {told} with code {code}")
 
     def _store(self, task: Task, results: list[tuple[Cell, list[Row]]]) -> None:
         for cell, rows in results:
@@ -220,7 +261,10 @@ class _Run:
             process.join()
 
 
-def _death(code: int | None, context: Context) -> str:
-    if code is not None and -code in (9, 24) and context.time_limit is not None:
-        return f"ended by the system: over the limit of {context.time_limit:g} s, or of memory"
-    return f"the process ended with code {code}"
+def _start_quietly() -> None:
+    """Start the server of processes so that a Ctrl-C at this terminal does not reach it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
 
 from lrm.accuracy import noise_scale
 from lrm.plans import Plan
@@ -26,8 +27,8 @@ __all__ = [
     "simulated_release",
 ]
 
-FALSE_ALARM, Z = 5e-7, 4.9
-"""Probability that a right row is outside its tolerance on one side, and the normal limit."""
+FALSE_ALARM = 5e-7
+"""Probability that a right row is outside its tolerance on one side."""
 
 
 def discrete_laplace(
@@ -120,7 +121,7 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
     known = error_spread(plan) if spread is None else spread
     # bias and noise: E|b + e|² = |b|² + E|e|², with a cross term of variance at most 4|b|²E|e|²
     deviation = math.hypot(noise * known.relative, 2 * math.sqrt(bias * noise))
-    low, high = tolerance(noise + bias, deviation, known.shares, repetitions)
+    low, high = tolerance(noise + bias, deviation, known, repetitions)
     return Simulation(total / repetitions, noise + bias, bias, low, high)
 
 
@@ -139,11 +140,14 @@ class Spread:
     ----------
     relative
         Its standard deviation over its expectation.
+    largest
+        The largest eigenvalue of its quadratic form, over the sum of all.
     shares
         What part of the expectation comes from each measurement's noise.
     """
 
     relative: float
+    largest: float
     shares: NDArray[np.float64]
 
 
@@ -162,25 +166,36 @@ def error_spread(plan: Plan) -> Spread:
     variance = excess * float(columns @ columns) + 2.0 * float(np.vdot(gram, gram))
     mean = float(columns.sum())
     if not mean:
-        return Spread(0.0, columns)
-    return Spread(math.sqrt(variance) / mean, columns / mean)
+        return Spread(0.0, 0.0, columns)
+    top = len(gram) - 1
+    largest = float(eigvalsh(gram, subset_by_index=(top, top))[0])
+    return Spread(math.sqrt(variance) / mean, largest / mean, columns / mean)
 
 
 def tolerance(
-    expected: float, deviation: float, shares: NDArray[np.float64], repetitions: int
+    expected: float, deviation: float, spread: Spread, repetitions: int
 ) -> tuple[float, float]:
     """Limits of the mean of ``repetitions`` squared errors, at ``FALSE_ALARM`` a side.
 
-    Below: the normal limit, since squares are skewed to the other side. Above: the normal
-    limit plus the largest jump of a single noise variable, for squared Laplace variables
-    have tails ``exp(−√x)`` and one of them can outweigh all others together.
+    For normal noise the two-sided bound of [1]_: with ``t = ln(1/FALSE_ALARM)`` the mean is
+    within ``√(2t/T)`` deviations, and above by ``2tλ/T`` more, where λ is the largest eigenvalue:
+    one that dominates makes the law a χ² of few degrees. For Laplace noise the upper limit
+    also has the largest jump of a single variable, for their squares have tails ``exp(−√x)``
+    and one can outweigh all others together; that sum is no theorem, and a test counts.
+
+    References
+    ----------
+    .. [1] Laurent, Massart, "Adaptive estimation of a quadratic functional by model selection",
+       Annals of Statistics 2000, Lemma 1.
     """
     if not expected:
         return 0.0, 0.0
-    usual = Z * deviation / expected / math.sqrt(repetitions)
+    t = -math.log(FALSE_ALARM) / repetitions
+    usual = math.sqrt(2 * t) * deviation / expected
     rounding = 1e-9  # of floating-point answers that are rebuilt from exact integers
     low = max(0.0, 1 - usual - rounding)
-    return expected * low, expected * (1 + usual + _jump(shares, repetitions) + rounding)
+    skew = 2 * t * spread.largest + _jump(spread.shares, repetitions)
+    return expected * low, expected * (1 + usual + skew + rounding)
 
 
 def _jump(shares: NDArray[np.float64], repetitions: int) -> float:

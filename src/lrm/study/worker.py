@@ -7,15 +7,17 @@ import math
 import resource
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lrm.archive import write_bytes
-from lrm.errors import StopSolver
+from lrm.errors import FileFormatError, StopSolver
 from lrm.plans import Plan
 from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
@@ -33,6 +35,9 @@ TYPICAL_ROUNDS = 100
 
 LEAST_ROUNDS = 40
 """If even so few would pass the time limit at the pace of the first ones, it is hopeless."""
+
+AT_LEAST = 1.5
+"""A plan that was stopped is said to take this many times as long, if no guess says more."""
 
 HARD_FACTOR, HARD_SECONDS = 1.5, 30
 """A process that does not heed its limit is ended after limit·1.5 + 30 seconds of its CPU."""
@@ -111,7 +116,7 @@ class _Clock:
         hopeless = counts_rounds and step.iteration >= 3 and a_round * LEAST_ROUNDS > self._limit
         if hopeless or spent > self._limit:
             guess = a_round * TYPICAL_ROUNDS if counts_rounds else self._guess
-            raise OutOfTime(spent, guess if guess > spent else math.nan)
+            raise OutOfTime(spent, max(guess, AT_LEAST * spent))
 
 
 def limit_process(seconds: float | None) -> None:
@@ -125,8 +130,9 @@ def limit_process(seconds: float | None) -> None:
 def work(task: Task, context: Context) -> list[tuple[Cell, list[Row]]]:
     """Compute everything that a task asks for; what goes wrong becomes rows."""
     try:
-        made, costs = _cached_plan(task, context)
-        return [(cell, _rows(cell, made, costs, context)) for cell in task.cells]
+        with threadpool_limits(1):
+            made, costs = _cached_plan(task, context)
+            return [(cell, _rows(cell, made, costs, context)) for cell in task.cells]
     except OutOfTime as reason:
         return stopped_rows(task, context, reason)
     except Exception as reason:  # noqa: BLE001 - whatever it is, a failed cell is a row
@@ -136,13 +142,15 @@ def work(task: Task, context: Context) -> list[tuple[Cell, list[Row]]]:
 def _cached_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     place = Path(context.plans) / f"{task.plan.digest(context.code)}.lrm"
     notes = place.with_suffix(".json")
-    if place.exists() and notes.exists():
+    with suppress(FileFormatError, OSError, ValueError, TypeError):  # else it is made again
         costs = _Costs(**json.loads(notes.read_text()))
         made = load_plan(place)
         limit = context.limit_of(task.cells[0])
         if not (made.details.get("interrupted") and _longer(limit, costs.time_limit)):
             return made, costs
     made, costs = _computed_plan(task, context)
+    if made.details.get("interrupted") and not task.cells[0].mechanism.anytime:
+        raise StopSolver  # from outside: its limit would have raised
     place.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(notes, json.dumps(vars(costs)).encode())
     made.save(str(place))
