@@ -120,7 +120,7 @@ def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -
     type=_seconds,
     callback=_a_number,
     metavar="SECONDS",
-    help="After which no further plan is begun; run again to go on.",
+    help="After which no further plan is begun; run again to go on. 9000 by default for paper.",
 )
 @click.option(
     "--data",
@@ -152,12 +152,14 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
     # A file that cannot be used is told before any work.
     open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cells), default=1))
     place = Path(folder)
-    limits = {name: choices[name] for name in ("jobs", "time_budget", "retry")}
-    limits["time_limit"] = choices["time_limit"] or SCALES[scale].time_limit
+    limits = {name: choices[name] for name in ("jobs", "retry")}
     limits["search_limit"] = SCALES[scale].search_limit
+    for name in ("time_limit", "time_budget"):
+        limits[name] = choices[name] or getattr(SCALES[scale], name)
     line = _Line(quiet=choices["as_json"])
     result = run_cells(cells, place, data=choices["data"], on_progress=line, **limits)
-    if "convergence" in figures and not result.unfinished:  # else its time is over
+    over = choices["time_budget"] is not None and result.unfinished
+    if "convergence" in figures and not over:
         _run_convergence(place, scale, limits["time_limit"], line)
     line.end()
     facts = _run_facts(place, result)

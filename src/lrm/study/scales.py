@@ -27,6 +27,8 @@ class Scale:
         Seconds of CPU for one plan, where the caller names none.
     search_limit
         The same for a search that can end with the best so far at any time.
+    time_budget
+        Seconds after which a run begins no further plan, where the caller names none.
     note
         What a reader of its results should know.
     """
@@ -40,6 +42,7 @@ class Scale:
     effort: str
     time_limit: float | None = None
     search_limit: float | None = None
+    time_budget: float | None = None
     note: str = ""
 
 
@@ -54,6 +57,7 @@ SCALES = {
         "normal",
         240.0,
         60.0,
+        9000.0,  # three hours with what was begun by then, and the convergence
     ),
     # Every side an eighth of the paper's: n against m and rank against n stay, n against k² not.
     "quick": Scale(
@@ -66,7 +70,7 @@ SCALES = {
         "normal",
         20.0,
         6.0,
-        "Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank pays "
+        note="Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank pays "
         "sooner here. γ is the paper's own and a larger part of a smaller ‖W‖, so biases of the "
         "relaxed program weigh more.",
     ),
