@@ -240,7 +240,12 @@ def test_a_cell_that_does_not_fit_is_named_with_its_estimate(tmp_path):
 def test_a_plan_far_beyond_its_limit_is_named_and_not_begun(tmp_path):
     small = [c for c in cells_of(TINY, [4, 5]) if c.label == "AMM"]
     large = [c for c in cells_of(SCALES["paper"], [4]) if c.label == "AMM" and c.x == 8192]
-    run_cells([*small, *large], tmp_path, time_limit=60)
+    told = []
+    run_cells([*small, *large], tmp_path, time_limit=60, on_progress=told.append)
+    assert [progress.done for progress in told] == list(range(1, 1 + len(told)))
+    assert {progress.total for progress in told} == {len(told)}
+    assert told[-1].seconds_left == 0
+    assert told[-2].seconds_left == 0  # what will not be begun takes no time
     rows = {row.cell: row for row in RowStore(tmp_path).load()}
     assert all(rows[cell.key].status == DONE for cell in small)
     for cell in large:

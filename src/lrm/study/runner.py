@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing as mp
 import signal
 import time
@@ -40,7 +41,7 @@ KNOWN_PLANS, HOPELESS = 5, 3.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: tasks and cells done, and the seconds that the rest may take."""
+    """How far a run is: plans done, and the seconds that the rest may take."""
 
     done: int
     total: int
@@ -200,13 +201,21 @@ class _Run:
 
     def _hopeless(self, task: Task) -> OutOfTime | None:
         """Why a task need not be begun: smaller ones say that it is far beyond its limit."""
-        cell = task.cells[0]
+        cell, expected = task.cells[0], estimate_seconds(task.plan, self.rows)
         limit = self.context.limit_of(cell)
-        known = {r.cell for r in self.rows if r.label == cell.mechanism.label and r.status == DONE}
-        if limit is None or cell.mechanism.anytime or len(known) < KNOWN_PLANS:
+        if limit is None or cell.mechanism.anytime or not expected > HOPELESS * limit:
             return None
+        known = {r.cell for r in self.rows if r.label == cell.mechanism.label and r.status == DONE}
+        return OutOfTime(0.0, expected) if len(known) >= KNOWN_PLANS else None
+
+    def _seconds_for(self, task: Task) -> float:
+        """What a task may still take: nothing if it will not be begun, else up to its limit."""
+        if self._hopeless(task) is not None:
+            return 0.0
+        limit = self.context.limit_of(task.cells[0])
         expected = estimate_seconds(task.plan, self.rows)
-        return OutOfTime(0.0, expected) if expected > HOPELESS * limit else None
+        known = [seconds for seconds in (expected, limit) if seconds is not None]
+        return min((s for s in known if math.isfinite(s)), default=0.0)
 
     def _begin(self, processes: Any, task: Task) -> None:
         mine, theirs = processes.Pipe(duplex=False)
@@ -248,10 +257,10 @@ class _Run:
 
     def _progress(self, last: str, jobs: int) -> Progress:
         remaining = [*self.waiting, *(task for _, task in self.working.values())]
-        known = [estimate_seconds(task.plan, self.rows) for task in remaining]
-        limit = self.context.time_limit or float("inf")
-        seconds = sum(min(limit, each) for each in known if each == each)  # noqa: PLR0124 - NaN
-        return Progress(self.done, self.done + len(remaining), self.failed, seconds / jobs, last)
+        seconds = sum(map(self._seconds_for, remaining)) / jobs
+        if self.time_budget is not None:
+            seconds = min(seconds, max(0.0, self.began + self.time_budget - time.monotonic()))
+        return Progress(self.done, self.done + len(remaining), self.failed, seconds, last)
 
     def stop(self) -> None:
         """End the processes that still work: the run was interrupted."""
