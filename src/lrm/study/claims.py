@@ -45,7 +45,7 @@ def evaluate(results: Results) -> list[Judged]:
                 claim.section,
                 claim.sentence,
                 claim.figures,
-                " ".join((claim.test.__doc__ or "").split()),
+                " ".join((claim.test.__doc__ or "").replace("``", "").split()),
                 finding.verdict,
                 finding.numbers,
                 claim.explanation if speaks else "",

@@ -32,7 +32,7 @@ _MANY = {
     SO_FAR: "hold so far (some points have no rows)",
     IN_PART: "hold in part",
     NOT: "do not hold",
-    UNTESTED: "are not tested",
+    UNTESTED: "not tested",
 }
 _KEPT = {True: HOLDS, False: NOT, None: UNTESTED}
 _CSS = """
