@@ -194,10 +194,11 @@ def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line"
 
 def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
     """Sum a run up, and name the cells that it did not come to."""
-    from lrm.study.costs import estimate_seconds
+    from lrm.study.costs import Costs
     from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
 
     rows = RowStore(place).load()
+    costs = Costs(rows)
     ended = {status: {r.cell for r in rows if r.status == status} for status in (DONE, STOPPED)}
     failed = {row.cell: row.reason for row in rows if row.status == FAILED}
     return {
@@ -209,7 +210,7 @@ def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
         "failed": len(failed),
         "stopped": len(ended[STOPPED]),
         "unfinished": [
-            {"cell": str(cell), "estimated_seconds": estimate_seconds(cell.plan, rows)}
+            {"cell": str(cell), "estimated_seconds": costs.seconds(cell.plan)}
             for cell in result.unfinished
         ],
         "reasons": sorted(set(failed.values())),

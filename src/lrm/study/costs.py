@@ -11,7 +11,7 @@ from typing import Any
 from lrm.study.grid import PlanSpec, Setting
 from lrm.study.rows import DONE, Row
 
-__all__ = ["estimate_seconds", "relative_cost"]
+__all__ = ["Costs", "relative_cost"]
 
 _ROUNDS = {"lowrank": 1.0, "matrix": 0.1, "best": 0.1}
 """Solvers beside each other; the others cost nothing to speak of."""
@@ -36,21 +36,30 @@ def _cost(setting: Setting, mechanism: str, options: Mapping[str, Any]) -> float
     return _ROUNDS[mechanism] * (work + 1e5)
 
 
-def estimate_seconds(spec: PlanSpec, rows: Iterable[Row]) -> float:
-    """Seconds of CPU that a plan may take, from finished ones of the same mechanism.
+class Costs:
+    """What finished plans took, and from that what others may take."""
 
-    The median ratio of seconds to work over the plans of nearest size; a known one else.
-    """
-    work = relative_cost(spec)
-    seen = {}
-    for row in rows:
-        if row.mechanism == spec.mechanism and row.status == DONE and row.cpu_seconds > 0:
-            setting = Setting(row.workload, row.queries, row.cells, None if row.s < 0 else row.s)
-            seen[row.cell] = (
-                _cost(setting, row.mechanism, json.loads(row.options)),
-                row.cpu_seconds,
-            )
-    if not seen:
-        return work * _SECONDS.get(spec.mechanism, math.nan)
-    nearest = sorted(seen.values(), key=lambda pair: abs(math.log(pair[0] / work)))[:7]
-    return work * median(seconds / cost for cost, seconds in nearest)
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._seen: dict[str, dict[str, tuple[float, float]]] = {}
+        self.add(rows)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Learn from further rows."""
+        for row in rows:
+            seen = self._seen.setdefault(row.mechanism, {})
+            if row.cell not in seen and row.status == DONE and row.cpu_seconds > 0:
+                s = None if row.s < 0 else row.s
+                setting = Setting(row.workload, row.queries, row.cells, s)
+                cost = _cost(setting, row.mechanism, json.loads(row.options))
+                seen[row.cell] = cost, row.cpu_seconds
+
+    def seconds(self, spec: PlanSpec) -> float:
+        """Seconds of CPU that a plan may take, from finished ones of the same mechanism.
+
+        The median ratio of seconds to work over the plans of nearest size; a known one else.
+        """
+        work, seen = relative_cost(spec), self._seen.get(spec.mechanism)
+        if not seen:
+            return work * _SECONDS.get(spec.mechanism, math.nan)
+        nearest = sorted(seen.values(), key=lambda pair: abs(math.log(pair[0] / work)))[:7]
+        return work * median(seconds / cost for cost, seconds in nearest)

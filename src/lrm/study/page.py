@@ -18,7 +18,7 @@ from lrm.study.convergence import (
     load_convergence,
     plot_convergence,
 )
-from lrm.study.costs import estimate_seconds
+from lrm.study.costs import Costs
 from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
 from lrm.study.figures import draw_figure
 from lrm.study.grid import FIGURES, cells_of
@@ -78,11 +78,11 @@ def _left(results: Results) -> list[_Left]:
     """Cells of the figures that were begun which were stopped, failed, or are still to come."""
     begun = sorted({row.figure for row in results.all_rows})
     ended = {row.cell: row for row in results.all_rows}
-    found = []
+    found, costs = [], Costs(results.all_rows)
     for cell in cells_of(results.scale, begun):
         row = ended.get(cell.key)
         if row is None:
-            seconds = estimate_seconds(cell.plan, results.all_rows)
+            seconds = costs.seconds(cell.plan)
             found.append(_Left(cell.figure, cell.name, "not begun: the run ended before", seconds))
         elif row.status != DONE:
             found.append(_Left(cell.figure, cell.name, row.reason, row.estimated_seconds))

@@ -15,7 +15,7 @@ from typing import Any
 
 from lrm.errors import UsageError
 from lrm.strategies import MECHANISMS
-from lrm.study.costs import estimate_seconds, relative_cost
+from lrm.study.costs import Costs, relative_cost
 from lrm.study.data import open_datasets
 from lrm.study.grid import Cell
 from lrm.study.machine import code_digest, machine_kind, versions
@@ -119,7 +119,8 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         _refuse_another_study(stored, cells, context, folder)
         kept = _kept(stored, retry=retry)
         tasks = tasks_of(cell for cell in cells if cell.key not in kept)
-        run = _Run(store, context, list(tasks), on_progress, time_budget, list(stored))
+        run = _Run(store, context, list(tasks), on_progress, time_budget, Costs(), {})
+        run.note(stored)
         try:
             run.work_off(jobs)
         finally:
@@ -170,11 +171,19 @@ class _Run:
     waiting: list[Task]
     on_progress: Callable[[Progress], None]
     time_budget: float | None
-    rows: list[Row]
+    costs: Costs
+    finished: dict[str, set[str]]
     working: dict[Connection, tuple[mp.process.BaseProcess, Task]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     done: int = 0
     failed: int = 0
+
+    def note(self, rows: Iterable[Row]) -> None:
+        """Learn from finished rows what others may take."""
+        for row in rows:
+            if row.status == DONE:
+                self.finished.setdefault(row.label, set()).add(row.cell)
+                self.costs.add((row,))
 
     def work_off(self, jobs: int) -> None:
         """Keep ``jobs`` processes busy until nothing waits or the time is over."""
@@ -201,19 +210,19 @@ class _Run:
 
     def _hopeless(self, task: Task) -> OutOfTime | None:
         """Why a task need not be begun: smaller ones say that it is far beyond its limit."""
-        cell, expected = task.cells[0], estimate_seconds(task.plan, self.rows)
+        cell, expected = task.cells[0], self.costs.seconds(task.plan)
         limit = self.context.limit_of(cell)
         if limit is None or cell.mechanism.anytime or not expected > HOPELESS * limit:
             return None
-        known = {r.cell for r in self.rows if r.label == cell.mechanism.label and r.status == DONE}
-        return OutOfTime(0.0, expected) if len(known) >= KNOWN_PLANS else None
+        known = len(self.finished.get(cell.label, ()))
+        return OutOfTime(0.0, expected) if known >= KNOWN_PLANS else None
 
     def _seconds_for(self, task: Task) -> float:
         """What a task may still take: nothing if it will not be begun, else up to its limit."""
         if self._hopeless(task) is not None:
             return 0.0
         limit = self.context.limit_of(task.cells[0])
-        expected = estimate_seconds(task.plan, self.rows)
+        expected = self.costs.seconds(task.plan)
         known = [seconds for seconds in (expected, limit) if seconds is not None]
         return min((s for s in known if math.isfinite(s)), default=0.0)
 
@@ -242,7 +251,7 @@ class _Run:
         limit = self.context.time_limit
         if code is not None and -code == signal.SIGXCPU and limit is not None:
             spent = HARD_FACTOR * limit + HARD_SECONDS
-            expected = max(AT_LEAST * spent, estimate_seconds(task.plan, self.rows))
+            expected = max(AT_LEAST * spent, self.costs.seconds(task.plan))
             return stopped_rows(task, self.context, OutOfTime(spent, expected))
         told = "ended by the system, perhaps for want of memory" if code == -9 else "ended"
         return failed_rows(task, self.context, f"the process {told} with code {code}")
@@ -250,7 +259,7 @@ class _Run:
     def _store(self, task: Task, results: list[tuple[Cell, list[Row]]]) -> None:
         for cell, rows in results:
             self.store.append(cell.key, rows)
-            self.rows += rows
+            self.note(rows)
             self.failed += rows[0].status == FAILED
         self.done += 1
         self.on_progress(self._progress(str(task.cells[0]), len(self.working) + 1))

@@ -22,7 +22,7 @@ from lrm.plans import Plan
 from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
 from lrm.solvers.progress import Step
-from lrm.study.costs import estimate_seconds
+from lrm.study.costs import Costs
 from lrm.study.data import Dataset, open_datasets
 from lrm.study.grid import DELTA, Cell, PlanSpec
 from lrm.study.rows import DONE, FAILED, STOPPED, Row
@@ -97,7 +97,7 @@ class _Clock:
     def __init__(self, cell: Cell, context: Context) -> None:
         self._mechanism = cell.mechanism
         self._limit = context.limit_of(cell)
-        self._guess = estimate_seconds(cell.plan, ())
+        self._guess = Costs().seconds(cell.plan)
         self._began = time.process_time()
         self._parent = parent_process()
 
