@@ -10,7 +10,7 @@ import numpy as np
 
 from lrm.errors import ConvergenceError, StopSolver, UsageError
 from lrm.maps.linear import AllRanges, Floats, Prefix
-from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.augmented import assemble, optimise_augmented
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.general import PROMISING, general_start
 from lrm.solvers.portfolio import Candidate
@@ -115,28 +115,48 @@ def _starts(
     problem: Problem, search: Search, effort: Effort, best_known: float
 ) -> tuple[dict[str, Floats], bool]:
     """Strategies with fewer rows than cells, and whether the search was stopped meanwhile."""
-    R, starts, stopped = problem.reduced, {}, False
+    R, starts, stopped, scout = problem.reduced, {}, False, None
     own = own_rows(problem, best_known)
     if own is not None:
         starts["own rows"] = own
     if effort != "quick" and len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
+    if R.size * len(R) <= PROMISING_WORK[effort]:  # starts that take seconds: first what takes none
+        rows = random_rows(SCOUT_ROWS, R.shape[1], search.rng())
+        scout = optimise_augmented(R, rows, tolerance=1e-4, on_step=search.on_step, stage="scout")
+        stopped = scout.interrupted
+    if not stopped:
+        near = best_known if scout is None else min(best_known, scout.error)
+        stopped = _add_searched(starts, problem, search, effort, (best_known, NEAR * near))
+    if stopped and scout is not None:
+        starts["scout"] = assemble(R, scout.extra_rows)[1].toarray()
+    return starts, stopped
+
+
+def _add_searched(
+    starts: dict[str, Floats],
+    problem: Problem,
+    search: Search,
+    effort: Effort,
+    limits: tuple[float, float],
+) -> bool:
+    """Add strategies of few rows that a search finds; say whether it was stopped.
+
+    ``limits`` are the best known error, and where further strategies of the paper's are
+    not worth their time.
+    """
+    R, (best_known, enough) = problem.reduced, limits
     general = general_start(
         R, best_known, work=GENERAL_WORK[effort], rng=search.rng(), on_step=search.on_step
     )
     promising = False
     if general is not None:
         starts["few rows"] = general.pair.strategy.toarray()
-        stopped = general.interrupted
+        if general.interrupted:
+            return True
         promising = general.error < PROMISING * best_known
     ratios = _rank_ratios(R.size * len(R), effort, promising=promising)
-    if len(ratios) > 1 and not stopped:  # whether more than one pays is cheap to find out
-        rows = random_rows(SCOUT_ROWS, R.shape[1], search.rng())
-        scout = optimise_augmented(R, rows, tolerance=1e-4, on_step=search.on_step, stage="scout")
-        stopped, best_known = scout.interrupted, min(best_known, scout.error)
-    if not stopped:
-        stopped = _add_papers(starts, problem, search, ratios, NEAR * best_known)
-    return starts, stopped
+    return _add_papers(starts, problem, search, ratios, enough)
 
 
 def _add_papers(
