@@ -41,7 +41,7 @@ class Schedule:
     perturbed_rows
         With more rows than this the noise is less in proportion, so that a column's share of it
         stays. Otherwise it fills the ball, pushes the signal out and keeps the residual up:
-        WDiscrete 256 x 512 (308 rows) ended at 324,214, and ends at 82,195.
+        WDiscrete 256 x 512 (308 rows) ended at 324,214, and ends at 77,930.
     slack
         Rounds go on after the residual reached gamma until making ``W = BL`` exact moves the
         sensitivity to at most 1 + slack; ``None`` stops at gamma, as the paper does.
