@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.amounts import LEAST_AMOUNT, MOST_AMOUNT, format_amount, parse_amount, upward_float
 from lrm.errors import BudgetError
+from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, format_amount, parse_amount, upward_float
 from lrm.spelling import spell_amount
 
 amounts = st.fractions(min_value=LEAST_AMOUNT, max_value=MOST_AMOUNT, max_denominator=10**30)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from lrm.budget import (
+from lrm.errors import BudgetError
+from lrm.privacy.budget import (
     ZCDP,
     ApproxDP,
     Neighbours,
@@ -20,7 +21,6 @@ from lrm.budget import (
     rho_of_pure,
     sensitivity_factor,
 )
-from lrm.errors import BudgetError
 
 dp.enable_features("contrib")
 

@@ -9,10 +9,10 @@ from hypothesis import given
 
 import lrm
 from batches import few_slow_examples, matrices
-from lrm.budget import ZCDP, epsilon_for, rho_for
 from lrm.errors import BudgetError
-from lrm.mechanism import calibrate
-from lrm.noise import calibrate_gaussian
+from lrm.privacy.budget import ZCDP, epsilon_for, rho_for
+from lrm.privacy.mechanism import calibrate
+from lrm.privacy.noise import calibrate_gaussian
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
 from noise_statistics import (

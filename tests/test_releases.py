@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import lrm
-from lrm.budget import PureDP
 from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, CountsError
-from lrm.mechanism import TrueCounts, calibrate, measure
-from lrm.noise import calibrate_laplace
+from lrm.privacy.budget import PureDP
+from lrm.privacy.mechanism import TrueCounts, calibrate, measure
+from lrm.privacy.noise import calibrate_laplace
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
 from noise_statistics import (

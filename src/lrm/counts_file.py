@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lrm.errors import CountsError, FileFormatError
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 
 __all__ = ["read_counts"]
 

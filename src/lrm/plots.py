@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lrm.archive import write_bytes
-from lrm.budget import ZCDP, Privacy, PureDP
 from lrm.errors import UsageError
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases.promise import parameter_words
 
 if TYPE_CHECKING:

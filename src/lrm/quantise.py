@@ -24,11 +24,11 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.budget import Noise
 from lrm.errors import CountsError
 from lrm.maps.inverses import LeftInverse, Spectral, as_sparse, left_inverse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.privacy.budget import Noise
 from lrm.reduce import CellMap
 from lrm.strategies.base import Strategy
 
@@ -82,6 +82,11 @@ class IntegerStrategy:
     sensitivity: int
     max_records: int
     row_rank: int | None = None
+
+    @property
+    def cell_count(self) -> int:
+        """Number of original cells, which counts are given for."""
+        return self.cells.size
 
     def sensitivity_for(self, noise: str) -> float:
         """Sensitivity in the norm that ``noise`` asks for, on the integers."""

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import Literal
 
-from lrm.amounts import format_amount
+from lrm.privacy.amounts import format_amount
 
 __all__ = ["beside", "number", "ratio", "seconds", "spell_amount"]
 

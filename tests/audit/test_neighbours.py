@@ -22,7 +22,7 @@ from engines import postgres_url
 from lrm.cli import main
 from lrm.domain import Domain
 from lrm.ledger import Ledger
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import core as releases
 from lrm.releases import release_table
 from lrm.tables import open_table

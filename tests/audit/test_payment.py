@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
-from lrm.budget import ZCDP
 from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
 from lrm.ledger import Ledger
-from lrm.mechanism import TrueCounts
+from lrm.privacy.budget import ZCDP
+from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import core as releases
 from lrm.releases import release_table
 from lrm.releases.file import load_release

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-from lrm.budget import ZCDP, PureDP
 from lrm.cli.budget import budget
 from lrm.errors import BudgetError, LedgerError
 from lrm.ledger import Ledger
+from lrm.privacy.budget import ZCDP, PureDP
 
 
 @pytest.fixture

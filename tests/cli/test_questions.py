@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lrm
-from lrm.budget import rho_for
+from lrm.privacy.budget import rho_for
 from visits import BATCH, DOMAIN, fits, refused
 
 pytestmark = pytest.mark.usefixtures("visits_files")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import lrm.ledger.core
 import lrm.ledger.sqlite
-from lrm.budget import PureDP
 from lrm.errors import BudgetExceeded
 from lrm.ledger import Ledger
+from lrm.privacy.budget import PureDP
 
 STEPS = [Fraction(1, 200), Fraction(1, 350), Fraction(1, 150)]
 

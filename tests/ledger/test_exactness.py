@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lrm.amounts import LEAST_AMOUNT
-from lrm.budget import ZCDP, PureDP
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger import Ledger
+from lrm.privacy.amounts import LEAST_AMOUNT
+from lrm.privacy.budget import ZCDP, PureDP
 
 amounts = st.fractions(min_value=LEAST_AMOUNT, max_value=1, max_denominator=10**15)
 pures = amounts.map(PureDP)

@@ -17,9 +17,9 @@ import psycopg
 import pytest
 
 from engines import empty_postgres_database
-from lrm.budget import PureDP
 from lrm.errors import LedgerError
 from lrm.ledger import Ledger
+from lrm.privacy.budget import PureDP
 
 TENTH = PureDP(Fraction(1, 10))
 SLIVER = PureDP(Fraction(1, 1000))
@@ -271,7 +271,7 @@ def test_a_server_that_is_not_there_and_a_password_that_stays_secret():
 def test_ctrl_c_is_heard_while_waiting_for_the_lock(path):
     code = (
         "import sys; from fractions import Fraction; from lrm.ledger import Ledger\n"
-        "from lrm.budget import PureDP\n"
+        "from lrm.privacy.budget import PureDP\n"
         "print('ready', flush=True)\n"
         "Ledger.open(sys.argv[1], timeout=60).spend('people', PureDP(Fraction(1, 2)), purpose='x')"
     )

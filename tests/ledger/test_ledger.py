@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from lrm.budget import ZCDP, ApproxDP, PureDP, rho_for
 from lrm.errors import BudgetError, BudgetExceeded, LedgerError
 from lrm.ledger import Kind, Ledger, Unit
+from lrm.privacy.budget import ZCDP, ApproxDP, PureDP, rho_for
 
 TENTH = PureDP(Fraction(1, 10))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lrm.budget import PureDP
 from lrm.ledger import Ledger
+from lrm.privacy.budget import PureDP
 
 RACER = Path(__file__).with_name("racer.py")
 PROCESSES = 50

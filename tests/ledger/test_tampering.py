@@ -9,10 +9,10 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from lrm.budget import PureDP
 from lrm.errors import LedgerError
 from lrm.ledger import Ledger
 from lrm.ledger.entries import Row
+from lrm.privacy.budget import PureDP
 
 TENTH = PureDP(Fraction(1, 10))
 COLUMNS = {field.name: field.name for field in fields(Row)} | {"table": "table_name"}

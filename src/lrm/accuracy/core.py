@@ -8,8 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
-from lrm.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
-from lrm.budget import (
+from lrm.errors import BudgetError
+from lrm.maps.linear import Floats
+from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
+from lrm.privacy.budget import (
     LEAST_RHO,
     MOST_RHO,
     ZCDP,
@@ -21,8 +23,6 @@ from lrm.budget import (
     parse_delta,
     zcdp_of,
 )
-from lrm.errors import BudgetError
-from lrm.maps.linear import Floats
 from lrm.reconstruction import Reconstruction
 
 __all__ = [

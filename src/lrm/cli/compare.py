@@ -14,8 +14,8 @@ from lrm.cli.options import (
 from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
-    from lrm.budget import Noise
     from lrm.plans.comparison import Comparison, Contest, SideBySide
+    from lrm.privacy.budget import Noise
     from lrm.workload import Workload
 
 

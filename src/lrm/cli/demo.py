@@ -49,10 +49,10 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
       lrm demo
       lrm demo --epsilon 1 --json
     """
-    from lrm.amounts import parse_amount
     from lrm.cli.compare import run_contest
     from lrm.cli.options import MECHANISMS
     from lrm.demo import SyntheticPatients, demo_workload
+    from lrm.privacy.amounts import parse_amount
     from lrm.releases import release as make_release
 
     amount = parse_amount(epsilon, "epsilon")
@@ -94,8 +94,8 @@ def _covered(release: "Release", truth: "Floats") -> int:
 
 
 def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.amounts import format_amount
     from lrm.cli.output import number, print_table
+    from lrm.privacy.amounts import format_amount
 
     click.echo(
         f"\nThen one release with {release.plan.mechanism} at ε = {format_amount(epsilon)}: "

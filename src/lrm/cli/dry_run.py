@@ -107,7 +107,7 @@ def _print(
 
 
 def _cost_lines(intent: "Intent", after: "Budget | None") -> list[tuple[str, str]]:
-    from lrm.budget import PureDP
+    from lrm.privacy.budget import PureDP
 
     if after is None:
         cost = intent.cost

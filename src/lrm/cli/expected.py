@@ -10,9 +10,9 @@ from lrm.cli.promises import Promise
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from lrm.budget import Privacy
     from lrm.maps.linear import Floats
     from lrm.plans import Plan
+    from lrm.privacy.budget import Privacy
 
 __all__ = ["Expected", "amount_for"]
 
@@ -45,7 +45,7 @@ class Expected:
     @cached_property
     def factor(self) -> int:
         """How many records the privacy unit counts for."""
-        from lrm.budget import sensitivity_factor
+        from lrm.privacy.budget import sensitivity_factor
         from lrm.releases import unit_of
 
         return sensitivity_factor(*unit_of(self.plan, self.neighbours, self.max_rows))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lrm.errors import StopSolver
 
 if TYPE_CHECKING:
-    from lrm.budget import Noise
+    from lrm.privacy.budget import Noise
     from lrm.solvers.progress import Step
 
 __all__ = ["Watch"]

@@ -40,8 +40,8 @@ class Promise:
     @classmethod
     def read(cls, choices: dict[str, Any]) -> "Promise":
         """Read the amounts that were given, exactly."""
-        from lrm.amounts import parse_amount
-        from lrm.budget import LEAST_RHO, MOST_RHO, parse_delta
+        from lrm.privacy.amounts import parse_amount
+        from lrm.privacy.budget import LEAST_RHO, MOST_RHO, parse_delta
 
         epsilon, delta, rho = (choices[name] for name in ("epsilon", "delta", "rho"))
         return cls(
@@ -67,13 +67,13 @@ class Promise:
     @property
     def fields(self) -> dict[str, str]:
         """The exact amounts for machines."""
-        from lrm.amounts import format_amount
+        from lrm.privacy.amounts import format_amount
 
         return {name: format_amount(value) for name, value in self.amounts.items()}
 
     def cost_in_rho(self) -> Fraction | None:
         """The ρ behind an (ε, δ) promise; None for others, which are what they cost."""
-        from lrm.budget import rho_for
+        from lrm.privacy.budget import rho_for
 
         if self.epsilon is None or self.delta is None:
             return None

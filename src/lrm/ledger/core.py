@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from lrm.amounts import Amount, parse_amount, spell
-from lrm.budget import Privacy
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger.entries import (
     Budget,
@@ -25,6 +23,8 @@ from lrm.ledger.entries import (
     read_entry,
 )
 from lrm.ledger.store import DEFAULT_TIMEOUT, Store
+from lrm.privacy.amounts import Amount, parse_amount, spell
+from lrm.privacy.budget import Privacy
 from lrm.spelling import spell_amount
 
 
@@ -49,7 +49,7 @@ class Ledger:
     --------
     >>> import tempfile
     >>> from fractions import Fraction
-    >>> from lrm.budget import PureDP
+    >>> from lrm.privacy.budget import PureDP
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.open(f"{folder.name}/ledger.sqlite")
     >>> ledger.create("people", limit="1", unit="epsilon").remaining

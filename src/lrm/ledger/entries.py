@@ -12,9 +12,18 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
 
-from lrm.amounts import check_exact
-from lrm.budget import LEAST_RHO, MOST_RHO, ZCDP, ApproxDP, Privacy, PureDP, rho_for, rho_of_pure
 from lrm.errors import BudgetError, LedgerError
+from lrm.privacy.amounts import check_exact
+from lrm.privacy.budget import (
+    LEAST_RHO,
+    MOST_RHO,
+    ZCDP,
+    ApproxDP,
+    Privacy,
+    PureDP,
+    rho_for,
+    rho_of_pure,
+)
 from lrm.spelling import spell_amount
 
 GENESIS = "0" * 64

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
-from lrm.budget import Noise
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
+from lrm.privacy.budget import Noise
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
 from lrm.workload import as_workload

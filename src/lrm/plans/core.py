@@ -14,9 +14,9 @@ import scipy.sparse as sp
 
 from lrm import accuracy
 from lrm.accuracy.bounds import Spectrum
-from lrm.budget import Amount, Neighbours, Noise, Privacy, sensitivity_factor
 from lrm.errors import ConvergenceError
 from lrm.maps.linear import Floats
+from lrm.privacy.budget import Amount, Neighbours, Noise, Privacy, sensitivity_factor
 from lrm.quantise import IntegerStrategy
 from lrm.reconstruction import Reconstruction
 from lrm.workload import Workload

@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
-from lrm.budget import Noise
 from lrm.errors import StopSolver, UsageError
 from lrm.plans.core import Plan
+from lrm.privacy.budget import Noise
 from lrm.quantise import quantise, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.solvers.progress import OnStep, Step, ignore_step

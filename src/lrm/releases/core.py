@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
-from lrm.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
 from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.maps.linear import Floats
-from lrm.mechanism import (
+from lrm.plans import Plan
+from lrm.privacy.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
+from lrm.privacy.mechanism import (
     Measurements,
     TrueCounts,
     calibrate,
@@ -25,8 +26,7 @@ from lrm.mechanism import (
     check_total,
     measure,
 )
-from lrm.noise import Calibrated
-from lrm.plans import Plan
+from lrm.privacy.noise import Calibrated
 from lrm.spelling import spell_amount
 from lrm.workload import EXPLICIT_QUERIES
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from lrm.accuracy import noise_deviation
 from lrm.archive import write_text
-from lrm.budget import PureDP, sensitivity_factor
 from lrm.domain import Domain
 from lrm.domain.file import domain_text
 from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import LinearMap, SparseMap
+from lrm.privacy.budget import PureDP, sensitivity_factor
 from lrm.releases.core import Release
 from lrm.releases.file import VERSION as FILE_VERSION
 from lrm.releases.file import privacy_facts

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.amounts import format_amount
 from lrm.archive import read_archive, write_archive
-from lrm.budget import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
 from lrm.errors import FileFormatError, LrmError
 from lrm.plans.file import pack_plan, unpack_plan
+from lrm.privacy.amounts import format_amount
+from lrm.privacy.budget import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
 from lrm.releases.core import Release
 
 __all__ = ["load_release", "privacy_facts", "save_release"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from lrm.budget import ZCDP, Neighbours, Privacy, PureDP, epsilon_for, zcdp_of
 from lrm.domain import Domain
+from lrm.privacy.budget import ZCDP, Neighbours, Privacy, PureDP, epsilon_for, zcdp_of
 from lrm.spelling import spell_amount
 
 __all__ = [

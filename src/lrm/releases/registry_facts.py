@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrm.budget import PureDP, zcdp_of
+from lrm.privacy.budget import PureDP, zcdp_of
 from lrm.releases.core import Release
 from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import Processed

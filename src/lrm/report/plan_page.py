@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from lrm import accuracy
-from lrm.budget import Neighbours, Privacy, sensitivity_factor
 from lrm.errors import WorkloadError
 from lrm.plans import Plan
+from lrm.privacy.budget import Neighbours, Privacy, sensitivity_factor
 from lrm.releases.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
 from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from lrm import accuracy
-from lrm.amounts import format_amount
-from lrm.budget import PureDP, sensitivity_factor
+from lrm.privacy.amounts import format_amount
+from lrm.privacy.budget import PureDP, sensitivity_factor
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import (

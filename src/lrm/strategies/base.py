@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.budget import Noise
 from lrm.maps import level_errors
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.privacy.budget import Noise
 from lrm.reduce import CellMap, MergedWorkload, merge_cells, reduce_rows
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.workload import Workload, weigh_rows

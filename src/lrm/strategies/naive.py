@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from lrm.budget import Noise
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, SparseMap
+from lrm.privacy.budget import Noise
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Domain
 from lrm.errors import TableError
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 
 __all__ = ["DROPPED", "Axis", "Tally", "axes_of"]

@@ -17,7 +17,7 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from lrm.domain import Attribute, Categories, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 
 __all__ = [

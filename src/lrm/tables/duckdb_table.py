@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from lrm.domain import Domain
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Tally, axes_of
 from lrm.tables.base import check_columns, guarded

@@ -11,7 +11,7 @@ import numpy as np
 
 from lrm.domain import Bins, Domain
 from lrm.errors import TableError
-from lrm.mechanism import TrueCounts
+from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
 from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts

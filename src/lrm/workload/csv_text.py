@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lrm.amounts import spell
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.maps.linear import Floats
+from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
 
 __all__ = ["read_csv"]

@@ -7,17 +7,56 @@ could fail looks at shapes, types and declared limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrm.budget import Privacy, PureDP
 from lrm.errors import CountsError
-from lrm.noise import Calibrated, calibrate_gaussian, calibrate_laplace
-from lrm.quantise import IntegerStrategy
+from lrm.privacy.budget import Privacy, PureDP
+from lrm.privacy.noise import Calibrated, calibrate_gaussian, calibrate_laplace
 
-__all__ = ["Measurements", "TrueCounts", "calibrate", "check_fit", "check_total", "measure"]
+__all__ = [
+    "Measurable",
+    "Measurements",
+    "TrueCounts",
+    "calibrate",
+    "check_fit",
+    "check_total",
+    "measure",
+]
+
+
+class Measurable(Protocol):
+    """What the mechanism needs to know of an integer strategy."""
+
+    @property
+    def cell_count(self) -> int:
+        """Number of counts that are measured."""
+        ...
+
+    @property
+    def max_records(self) -> int:
+        """With at most this many records, ``measure`` stays within 62 bits."""
+        ...
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one record moves the measurements, in L1."""
+        ...
+
+    @property
+    def squared_l2_sensitivity(self) -> int:
+        """How far one record moves the measurements, in squared L2."""
+        ...
+
+    def measure(self, counts: NDArray[np.int64], /) -> NDArray[np.int64]:
+        """The true measurements."""
+        ...
+
+    def measure_clamped(self, counts: NDArray[np.int64], /) -> NDArray[np.int64]:
+        """The true measurements for any number of records, each clamped to 62 bits."""
+        ...
 
 
 class TrueCounts:
@@ -82,23 +121,23 @@ class Measurements:
     noise: Calibrated
 
 
-def calibrate(strategy: IntegerStrategy, privacy: Privacy, factor: int) -> Calibrated:
+def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated:
     """The noise for one promise, where a privacy unit counts for ``factor`` records."""
     if isinstance(privacy, PureDP):
         return calibrate_laplace(strategy.sensitivity * factor, privacy)
     return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
 
 
-def check_fit(counts: TrueCounts, strategy: IntegerStrategy) -> None:
+def check_fit(counts: TrueCounts, strategy: Measurable) -> None:
     """Refuse counts that were not made for the strategy: by their number alone."""
-    if len(counts) != strategy.cells.size:
+    if len(counts) != strategy.cell_count:
         raise CountsError(
-            f"the plan covers {strategy.cells.size} cells but {len(counts)} counts came; "
+            f"the plan covers {strategy.cell_count} cells but {len(counts)} counts came; "
             "were they made for another domain?"
         )
 
 
-def check_total(counts: TrueCounts, strategy: IntegerStrategy) -> None:
+def check_total(counts: TrueCounts, strategy: Measurable) -> None:
     """Refuse counts beyond the declared limit of the plan.
 
     For counts that someone brings. A table is never refused for how many rows it has,
@@ -116,7 +155,7 @@ def _total(counts: TrueCounts) -> int:
     return sum(counts._open().tolist())  # noqa: SLF001 - the one door
 
 
-def measure(counts: TrueCounts, strategy: IntegerStrategy, noise: Calibrated) -> Measurements:
+def measure(counts: TrueCounts, strategy: Measurable, noise: Calibrated) -> Measurements:
     """Measure the strategy on the counts, with noise. Nothing else sees the counts.
 
     Beyond ``strategy.max_records`` the measurements are made in integers of any size and

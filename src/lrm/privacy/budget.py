@@ -12,7 +12,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Literal
 
-from lrm.amounts import (
+from lrm.errors import BudgetError
+from lrm.privacy.amounts import (
     LEAST_AMOUNT,
     MOST_AMOUNT,
     Amount,
@@ -21,7 +22,6 @@ from lrm.amounts import (
     spell,
     upward_float,
 )
-from lrm.errors import BudgetError
 
 __all__ = [
     "ZCDP",

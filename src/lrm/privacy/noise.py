@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.amounts import upward_float
-from lrm.budget import Privacy, PureDP, zcdp_of
 from lrm.errors import BudgetError
+from lrm.privacy.amounts import upward_float
+from lrm.privacy.budget import Privacy, PureDP, zcdp_of
 
 __all__ = ["Calibrated", "calibrate_gaussian", "calibrate_laplace"]
 
@@ -71,7 +71,7 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     ρ-zCDP of the discrete Gaussian with ``σ² = Δ²/(2ρ)`` is theorem 4 of Canonne, Kamath and
     Steinke (2020), coordinate by coordinate, by composition.
 
-    >>> from lrm.budget import ZCDP
+    >>> from lrm.privacy.budget import ZCDP
     >>> noise = calibrate_gaussian(9, ZCDP(Fraction(1, 8)))
     >>> noise.scale >= 6, noise.loss <= Fraction(1, 8)
     (True, True)
