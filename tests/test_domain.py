@@ -219,7 +219,10 @@ FAULTS = [
     (lambda: PrivacyUnit("who", 1, "swap"), "neighbours must be add-remove or substitute"),
     (lambda: Domain([]), "at least one attribute"),
     (lambda: Domain(["age"]), "not str"),
-    (lambda: Domain([Integers("k", 0, 1), Integers("K", 0, 1)]), "'k' and 'K' have one name"),
+    (
+        lambda: Domain([Integers("k", 0, 1), Integers("K", 0, 1)]),
+        "'K' is declared twice, also as 'k'",
+    ),
     (lambda: Domain([Integers("k", 0, 1)], ""), "table must be"),
     (lambda: Domain([Integers("k", 0, 1)]).cell_labels(2), "the domain has 2 cells"),
     (lambda: Domain([Integers("k", 0, 1)]).labels("x"), "no attribute is called 'x'"),

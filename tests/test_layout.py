@@ -12,6 +12,7 @@ ORDER = [
     "privacy",
     "spelling",
     "yaml_nodes",
+    "files",
     "archive",
     "domain",
     "maps",

@@ -1,8 +1,7 @@
 """The file format of plans and releases: one zip of JSON and plain arrays, no pickle.
 
 ``header.json`` names the kind of file, the version of its format, and the SHA-256 of every
-other member; arrays are stored as ``.npy``. A file appears under its name only when it is
-whole: it is written beside it and then renamed.
+other member; arrays are stored as ``.npy``.
 """
 
 from __future__ import annotations
@@ -11,19 +10,17 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
+from lrm.files.writing import write_bytes
 
-__all__ = ["read_archive", "write_archive", "write_bytes", "write_text"]
+__all__ = ["read_archive", "write_archive"]
 
 MEMBER_LIMIT = 1 << 32
 """No member may unpack to more than 4 GiB: a small file must not fill the memory."""
@@ -52,44 +49,6 @@ def write_archive(
                 zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
             )
     write_bytes(path, packed.getvalue())
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, whole or not at all."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    path = Path(path)
-    folder = path.parent
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
-    except OSError as reason:
-        raise FileFormatError(
-            f"cannot write {path}: {reason.strerror or reason}; choose a folder that is writable"
-        ) from reason
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except OSError as reason:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise FileFormatError(f"cannot write {path}: {reason.strerror or reason}") from reason
-    except BaseException:  # Ctrl-C included: nothing half-written stays behind
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read_archive(

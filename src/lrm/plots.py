@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lrm.archive import write_bytes
 from lrm.errors import UsageError
+from lrm.files.writing import write_bytes
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases.promise import parameter_words
 

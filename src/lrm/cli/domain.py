@@ -42,10 +42,10 @@ def init(table: str, output: str | None, **choices: Any) -> None:
     Example:
       lrm domain init visits.parquet -o domain.yaml
     """
-    from lrm.archive import write_text
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.domain.file import draft
+    from lrm.files.writing import write_text
     from lrm.tables import open_table
 
     check_apart({"--output": output}, {"TABLE": table.partition("::")[0]})

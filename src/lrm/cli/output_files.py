@@ -1,11 +1,11 @@
 """Where results go: checked before work begins, written whole or not at all."""
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lrm.errors import FileFormatError, UsageError
+from lrm.errors import UsageError
+from lrm.files.writing import check_target
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -30,32 +30,19 @@ def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...]
         return
     place = Path(path)
     if kinds and place.suffix.lower() not in kinds:
-        raise UsageError(f"expected a file ending in {' or '.join(kinds)}, but {path!r} came")
-    if place.is_dir():
-        raise UsageError(f"{path} is a folder; give the name of a file in it")
+        raise UsageError(f"expected a file ending in {' or '.join(kinds)}, not {path!r}")
+    check_target(path)
     if place.exists() and not force:
         raise UsageError(f"{path} exists already; choose another name, or say --force")
-    folder = place.parent
-    if not folder.is_dir():
-        raise FileFormatError(f"cannot write {path}: there is no folder {folder}; make it first")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as reason:
-        raise FileFormatError(
-            f"cannot write {path}: {reason.strerror}; choose a folder that is writable"
-        ) from reason
-    if place.exists() and not os.access(place, os.W_OK):
-        raise FileFormatError(f"cannot write {path}: it is write-protected; choose another name")
 
 
 def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -> None:
     """Refuse an output that would replace an input or another output."""
-    seen = {Path(path).resolve(): what for what, path in inputs.items() if path is not None}
+    seen = {os.path.realpath(path): what for what, path in inputs.items() if path is not None}
     for what, path in outputs.items():
         if path is None:
             continue
-        other = seen.setdefault(Path(path).resolve(), what)
+        other = seen.setdefault(os.path.realpath(path), what)
         if other != what:
             raise UsageError(f"{what} and {other} name the same file, {path}; give each its own")
 

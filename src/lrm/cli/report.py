@@ -72,9 +72,9 @@ def report(file: str, output: str | None, **choices: Any) -> None:
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json
     """
-    from lrm.archive import write_text
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
+    from lrm.files.writing import write_text
 
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -86,7 +87,8 @@ class Domain:
     Parameters
     ----------
     attributes
-        At least one; names differ in more than case, as SQL would not tell them apart.
+        At least one; names differ in more than case (SQL does not tell them apart) and in more
+        than the Unicode form of their letters (readers do not).
     table
         Name by which SQL batches call the table, or None for any one name.
     unit
@@ -132,12 +134,14 @@ class Domain:
                 )
         seen: dict[str, str] = {}
         for name in self.names:
-            other = seen.setdefault(name.casefold(), name)
-            if other is not name:
+            folded = _folded(name)
+            if folded in seen:
+                alike = "" if name == seen[folded] else f", also as {seen[folded]!r}"
                 raise DomainError(
-                    f"attributes {other!r} and {name!r} have one name (case does not count); "
-                    "declare each column once"
+                    f"attribute {name!r} is declared twice{alike}; names must differ in more than "
+                    "case and the Unicode form of their letters"
                 )
+            seen[folded] = name
         if self.table is not None and not (isinstance(self.table, str) and self.table.strip()):
             raise DomainError(f"table must be the table's name, not {self.table!r}")
         if not isinstance(self.unit, PrivacyUnit):
@@ -242,3 +246,8 @@ class Domain:
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _folded(name: str) -> str:
+    """Equal for names that differ in case or Unicode form alone (canonical caseless match)."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())

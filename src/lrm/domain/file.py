@@ -31,6 +31,7 @@ from lrm.domain.core import Domain, PrivacyUnit
 from lrm.domain.draft import draft
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import DomainError
+from lrm.files.writing import write_text
 from lrm.yaml_nodes import Node, dump, parse, read_text
 
 __all__ = ["domain_text", "draft", "parse_domain", "read_domain", "write_domain"]
@@ -154,7 +155,7 @@ def _blame(entries: dict[str, Node], node: Node, sentence: str) -> NoReturn:
 
 def write_domain(domain: Domain, path: str | pathlib.Path) -> None:
     """Write a domain file that `read_domain` reads back as an equal domain."""
-    pathlib.Path(path).write_text(domain_text(domain), encoding="utf-8")
+    write_text(path, domain_text(domain))
 
 
 def domain_text(domain: Domain) -> str:

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from lrm.accuracy import noise_deviation
-from lrm.archive import write_text
 from lrm.domain import Domain
 from lrm.domain.file import domain_text
+from lrm.files.writing import write_text
 from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import LinearMap, SparseMap

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from lrm.archive import write_text
 from lrm.errors import FileFormatError, StopSolver
+from lrm.files.writing import write_text
 from lrm.solvers.lagrangian import Round, Schedule, decompose
 from lrm.solvers.progress import Step
 from lrm.study.evidence import Finding, Results, exponent, judge

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lrm.archive import write_bytes
+from lrm.files.writing import write_bytes
 from lrm.study.evidence import Results
 from lrm.study.grid import DATASETS, FIGURES, Figure
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from lrm.archive import write_text
+from lrm.files.writing import write_text
 from lrm.study.claims import Judged, evaluate, promises
 from lrm.study.convergence import (
     Convergence,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lrm.archive import write_bytes
 from lrm.errors import FileFormatError
+from lrm.files.writing import write_bytes
 
 __all__ = ["DONE", "FAILED", "STOPPED", "Row", "RowStore"]
 

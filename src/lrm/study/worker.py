@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lrm.archive import write_bytes
 from lrm.errors import FileFormatError, StopSolver
+from lrm.files.writing import write_bytes
 from lrm.plans import Plan
 from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
