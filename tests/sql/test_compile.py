@@ -39,7 +39,9 @@ def count(condition, domain):
 
 
 def possible(values, operation, constant):
-    """Return the set of truths over all values of a cell, as bits."""
+    """Return the set of truths over all values of a cell, as bits; unknown where it holds none."""
+    if not values:  # (invalid)
+        return 4
     truths = {bool(OPERATIONS[operation](value, constant)) for value in values}
     return (True in truths) + 2 * (False in truths)
 

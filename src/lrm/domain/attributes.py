@@ -11,18 +11,20 @@ the default) or ``"cell"`` (the value has a cell of its own):
     The floating-point NaN, which engines do not treat as NULL (it equals itself and
     is greater than every number): cell ``(nan)``. Only for numbers.
 ``outside``
-    Anything else that is not declared. Categories have one cell ``(other)``; ordered
-    attributes have two, ``(below)`` and ``(above)``, so that ``age < 50`` has one
-    answer on each. ``-inf`` is below, ``+inf`` above.
+    Anything else that is not declared, whether or not it can be read. Categories have
+    one cell ``(other)``. Ordered attributes have three: ``(below)`` and ``(above)``, so
+    that ``age < 50`` has one answer on each (``-inf`` is below, ``+inf`` above), and
+    ``(invalid)`` for what has no place in the order: a value of another kind (text in a
+    column of integers, ``2.5`` or ``True`` among integers), or one that cannot be read (an
+    undecodable text, a timestamp that overflows, a field of a malformed CSV line). As with
+    NULL, every comparison with an invalid value is unknown; unlike NULL, it is a value.
 
 The default is to drop because it is the only rule under which every query over
 declared values has an answer, and because a row that is dropped can never be counted
-by surprise. A value of another kind (text in a column of integers, ``2.5`` or
-``True`` among integers) is no value of the attribute at all: its row is dropped under
-either rule.
+by surprise.
 
 Regular cells come first, in the declared order, then ``(other)`` or ``(below)``,
-``(above)``, then ``(nan)``, then ``(null)``.
+``(above)``, ``(invalid)``, then ``(nan)``, then ``(null)``.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Attribute(ABC):
 
     kind: ClassVar[str]
     numeric: ClassVar[bool] = False
-    outside_labels: ClassVar[tuple[str, ...]] = ("(below)", "(above)")
+    outside_labels: ClassVar[tuple[str, ...]] = ("(below)", "(above)", "(invalid)")
 
     def _check_common(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -180,6 +182,9 @@ class Categories(Attribute):
             )
         if types == ["int"] and any(abs(value) > LARGEST_INTEGER for value in self.values):  # type: ignore[arg-type]
             raise self._error("integer values must lie within ±2^62")
+        # Engines cannot hold NUL in a text, or use it to mark a value that cannot be read.
+        if types == ["str"] and any("\0" in value for value in self.values):  # type: ignore[operator]
+            raise self._error("values must not contain the NUL character")
         labels = [*self._regular_labels(), *self._special]
         twice = [label for label, times in Counter(labels).items() if times > 1]
         if twice:

@@ -37,9 +37,9 @@ class Bins(Attribute):
     --------
     >>> income = Bins("income", [0, 1000, 2500.5], outside="cell", nan="cell")
     >>> income.labels
-    ('[0, 1000)', '[1000, 2500.5)', '(below)', '(above)', '(nan)')
-    >>> [income.cell_of(value) for value in (0, 999.9, 1000, -1, 2500.5, float("nan"), None)]
-    [0, 0, 1, 2, 3, 4, None]
+    ('[0, 1000)', '[1000, 2500.5)', '(below)', '(above)', '(invalid)', '(nan)')
+    >>> [income.cell_of(value) for value in (0, 999.9, 1000, -1, 2500.5, "?", float("nan"), None)]
+    [0, 0, 1, 2, 3, 4, 5, None]
     """
 
     edges: tuple[float, ...]
@@ -93,7 +93,7 @@ class Bins(Attribute):
             return self.special_cell("(null)")
         number = as_number(value)
         if number is None:
-            return None
+            return self.special_cell("(invalid)")
         if is_nan(number):
             return self.special_cell("(nan)")
         number = _to_float(number)

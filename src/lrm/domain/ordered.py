@@ -83,9 +83,9 @@ class Integers(SteppedAttribute):
     100
     >>> age = Integers("age", 0, 17, width=5, outside="cell", null="cell")
     >>> age.labels
-    ('0..4', '5..9', '10..14', '15..17', '(below)', '(above)', '(null)')
+    ('0..4', '5..9', '10..14', '15..17', '(below)', '(above)', '(invalid)', '(null)')
     >>> [age.cell_of(value) for value in (4, 5, 17.0, 18, float("inf"), 4.5, True, None)]
-    [0, 1, 3, 5, 5, None, None, 6]
+    [0, 1, 3, 5, 5, 6, 6, 7]
     """
 
     low: int
@@ -140,13 +140,13 @@ class Integers(SteppedAttribute):
             return self.special_cell("(null)")
         number = as_number(value)
         if number is None:
-            return None
+            return self.special_cell("(invalid)")
         if is_nan(number):
             return self.special_cell("(nan)")
         if abs(number) > LARGEST_INTEGER + 1:  # so that int() never builds Decimal("1e999999")
             number = LARGEST_INTEGER + 1 if number > 0 else -LARGEST_INTEGER - 1
         whole = int(number)
-        return self._place(whole) if whole == number else None
+        return self._place(whole) if whole == number else self.special_cell("(invalid)")
 
 
 @dataclass(frozen=True, init=False)
@@ -251,7 +251,9 @@ class Dates(SteppedAttribute):
         if isinstance(value, dt.datetime) and value.tzinfo is not None:
             with suppress(OverflowError):  # within a day of the years 1 and 9999
                 value = value.astimezone(dt.UTC)
-        return self._place(value.toordinal()) if isinstance(value, dt.date) else None
+        if not isinstance(value, dt.date):
+            return self.special_cell("(invalid)")
+        return self._place(value.toordinal())
 
 
 def _first_day(day: dt.date, by: Period) -> dt.date:

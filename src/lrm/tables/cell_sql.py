@@ -8,6 +8,7 @@ everything, fall through to the clauses that are meant for them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,22 +53,23 @@ def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str =
     dialect
         The engine's SQL.
     stored
-        What the table holds, where ``x`` was read from text: a text that is no number makes
-        ``x`` NULL, but is not NULL itself.
+        What the table holds, where ``x`` was read from it: a value that cannot be read makes
+        ``x`` NULL, but is not NULL itself. It is ``(other)`` or ``(invalid)``.
     """
     attribute = axis.attribute
     stored = stored or x
     if column.kind == "cells":
         return _stepped(axis, x, 1, dialect, attribute.size)
     null = (f"{stored} IS NULL", sql_code(axis.special("(null)")))
+    rest = (null, (f"{stored} IS NOT NULL", sql_code(axis.special("(invalid)"))))
     if isinstance(attribute, Bins):
-        return bins(axis, dialect.as_double(x, column), null, dialect)
+        return bins(axis, dialect.as_double(x, column), rest, dialect)
     if isinstance(attribute, Integers):
         if column.kind == "float":
-            return float_integers(axis, dialect.as_double(x, column), null, dialect)
-        return exact_integers(axis, x, column, null, dialect)
+            return float_integers(axis, dialect.as_double(x, column), rest, dialect)
+        return exact_integers(axis, x, column, rest, dialect)
     if isinstance(attribute, Dates):
-        return dates(axis, dialect.as_day(x, column), null, dialect)
+        return dates(axis, dialect.as_day(x, column), rest, dialect)
     assert isinstance(attribute, Categories)  # noqa: S101 - all kinds of attribute are above
     other = (f"{stored} IS NOT NULL", sql_code(axis.special("(other)")))
     return dialect.categories(axis, category_value(axis, x, column, dialect), (other, null))
@@ -87,7 +89,7 @@ def bin_steps(axis: Axis) -> tuple[NDArray[np.float64], list[int | None]]:
     return np.array([attribute.edges[i] for i in kept]), [codes[0], *(codes[i + 1] for i in kept)]
 
 
-def bins(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
+def bins(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
     """SQL of a float64 among edges, by comparing with one after the other."""
     edges, codes = bin_steps(axis)
     clauses = [
@@ -96,10 +98,12 @@ def bins(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
     ]
     # NaN is greater than every number on these engines, and NULL is neither less nor more.
     nan = (dialect.is_nan(x), sql_code(axis.special("(nan)")))
-    return case([*clauses, nan, (f"{x} IS NOT NULL", sql_code(codes[-1])), null])
+    return case([*clauses, nan, (f"{x} IS NOT NULL", sql_code(codes[-1])), *rest])
 
 
-def exact_integers(axis: Axis, x: str, column: Column, null: Clause, dialect: Dialect) -> str:
+def exact_integers(
+    axis: Axis, x: str, column: Column, rest: Sequence[Clause], dialect: Dialect
+) -> str:
     """SQL of a whole number, by arithmetic on integers."""
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
@@ -115,12 +119,12 @@ def exact_integers(axis: Axis, x: str, column: Column, null: Clause, dialect: Di
         (nan, sql_code(axis.special("(nan)"))),
         (f"{only}{x} < {low}", sql_code(axis.special("(below)"))),
         (f"{only}{x} > {high}", sql_code(axis.special("(above)"))),
-        null,
+        *rest,
     ]
     return case(clauses)
 
 
-def float_integers(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
+def float_integers(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
     """SQL of a float among whole numbers: fractions are no value, infinities lie outside."""
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
@@ -138,7 +142,7 @@ def float_integers(axis: Axis, x: str, null: Clause, dialect: Dialect) -> str:
             (dialect.is_nan(x), sql_code(axis.special("(nan)"))),
             (f"{x} < {low} AND {whole}", sql_code(axis.special("(below)"))),
             (f"{x} > {high} AND {whole}", sql_code(axis.special("(above)"))),
-            null,
+            *rest,
         ]
     )
 
@@ -167,7 +171,7 @@ def _stepped(axis: Axis, offset: str, width: int, dialect: Dialect, cells: int =
     return dialect.lookup([axis.code(cell) for cell in range(cells)], place)
 
 
-def dates(axis: Axis, day: str, null: Clause, dialect: Dialect) -> str:
+def dates(axis: Axis, day: str, rest: Sequence[Clause], dialect: Dialect) -> str:
     """SQL of a day, by counting days, months or years from the first."""
     attribute = axis.attribute
     assert isinstance(attribute, Dates)  # noqa: S101 - the caller looked
@@ -187,7 +191,7 @@ def dates(axis: Axis, day: str, null: Clause, dialect: Dialect) -> str:
             ),
             (f"{day} < {first}", sql_code(axis.special("(below)"))),
             (f"{day} > {last}", sql_code(axis.special("(above)"))),
-            null,
+            *rest,
         ]
     )
 

@@ -112,11 +112,11 @@ class _Placer:
 
     def __init__(self, axis: Axis, stride: int) -> None:
         edges, codes = bin_steps(axis)
-        specials = [axis.special("(nan)"), axis.special("(null)")]
+        specials = [axis.special(label) for label in ("(invalid)", "(nan)", "(null)")]
         terms = [NOT_COUNTED if code is None else code * stride for code in (*codes, *specials)]
         self._locator = Locator(edges)
-        self._terms = np.array(terms[:-2])
-        self._nan, self._null = terms[-2:]
+        self._terms = np.array(terms[:-3])
+        self._invalid, self._nan, self._null = terms[-3:]
 
     def terms(self, x: Any, missing: Any) -> NDArray[np.int64]:
         """Return the term of each number of an Arrow array.
@@ -130,7 +130,7 @@ class _Placer:
             return self._terms[self._locator.positions(values)]
         term = self._terms[self._locator.positions(np.where(strange, 0.0, values))]
         term[strange] = self._nan
-        unread = self._null if missing is None else NOT_COUNTED
+        unread = self._null if missing is None else self._invalid
         term[x.is_null().to_numpy(zero_copy_only=False)] = unread
         if missing is not None:
             term[missing.to_numpy(zero_copy_only=False)] = self._null
