@@ -13,13 +13,11 @@ from lrm.errors import BudgetError
 from lrm.privacy.budget import (
     ZCDP,
     ApproxDP,
-    Neighbours,
     PureDP,
     epsilon_for,
     parse_delta,
     rho_for,
     rho_of_pure,
-    sensitivity_factor,
 )
 
 dp.enable_features("contrib")
@@ -114,18 +112,6 @@ def test_the_ends_of_the_range_convert_or_say_why_not():
     assert epsilon_for(Fraction(1, 10**6), 1 - Fraction(1, 10**50)) >= Fraction(1, 10**12)
     with pytest.raises(BudgetError, match="raise epsilon or delta"):
         rho_for(Fraction(1, 10**12), Fraction(1, 10**60))
-
-
-@given(st.integers(1, 10**9))
-def test_sensitivity_factor(contribution):
-    assert sensitivity_factor(Neighbours.ADD_REMOVE, contribution) == contribution
-    assert sensitivity_factor(Neighbours.SUBSTITUTE, contribution) == 2 * contribution
-
-
-@pytest.mark.parametrize("contribution", [0, -1, 1.0, True, "2", 10**9 + 1])
-def test_contribution_must_be_a_count(contribution):
-    with pytest.raises(BudgetError, match=r"^the contribution bound must be an integer"):
-        sensitivity_factor(Neighbours.ADD_REMOVE, contribution)
 
 
 @pytest.mark.parametrize("wrong", [0.1, 1, "0.1", Fraction(0), Fraction(-1), Fraction(1, 10**30)])

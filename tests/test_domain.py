@@ -212,11 +212,10 @@ FAULTS = [
     (lambda: Dates("d", "2024-03-02", "2024-03-31", "month"), "first day of a month"),
     (lambda: Dates("d", "2024-03-01", "2024-03-30", "month"), "last day of a month"),
     (lambda: Dates("d", "2024-03-01", "2024-03-30", "week"), "by must be day, month or year"),
-    (lambda: PrivacyUnit(None, 2), "no column names the person"),
-    (lambda: PrivacyUnit("who", 0), "max_rows must be at least 1"),
-    (lambda: PrivacyUnit("who", 1.0), "max_rows must be an integer"),
-    (lambda: PrivacyUnit(" ", 1), "column must be a column's name"),
-    (lambda: PrivacyUnit("who", 1, "swap"), "neighbours must be add-remove or substitute"),
+    (
+        lambda: Domain([Integers("k", 0, 1)], unit=PrivacyUnit(None, 2)),
+        "no column identifies the person",
+    ),
     (lambda: Domain([]), "at least one attribute"),
     (lambda: Domain(["age"]), "not str"),
     (

@@ -159,7 +159,7 @@ def test_a_plan_tells_the_error_of_its_domains_unit():
     release = lrm.release(plan, [1, 2, 3, 4], 1)
     np.testing.assert_allclose(plan.standard_errors(1), release.standard_errors)
     np.testing.assert_allclose(plan.half_widths(1), np.diff(release.intervals())[:, 0] / 2)
-    assert plan.unit_factor == 6
+    assert plan.unit.factor == 6
     assert plan.expected_squared_error(plan.epsilon_for(500)) <= 500 * (1 + 1e-9)
 
 

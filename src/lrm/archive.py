@@ -90,10 +90,11 @@ def _check_header(header: Any, kind: str, newest: int, path: str | os.PathLike[s
         found = header.get("format") if isinstance(header, dict) else None
         raise FileFormatError(f"{path} is no {kind} file (it says {found!r})")
     version = header.get("version")
-    if not isinstance(version, int) or version > newest:
+    if version != newest:
+        older = isinstance(version, int) and version < newest
         raise FileFormatError(
-            f"{path} has format version {version}, but this lrm reads up to {newest}; "
-            "install a newer lrm"
+            f"{path} has format version {version}, but this lrm reads version {newest}; "
+            + ("make the file again" if older else "install a newer lrm")
         )
 
 

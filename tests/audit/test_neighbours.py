@@ -20,7 +20,7 @@ import lrm
 from engine_talk import Talk
 from engines import postgres_url
 from lrm.cli import main
-from lrm.domain import Domain
+from lrm.domain import Domain, PrivacyUnit
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import core as releases
@@ -187,7 +187,7 @@ def test_the_audit_finds_a_sensitivity_that_is_too_small(planned, replay, engine
 
 def test_the_audit_finds_a_unit_that_is_counted_too_small(planned, replay, engine, monkeypatch):
     """Noise for one row, where a person has two."""
-    monkeypatch.setattr(releases, "sensitivity_factor", lambda *_: 1)
+    monkeypatch.setattr(PrivacyUnit, "factor", 1)
     for rows in (BASE, [*BASE, *FAR]):
         opened = open_table(write(rows, engine))
         release_table(planned(PEOPLE, "laplace"), opened, epsilon=1, ledger=None)

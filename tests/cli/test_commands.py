@@ -180,7 +180,7 @@ def test_release_keeps_the_relation_and_the_rows_asked_for(run_json, plan_file, 
     args = ("release", plan_file, "--counts", counts_file, "--epsilon", "1", "--no-ledger")
     plain = run_json(*args, "-o", "a.lrm")
     wide = run_json(*args, "-o", "b.lrm", "--neighbours", "substitute", "--max-rows", "3")
-    assert wide["neighbours"] == "substitute"
+    assert wide["unit"]["neighbours"] == "substitute"
     assert wide["noise"]["scale"] == pytest.approx(6 * plain["noise"]["scale"])
 
 

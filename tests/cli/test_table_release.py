@@ -1,6 +1,5 @@
 """Releases from a table: paid for, checked before, nothing lost that need not be."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,7 +18,7 @@ def test_release_from_a_table(released, ledger, run, run_json):
     assert ledger.remaining("visits") == Fraction(1, 2)
     assert fits(released.stdout)
     release = lrm.load_release("out.lrm")
-    assert release.max_rows == 2
+    assert release.unit.max_rows == 2
     run_json("budget", "verify", "--ledger", "l.sqlite", "--expected-head", release.ledger_head)
     assert run_json("show", "out.lrm")["ledger_head"] == release.ledger_head
 
@@ -66,8 +65,8 @@ WRONG = {
     "no amount": ((), 2, ("epsilon",)),
     "zero": (("--epsilon", "0"), 2, ("epsilon",)),
     "confidence": (("--epsilon", "0.5", "--confidence", "1"), 2, ("confidence",)),
-    "neighbours": (("--epsilon", "0.5", "--neighbours", "substitute"), 2, ("domain says",)),
-    "max rows": (("--epsilon", "0.5", "--max-rows", "1"), 2, ("domain says",)),
+    "neighbours": (("--epsilon", "0.5", "--neighbours", "substitute"), 2, ("domain declares",)),
+    "max rows": (("--epsilon", "0.5", "--max-rows", "1"), 2, ("domain declares",)),
     "both payers": (("--epsilon", "0.5", "--no-ledger"), 2, ("--no-ledger contradicts",)),
     "both sources": (("--epsilon", "0.5", "--counts", "c.csv"), 2, ("--table", "--counts")),
     "csv over table": (("--epsilon", "0.5", "--csv", "visits.csv", "--force"), 2, ("same file",)),
@@ -149,16 +148,8 @@ def test_a_release_that_cannot_be_saved_is_saved_elsewhere(run, planned, ledger,
     Path(place).parent.rmdir()
 
 
-def test_old_release_files_have_no_head(run, released, monkeypatch):
-    """A file of before the ledger's time loads as one that no ledger paid for."""
+def test_a_file_of_an_older_format_is_refused(run, released, monkeypatch):
     from lrm.releases import file as release_file
 
-    really = release_file.read_archive
-
-    def without(*args):
-        facts, arrays = really(*args)
-        return {key: value for key, value in facts.items() if key != "ledger_head"}, arrays
-
-    monkeypatch.setattr(release_file, "read_archive", without)
-    shown = run("show", "out.lrm", "--json")
-    assert json.loads(shown.stdout)["ledger_head"] is None
+    monkeypatch.setattr(release_file, "VERSION", 9)
+    refused(run("show", "out.lrm"), 1, "has format version 2", "reads version 9", "again")

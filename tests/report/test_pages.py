@@ -124,7 +124,7 @@ def test_a_release_tells_promise_cost_and_limits(pages):
         "No result is more than 1.65 times as likely from one as from the other (ε = 0.5).",
         "What is not promised",
         "Intervals and standard errors cover the noise alone",
-        "one person, named by the column",
+        "one person (column",
         "discrete Laplace",
         "noise-on-results",
         plan().digest,

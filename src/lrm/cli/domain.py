@@ -110,14 +110,9 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
 
 
 def _fields(declared: "Domain") -> dict[str, Any]:
-    unit = declared.unit
     return {
         "table": declared.table,
-        "unit": {
-            "column": unit.column,
-            "max_rows": unit.max_rows,
-            "neighbours": unit.neighbours,
-        },
+        "unit": declared.unit.facts,
         "attributes": [
             {"name": attribute.name, "kind": attribute.kind, "cells": attribute.size}
             for attribute in declared.attributes
@@ -127,15 +122,9 @@ def _fields(declared: "Domain") -> dict[str, Any]:
 
 
 def _lines(declared: "Domain") -> list[tuple[str, str]]:
-    from lrm.cli.plan_facts import unit_words
-
-    unit = declared.unit
-    protected = unit_words(unit.neighbours, unit.max_rows)
-    if unit.column is not None:
-        protected += f", by column {unit.column}"
     return [
         ("table", declared.table or "any name"),
-        ("protects", protected),
+        ("protects", declared.unit.words),
         *(
             (attribute.name, f"{attribute.kind}, {attribute.size:,} cells")
             for attribute in declared.attributes

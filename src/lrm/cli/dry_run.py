@@ -24,7 +24,7 @@ def print_dry_run(plan: "Plan", promise: Promise, choices: dict[str, Any]) -> No
     intent = intend(plan, **promise.amounts, neighbours=relation, max_rows=rows)
     payer = _check_source(plan, choices)
     after = _preview(intent, payer, choices["ledger"])
-    expected = Expected(plan, promise, relation, rows)
+    expected = Expected(plan, promise, intent.unit)
     confidence, limit = choices["confidence"], choices["limit"]
     if choices["as_json"]:
         print_json(_fields(intent, after, expected, confidence))
@@ -74,8 +74,7 @@ def _fields(
         "privacy": privacy_facts(intent.noise.privacy),
         "cost": privacy_facts(intent.cost),
         "budget": budget,
-        "neighbours": intent.neighbours.value,
-        "max_rows": intent.max_rows,
+        "unit": intent.unit.facts,
         "expected_squared_error": expected.squared_error,
         "root_mean_squared_error": expected.root_mean_squared_error,
         "confidence": confidence,
@@ -91,12 +90,10 @@ def _print(
 ) -> None:
     from lrm.cli.explain import print_worst
     from lrm.cli.output import number, print_facts
-    from lrm.cli.plan_facts import unit_words
 
-    unit = unit_words(intent.neighbours.value, intent.max_rows)
     print_facts(
         [
-            ("promise", f"{expected.promise.words}, for {unit}"),
+            ("promise", f"{expected.promise.words}, for {intent.unit.words}"),
             *_cost_lines(intent, after),
             ("total error", f"{number(expected.squared_error, 6)} (expected, squared)"),
             ("a query's error", f"{number(expected.root_mean_squared_error)} (root mean square)"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lrm.maps.linear import Floats
     from lrm.plans import Plan
     from lrm.privacy.budget import Privacy
+    from lrm.privacy.unit import PrivacyUnit
 
 __all__ = ["Expected", "amount_for"]
 
@@ -27,15 +28,13 @@ class Expected:
         The plan.
     promise
         The amounts.
-    neighbours, max_rows
-        Whom the promise protects, where it is not what the plan's domain says. A person
-        with several rows needs as many times the noise, and so does a row exchanged.
+    unit
+        Whom the promise protects; by default the plan's unit.
     """
 
     plan: "Plan"
     promise: Promise
-    neighbours: str | None = None
-    max_rows: int | None = None
+    unit: "PrivacyUnit | None" = None
 
     @property
     def privacy(self) -> "Privacy":
@@ -45,10 +44,7 @@ class Expected:
     @cached_property
     def factor(self) -> int:
         """How many records the privacy unit counts for."""
-        from lrm.privacy.budget import sensitivity_factor
-        from lrm.releases import unit_of
-
-        return sensitivity_factor(*unit_of(self.plan, self.neighbours, self.max_rows))
+        return (self.unit or self.plan.unit).factor
 
     def _deviation(self, sensitivity: float) -> float:
         from lrm.accuracy import noise_deviation

@@ -19,7 +19,6 @@ __all__ = [
     "privacy_words",
     "release_fields",
     "release_lines",
-    "unit_words",
 ]
 
 
@@ -71,9 +70,8 @@ def plan_lines(plan: "Plan") -> list[tuple[str, str]]:
         ("", certificate(plan)),
         ("records", f"at most {facts['max_records']:,} in a table"),
     ]
-    domain = plan.workload.domain
-    if domain is not None:
-        lines.append(("protects", unit_words(domain.unit.neighbours, domain.unit.max_rows)))
+    if plan.workload.domain is not None:
+        lines.append(("protects", plan.unit.words))
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     return [*lines, ("digest", facts["digest"][:16])]
@@ -86,12 +84,6 @@ def certificate(plan: "Plan") -> str:
         shown = ratio(math.ceil(above * 1000) / 1000 if above < 10 else above)
         return f"within {shown} of the best possible"
     return f"at most {ratio(above)}× above the best possible"
-
-
-def unit_words(neighbours: str, max_rows: int) -> str:
-    """Whom a promise protects, in a few words."""
-    unit = "one record" if max_rows == 1 else f"one person with {max_rows} records"
-    return f"{unit} {'added or removed' if neighbours == 'add-remove' else 'exchanged'}"
 
 
 def _mechanism(plan: "Plan") -> str:
@@ -111,8 +103,7 @@ def privacy_words(release: "Release") -> str:
 
     facts = privacy_facts(release.privacy)
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
-    unit = unit_words(release.neighbours.value, release.max_rows)
-    return f"{facts['guarantee']} differential privacy, {amounts}, for {unit}"
+    return f"{facts['guarantee']} differential privacy, {amounts}, for {release.unit.words}"
 
 
 def release_lines(release: "Release") -> list[tuple[str, str]]:
@@ -149,8 +140,7 @@ def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
     return {
         "privacy": privacy_facts(release.privacy),
         "loss": str(release.loss),
-        "neighbours": release.neighbours.value,
-        "max_rows": release.max_rows,
+        "unit": release.unit.facts,
         "noise": {"distribution": release.distribution, "scale": release.scale},
         "mechanism": release.plan.mechanism,
         "simulated": release.simulated,

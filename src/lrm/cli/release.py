@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "substitute"]),
-    help="With --counts: a record added or removed (default), or exchanged.",
+    help="For a plan without a domain: a record added or removed (default), or replaced.",
 )
 @click.option(
     "--max-rows",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --counts: most records of one person (1).",
+    help="For a plan without a domain: most records of one person (1).",
 )
 @click.option(
     "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."

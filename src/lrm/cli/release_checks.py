@@ -33,8 +33,7 @@ def check_said(choices: dict[str, Any]) -> None:
         raise click.UsageError("counts do not name their table; say with --budget who pays")
     if choices["table"] is not None and (choices["neighbours"] or choices["max_rows"]):
         raise click.UsageError(
-            "the domain says whom the promise protects, and so how rows are counted; leave out "
-            "--neighbours and --max-rows"
+            "the domain declares whom the promise protects; leave out --neighbours and --max-rows"
         )
 
 

@@ -2,8 +2,9 @@
 
 from lrm.domain.attributes import Attribute, Categories, Rule
 from lrm.domain.bins import Bins
-from lrm.domain.core import Domain, NeighbourKind, PrivacyUnit
+from lrm.domain.core import Domain
 from lrm.domain.ordered import Dates, Integers, Period, SteppedAttribute
+from lrm.privacy.unit import PrivacyUnit
 
 __all__ = [
     "Attribute",
@@ -12,7 +13,6 @@ __all__ = [
     "Dates",
     "Domain",
     "Integers",
-    "NeighbourKind",
     "Period",
     "PrivacyUnit",
     "Rule",

@@ -14,68 +14,20 @@ import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lrm.domain.attributes import Attribute
 from lrm.errors import DomainError
+from lrm.privacy.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-__all__ = ["Domain", "NeighbourKind", "PrivacyUnit"]
-
-NeighbourKind = Literal["add-remove", "substitute"]
-"""Neighbouring tables differ by one unit added or removed, or by one exchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrivacyUnit:
-    """Whom the promise protects: one row, or one person with at most ``max_rows`` rows.
-
-    Parameters
-    ----------
-    column
-        The column that names the person, or None where each row is its own unit. A row
-        without a name (NULL) belongs to nobody and is dropped.
-    max_rows
-        Rows that one person may contribute. Of a person with more, the rows with the
-        smallest cell numbers stay: the rule looks at that person's rows alone, and every
-        engine makes the same choice.
-    neighbours
-        ``"add-remove"``, or ``"substitute"`` where the number of units is public.
-
-    Examples
-    --------
-    >>> PrivacyUnit()
-    PrivacyUnit(column=None, max_rows=1, neighbours='add-remove')
-    >>> PrivacyUnit("patient_id", 3).max_rows
-    3
-    """
-
-    column: str | None = None
-    max_rows: int = 1
-    neighbours: NeighbourKind = "add-remove"
-
-    def __post_init__(self) -> None:
-        if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
-            raise DomainError(f"unit: column must be a column's name, not {self.column!r}")
-        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int):
-            raise DomainError(f"unit: max_rows must be an integer, not {self.max_rows!r}")
-        if self.max_rows < 1:
-            raise DomainError(f"unit: max_rows must be at least 1, not {self.max_rows}")
-        if self.column is None and self.max_rows != 1:
-            raise DomainError(
-                f"unit: max_rows is {self.max_rows} but no column names the person; "
-                "give column, or protect single rows with max_rows 1"
-            )
-        if self.neighbours not in get_args(NeighbourKind):
-            raise DomainError(
-                f"unit: neighbours must be add-remove or substitute, not {self.neighbours!r}"
-            )
+__all__ = ["Domain"]
 
 
 @dataclass(frozen=True, init=False)
@@ -146,6 +98,11 @@ class Domain:
             raise DomainError(f"table must be the table's name, not {self.table!r}")
         if not isinstance(self.unit, PrivacyUnit):
             raise DomainError(f"unit must be a PrivacyUnit, not {type(self.unit).__name__}")
+        if self.unit.column is None and self.unit.max_rows != 1:
+            raise DomainError(
+                f"max_rows is {self.unit.max_rows} but no column identifies the person; "
+                "give column, or protect single rows with max_rows 1"
+            )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -210,7 +167,7 @@ class Domain:
 
         Examples
         --------
-        >>> from lrm.domain import Integers
+        >>> from lrm.domain import Integers, PrivacyUnit
         >>> unit = PrivacyUnit("who", max_rows=2)
         >>> domain = Domain([Integers("ward", 1, 3)], unit=unit)
         >>> rows = [{"who": "a", "ward": ward} for ward in (3, 3, 1, 2)]
@@ -233,7 +190,6 @@ class Domain:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the declaration: equal for equal domains, on every machine."""
-        unit = {item.name: getattr(self.unit, item.name) for item in fields(self.unit)}
         facts = {
             "attributes": [
                 {"kind": attribute.kind}
@@ -241,7 +197,7 @@ class Domain:
                 for attribute in self.attributes
             ],
             "table": self.table,
-            "unit": unit,
+            "unit": self.unit.facts,
         }
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)

@@ -27,11 +27,12 @@ from typing import Any, NoReturn
 
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.bins import Bins
-from lrm.domain.core import Domain, PrivacyUnit
+from lrm.domain.core import Domain
 from lrm.domain.draft import draft
 from lrm.domain.ordered import Dates, Integers
-from lrm.errors import DomainError
+from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
+from lrm.privacy.unit import PrivacyUnit
 from lrm.yaml_nodes import Node, dump, parse, read_text
 
 __all__ = ["domain_text", "draft", "parse_domain", "read_domain", "write_domain"]
@@ -105,11 +106,13 @@ def _unit(node: Node) -> PrivacyUnit:
     entries = node.fields(set(), {"column", "max_rows", "neighbours"})
     if "column" in entries and "max_rows" not in entries:
         node.fail("field 'max_rows' is missing: how many rows may one person have?")
+    if "column" not in entries and "max_rows" in entries:
+        node.fail("field 'column' is missing: which column identifies the person?")
     facts: dict[str, Any] = {key: entry.scalar() for key, entry in entries.items()}
     try:
         return PrivacyUnit(**facts)
-    except DomainError as error:
-        _blame(entries, node, str(error).removeprefix("unit: "))
+    except BudgetError as error:
+        _blame(entries, node, str(error))
 
 
 def _attribute(node: Node) -> Attribute:
@@ -174,7 +177,7 @@ def domain_text(domain: Domain) -> str:
       'null': drop
       outside: drop
     """
-    unit = {item.name: getattr(domain.unit, item.name) for item in fields(domain.unit)}
+    unit = domain.unit.facts
     if domain.unit.column is None:
         unit = {"neighbours": domain.unit.neighbours}
     facts = {

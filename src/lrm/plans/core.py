@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from lrm import accuracy
 from lrm.accuracy.bounds import Spectrum
-from lrm.errors import ConvergenceError
+from lrm.errors import BudgetError, ConvergenceError
 from lrm.maps.linear import Floats
-from lrm.privacy.budget import Amount, Neighbours, Noise, Privacy, sensitivity_factor
+from lrm.privacy.budget import Amount, Noise, Privacy
+from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.quantise import IntegerStrategy
 from lrm.reconstruction import Reconstruction
 from lrm.workload import Workload
@@ -87,16 +88,43 @@ class Plan:
         return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
 
     @property
-    def unit_factor(self) -> int:
-        """How many records one privacy unit of the domain counts for (1 without a domain).
+    def unit(self) -> PrivacyUnit:
+        """Whom a release protects: what the domain declares; one row where there is no domain.
 
-        A person with up to c rows counts c times, an exchanged one twice as much. The
-        accuracy of a plan, as of a release, is told for that unit.
+        The accuracy of a plan, like that of a release, is stated for this unit.
         """
         domain = self.workload.domain
-        if domain is None:
-            return 1
-        return sensitivity_factor(Neighbours(domain.unit.neighbours), domain.unit.max_rows)
+        return PrivacyUnit() if domain is None else domain.unit
+
+    def unit_with(
+        self, neighbours: Neighbours | None = None, max_rows: int | None = None
+    ) -> PrivacyUnit:
+        """The unit of a release, where whoever brings the counts may declare it.
+
+        A domain has declared it already, and nothing said later may contradict it.
+        """
+        declared = self.unit
+        unit = PrivacyUnit(
+            declared.column,
+            declared.max_rows if max_rows is None else max_rows,
+            declared.neighbours if neighbours is None else neighbours,
+        )
+        self.check_unit(unit)
+        return unit
+
+    def check_unit(self, unit: PrivacyUnit) -> None:
+        """Refuse a unit that the plan's domain does not declare."""
+        if self.workload.domain is not None and unit != self.unit:
+            raise BudgetError(
+                f"the domain protects {self.unit.words}, but this release would protect "
+                f"{unit.words}; leave out neighbours and max_rows, or change the domain and "
+                "plan again"
+            )
+        if self.workload.domain is None and unit.column is not None:
+            raise BudgetError(
+                f"the plan has no domain, so column {unit.column!r} cannot identify persons; "
+                "plan with a domain that declares the column"
+            )
 
     @property
     def rank(self) -> int:
@@ -128,7 +156,7 @@ class Plan:
         return accuracy.privacy_of(self.noise, epsilon, delta, rho)
 
     def _deviation(self, epsilon: Amount | None, delta: Amount | None, rho: Amount | None) -> float:
-        unit_sensitivity = self.sensitivity * self.unit_factor
+        unit_sensitivity = self.sensitivity * self.unit.factor
         return accuracy.noise_deviation(self.privacy(epsilon, delta, rho), unit_sensitivity)
 
     def expected_squared_error(
@@ -161,7 +189,7 @@ class Plan:
     ) -> Floats:
         """Half the width of each answer's two-sided interval."""
         privacy = self.privacy(epsilon, delta, rho)
-        unit_sensitivity = self.sensitivity * self.unit_factor
+        unit_sensitivity = self.sensitivity * self.unit.factor
         return accuracy.half_widths(self.rebuild, privacy, unit_sensitivity, confidence)
 
     def lower_bound(
@@ -172,7 +200,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> float:
         """No strategy of any rank has a smaller expected total squared error (see docs)."""
-        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.unit_factor)
+        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.unit.factor)
         return self.least_total * scale**2
 
     @cached_property
@@ -185,15 +213,17 @@ class Plan:
 
     def epsilon_for(self, expected_squared_error: float) -> Fraction:
         """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
-        unit_error = self.unit_error * self.unit_factor**2
+        unit_error = self.unit_error * self.unit.factor**2
         return accuracy.amount_for_error(self.noise, unit_error, expected_squared_error)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the batch and the integers that are measured for it."""
-        measured = self.measured
+        """SHA-256 of the batch, the domain with its privacy unit, and the integers measured."""
+        measured, domain = self.measured, self.workload.domain
         seal = hashlib.sha256()
-        for part in (self.workload.digest, measured.matrix.digest, self.noise, str(measured.bits)):
+        declared = "no domain" if domain is None else domain.digest
+        batch = self.workload.digest, declared
+        for part in (*batch, measured.matrix.digest, self.noise, str(measured.bits)):
             seal.update(part.encode() + b"\n")
         seal.update(measured.cells.index.tobytes() + measured.cells.factor.tobytes())
         if self.rebuild.given is not None:

@@ -21,7 +21,7 @@ from lrm.workload import NumberedNames, Workload
 
 __all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]
 
-VERSION = 1
+VERSION = 2
 Arrays = dict[str, NDArray[Any]]
 
 

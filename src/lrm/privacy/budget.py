@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
-from enum import Enum
 from fractions import Fraction
 from typing import Literal
 
@@ -27,7 +26,6 @@ __all__ = [
     "ZCDP",
     "Amount",
     "ApproxDP",
-    "Neighbours",
     "Noise",
     "Privacy",
     "PureDP",
@@ -36,7 +34,6 @@ __all__ = [
     "parse_delta",
     "rho_for",
     "rho_of_pure",
-    "sensitivity_factor",
     "upward_float",
     "zcdp_of",
 ]
@@ -44,22 +41,11 @@ __all__ = [
 LEAST_DELTA = Fraction(1, 10**60)
 LEAST_RHO = LEAST_AMOUNT**2 / 2
 MOST_RHO = MOST_AMOUNT**2 / 2
-MOST_CONTRIBUTION = 10**9
 
 _CONTEXT = Context(prec=60)
 _SLACK = Decimal("1e-40")
 _KEPT_DIGITS = 15
 _STEP = Fraction(1, 10**_KEPT_DIGITS)
-
-
-class Neighbours(Enum):
-    """Which two tables the promise calls neighbours."""
-
-    ADD_REMOVE = "add-remove"
-    """One record, or all records of one person, is added or removed."""
-
-    SUBSTITUTE = "substitute"
-    """One record, or each record of one person, is replaced by another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +102,6 @@ def parse_delta(value: Amount) -> Fraction:
     """
     delta = parse_amount(value, "delta", least=LEAST_DELTA, most=Fraction(1))
     return ApproxDP(Fraction(1), delta).delta
-
-
-def sensitivity_factor(neighbours: Neighbours, contribution: int = 1) -> int:
-    """How many times the sensitivity of one record counts for one privacy unit.
-
-    A person with up to ``contribution`` records who is added or removed changes
-    that many records; one whose records are all replaced takes as many out and
-    brings as many in.
-
-    >>> sensitivity_factor(Neighbours.SUBSTITUTE, 3)
-    6
-    """
-    whole = isinstance(contribution, int) and not isinstance(contribution, bool)
-    if not whole or not 1 <= contribution <= MOST_CONTRIBUTION:
-        raise BudgetError(
-            f"the contribution bound must be an integer from 1 to {MOST_CONTRIBUTION}, "
-            f"but it is {spell(contribution)}; give the most rows that one person may have"
-        )
-    return contribution if neighbours is Neighbours.ADD_REMOVE else 2 * contribution
 
 
 def rho_of_pure(pure: PureDP) -> ZCDP:

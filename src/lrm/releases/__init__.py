@@ -7,7 +7,6 @@ from lrm.releases.core import (
     intend,
     release,
     release_table,
-    unit_of,
 )
 
-__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table", "unit_of"]
+__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table"]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
-from lrm.errors import BudgetError, UsageError, WorkloadError
+from lrm.errors import UsageError, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
-from lrm.privacy.budget import ZCDP, Amount, Neighbours, Privacy, PureDP, sensitivity_factor
+from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
 from lrm.privacy.mechanism import (
     Measurements,
     TrueCounts,
@@ -27,6 +27,7 @@ from lrm.privacy.mechanism import (
     measure,
 )
 from lrm.privacy.noise import Calibrated
+from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.spelling import spell_amount
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from lrm.ledger import Ledger
     from lrm.tables import Table
 
-__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table", "unit_of"]
+__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class Release:
         What the noise's own privacy map says was spent; at most what was asked for.
     distribution, scale
         The noise on each integer.
-    neighbours, max_rows
-        Which tables the promise makes hard to tell apart.
+    unit
+        Whom the promise protects.
     simulated
         True where the noise was made for a study, and nothing is promised.
     ledger_head
@@ -72,11 +73,13 @@ class Release:
     loss: Fraction
     distribution: str
     scale: float
-    neighbours: Neighbours = Neighbours.ADD_REMOVE
-    max_rows: int = 1
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     simulated: bool = False
     software: str = field(default_factory=lambda: f"lrm {version('lrm')}")
     ledger_head: str | None = None
+
+    def __post_init__(self) -> None:
+        self.plan.check_unit(self.unit)
 
     @property
     def names(self) -> Sequence[str]:
@@ -94,7 +97,7 @@ class Release:
 
     @property
     def _sensitivity(self) -> float:
-        return self.plan.sensitivity * sensitivity_factor(self.neighbours, self.max_rows)
+        return self.plan.sensitivity * self.unit.factor
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -128,7 +131,7 @@ def release(  # noqa: PLR0913 - the promise has these parts
     *,
     delta: Amount | None = None,
     rho: Amount | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     max_rows: int | None = None,
 ) -> Release:
     """Answer the plan's batch on ``counts`` under differential privacy.
@@ -143,11 +146,10 @@ def release(  # noqa: PLR0913 - the promise has these parts
         The promise: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
         A float is taken at its decimal spelling: 0.1 is 1/10.
     neighbours
-        ``"add-remove"`` or ``"substitute"``; by default what the plan's domain says,
-        else add/remove.
+        ``"add-remove"`` (default) or ``"substitute"``, for a plan without a domain. A domain
+        declares it, and is not contradicted.
     max_rows
-        Records that one person may have in the counts; by default what the domain says,
-        else 1.
+        Records that one person may have in the counts (1), for a plan without a domain.
 
     Examples
     --------
@@ -221,7 +223,7 @@ def intend(  # noqa: PLR0913 - the promise has these parts
     *,
     delta: Amount | None = None,
     rho: Amount | None = None,
-    neighbours: str | None = None,
+    neighbours: Neighbours | None = None,
     max_rows: int | None = None,
 ) -> Intent:
     """Check a promise and calibrate its noise: all of a release that needs no data."""
@@ -232,9 +234,8 @@ def intend(  # noqa: PLR0913 - the promise has these parts
         )
     privacy = plan.privacy(epsilon, delta, rho)
     check_listable(plan)
-    relation, rows = unit_of(plan, neighbours, max_rows)
-    noise = calibrate(plan.measured, privacy, sensitivity_factor(relation, rows))
-    return Intent(plan, noise, relation, rows)
+    unit = plan.unit_with(neighbours, max_rows)
+    return Intent(plan, calibrate(plan.measured, privacy, unit.factor), unit)
 
 
 @dataclass(frozen=True)
@@ -243,8 +244,7 @@ class Intent:
 
     plan: Plan
     noise: Calibrated
-    neighbours: Neighbours
-    max_rows: int
+    unit: PrivacyUnit
 
     @property
     def cost(self) -> PureDP | ZCDP:
@@ -274,15 +274,11 @@ class Intent:
                 )
             raise
         head = None if entry is None else f"{entry.sequence}:{entry.digest}"
-        return from_measurements(self.plan, measured, self.neighbours, self.max_rows, head)
+        return from_measurements(self.plan, measured, self.unit, head)
 
 
 def from_measurements(
-    plan: Plan,
-    measured: Measurements,
-    neighbours: Neighbours,
-    max_rows: int,
-    ledger_head: str | None = None,
+    plan: Plan, measured: Measurements, unit: PrivacyUnit, ledger_head: str | None = None
 ) -> Release:
     """A release of measurements that carry their noise already."""
     noise = measured.noise
@@ -293,8 +289,7 @@ def from_measurements(
         noise.loss,
         noise.distribution,
         noise.scale,
-        neighbours,
-        max_rows,
+        unit,
         ledger_head=ledger_head,
     )
 
@@ -306,20 +301,3 @@ def check_listable(plan: Plan) -> None:
             f"a release lists its answers, and {plan.workload.shape[0]:,} of them are too many; "
             f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
         )
-
-
-def unit_of(
-    plan: Plan, neighbours: str | None = None, max_rows: int | None = None
-) -> tuple[Neighbours, int]:
-    """Which tables are neighbours, and how many rows a person has: as said, or by the domain."""
-    domain = plan.workload.domain
-    if neighbours is None:
-        neighbours = domain.unit.neighbours if domain else "add-remove"
-    if max_rows is None:
-        max_rows = domain.unit.max_rows if domain else 1
-    try:
-        return Neighbours(neighbours), max_rows
-    except ValueError:
-        raise BudgetError(
-            f"neighbours must be 'add-remove' or 'substitute', but {neighbours!r} came"
-        ) from None

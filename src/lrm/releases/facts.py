@@ -18,12 +18,12 @@ from lrm.files.writing import write_text
 from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import LinearMap, SparseMap
-from lrm.privacy.budget import PureDP, sensitivity_factor
+from lrm.privacy.budget import PureDP
 from lrm.releases.core import Release
 from lrm.releases.file import VERSION as FILE_VERSION
 from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.releases.promise import NOT_PROMISED, promise_sentences, unit_words, variant_name
+from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.registry_facts import registry_facts
 
 __all__ = ["export_csv", "export_json", "group_of", "release_facts"]
@@ -148,17 +148,10 @@ def _provenance(release: Release) -> dict[str, Any]:
 
 
 def _privacy(release: Release) -> dict[str, Any]:
-    domain = release.plan.workload.domain
-    column = None if domain is None else domain.unit.column
     return {
         "variant": variant_name(release.privacy),
         "parameters": privacy_facts(release.privacy),
-        "unit": {
-            "words": unit_words(release.max_rows, domain),
-            "column": column,
-            "max_rows": release.max_rows,
-        },
-        "neighbours": release.neighbours.value,
+        "unit": {"words": release.unit.words, **release.unit.facts},
         "loss": {
             "parameter": "epsilon" if isinstance(release.privacy, PureDP) else "rho",
             "exact": str(release.loss),
@@ -171,14 +164,12 @@ def _privacy(release: Release) -> dict[str, Any]:
 def _promise(release: Release) -> list[str]:
     if release.simulated:
         return ["The noise was simulated for a study: nothing is promised."]
-    domain = release.plan.workload.domain
-    return promise_sentences(release.privacy, release.neighbours, release.max_rows, domain)
+    return promise_sentences(release.privacy, release.unit)
 
 
 def _mechanism(release: Release) -> dict[str, Any]:
     plan = release.plan
     unit = 2.0**-plan.measured.bits
-    factor = sensitivity_factor(release.neighbours, release.max_rows)
     return {
         "name": plan.mechanism,
         "unbiased": plan.exact,
@@ -190,7 +181,7 @@ def _mechanism(release: Release) -> dict[str, Any]:
             "one_record": str(plan.measured.sensitivity)
             if plan.noise == "laplace"
             else f"sqrt({plan.measured.squared_l2_sensitivity})",
-            "records_of_a_unit": factor,
+            "records_of_a_unit": release.unit.factor,
         },
         "noise": {
             "distribution": release.distribution,
@@ -201,7 +192,9 @@ def _mechanism(release: Release) -> dict[str, Any]:
             },
             "integer_step": unit,
             "scale": release.scale * unit,
-            "standard_deviation": noise_deviation(release.privacy, plan.sensitivity * factor),
+            "standard_deviation": noise_deviation(
+                release.privacy, plan.sensitivity * release.unit.factor
+            ),
         },
     }
 

@@ -13,12 +13,13 @@ from lrm.archive import read_archive, write_archive
 from lrm.errors import FileFormatError, LrmError
 from lrm.plans.file import pack_plan, unpack_plan
 from lrm.privacy.amounts import format_amount
-from lrm.privacy.budget import ZCDP, ApproxDP, Neighbours, Privacy, PureDP
+from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
+from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.core import Release
 
 __all__ = ["load_release", "privacy_facts", "save_release"]
 
-VERSION = 1
+VERSION = 2
 
 
 def privacy_facts(privacy: Privacy) -> dict[str, str]:
@@ -55,8 +56,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
         "simulated": release.simulated,
         "privacy": privacy_facts(release.privacy),
         "loss": str(release.loss),
-        "neighbours": release.neighbours.value,
-        "max_rows": release.max_rows,
+        "unit": release.unit.facts,
         "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
         "ledger_head": release.ledger_head,
         "plan": plan,
@@ -75,11 +75,10 @@ def load_release(path: str | os.PathLike[str]) -> Release:
             Fraction(facts["loss"]),
             facts["noise"]["distribution"],
             float.fromhex(facts["noise"]["scale"]),
-            Neighbours(facts["neighbours"]),
-            facts["max_rows"],
+            PrivacyUnit.from_facts(facts["unit"]),
             facts["simulated"],
             facts["software"],
-            facts.get("ledger_head"),  # files of the first version have none
+            facts["ledger_head"],
         )
         whole = np.allclose(release.answers, arrays["answers"], rtol=1e-6, atol=1e-6)
     except FileFormatError:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from lrm.domain import Domain
-from lrm.privacy.budget import ZCDP, Neighbours, Privacy, PureDP, epsilon_for, zcdp_of
+from lrm.privacy.budget import ZCDP, Privacy, PureDP, epsilon_for, zcdp_of
+from lrm.privacy.unit import PrivacyUnit
 from lrm.spelling import spell_amount
 
 __all__ = [
     "NOT_PROMISED",
     "equation",
-    "neighbour_words",
     "parameter_words",
     "promise_sentences",
-    "unit_words",
     "variant_name",
 ]
 
@@ -74,34 +72,13 @@ def equation(sign: str, value: Fraction) -> str:
     return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
 
 
-def unit_words(max_rows: int, domain: Domain | None) -> str:
-    """Whom the promise protects."""
-    column = domain.unit.column if domain else None
-    if column is None:
-        return "one row of the table" if max_rows == 1 else f"one person with up to {max_rows} rows"
-    rows = "at most one row" if max_rows == 1 else f"at most {max_rows} rows"
-    return f"one person, named by the column {column!r}, with {rows}"
-
-
-def neighbour_words(neighbours: Neighbours) -> str:
-    """Which change of the table the promise hides."""
-    if neighbours is Neighbours.ADD_REMOVE:
-        return "added to the table or removed from it"
-    return "exchanged for another in the table"
-
-
-def promise_sentences(
-    privacy: Privacy, neighbours: Neighbours, max_rows: int, domain: Domain | None
-) -> list[str]:
+def promise_sentences(privacy: Privacy, unit: PrivacyUnit) -> list[str]:
     """The promise for people who have never heard of differential privacy.
 
-    >>> promise_sentences(PureDP(Fraction(1)), Neighbours.ADD_REMOVE, 1, None)[1]
+    >>> promise_sentences(PureDP(Fraction(1)), PrivacyUnit())[1]
     'No result is more than 2.72 times as likely from one as from the other (ε = 1).'
     """
-    unit = unit_words(max_rows, domain)
-    sentences = [
-        f"Take any two tables that differ in {unit}, {neighbour_words(neighbours)}.",
-    ]
+    sentences = [f"Take any two tables that differ in {unit.words}."]
     if isinstance(privacy, PureDP):
         return sentences + _pure_sentences(float(privacy.epsilon), parameter_words(privacy))
     if isinstance(privacy, ZCDP):

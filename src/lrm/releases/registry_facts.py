@@ -10,9 +10,7 @@ from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import Processed
 from lrm.releases.promise import (
     NOT_PROMISED,
-    neighbour_words,
     parameter_words,
-    unit_words,
     variant_name,
 )
 
@@ -50,8 +48,8 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
             "unprotected_quantities": list(NOT_PROMISED),
         },
         "privacy_loss": {
-            "unit": unit_words(release.max_rows, domain),
-            "unit_details": f"{neighbour_words(release.neighbours)} ({release.neighbours.value})",
+            "unit": release.unit.protected,
+            "unit_details": f"{release.unit.change} ({release.unit.neighbours})",
             "parameters": parameter_words(release.privacy),
             "exact_parameters": privacy_facts(release.privacy),
             "justification": None,

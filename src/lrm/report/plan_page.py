@@ -7,7 +7,7 @@ import math
 from lrm import accuracy
 from lrm.errors import WorkloadError
 from lrm.plans import Plan
-from lrm.privacy.budget import Neighbours, Privacy, sensitivity_factor
+from lrm.privacy.budget import Privacy
 from lrm.releases.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
 from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
@@ -28,8 +28,7 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     True
     """
     check_listable(plan)
-    relation, rows = _unit(plan)
-    factor = sensitivity_factor(relation, rows)
+    factor = plan.unit.factor
 
     def deviation(sensitivity: float) -> float:
         return accuracy.noise_deviation(privacy, sensitivity * factor)
@@ -47,7 +46,7 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
             ("largest error", number(float(errors.max())), "standard error of a query"),
         ]
     )
-    words = promise_sentences(privacy, relation, rows, plan.workload.domain)
+    words = promise_sentences(privacy, plan.unit)
     sections = [
         key,
         batch_section(plan.workload),
@@ -76,13 +75,6 @@ def _title(plan: Plan) -> str:
     queries = plan.workload.shape[0]
     about = f" about {domain.table}" if domain and domain.table else ""
     return f"{queries:,} {'query' if queries == 1 else 'queries'}{about}"
-
-
-def _unit(plan: Plan) -> tuple[Neighbours, int]:
-    domain = plan.workload.domain
-    if domain is None:
-        return Neighbours.ADD_REMOVE, 1
-    return Neighbours(domain.unit.neighbours), domain.unit.max_rows
 
 
 def _details(plan: Plan) -> Markup:

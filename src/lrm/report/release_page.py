@@ -9,15 +9,13 @@ import numpy as np
 
 from lrm import accuracy
 from lrm.privacy.amounts import format_amount
-from lrm.privacy.budget import PureDP, sensitivity_factor
+from lrm.privacy.budget import PureDP
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import (
     NOT_PROMISED,
-    neighbour_words,
     parameter_words,
     promise_sentences,
-    unit_words,
     variant_name,
 )
 from lrm.report.batches import batch_section, query_label
@@ -61,7 +59,7 @@ def release_page(
     """
     plan = release.plan
     check_listable(plan)
-    factor = sensitivity_factor(release.neighbours, release.max_rows)
+    factor = release.unit.factor
 
     def deviation(sensitivity: float) -> float:
         return accuracy.noise_deviation(release.privacy, sensitivity * factor)
@@ -111,16 +109,9 @@ def _key(release: Release, amount: str) -> Markup:
             ),
             ("cost", amount, variant_name(release.privacy)),
             ("typical error", number(typical), "root mean square of an answer"),
-            ("protects", *_protected(release)),
+            ("protects", release.unit.protected, release.unit.change),
         ]
     )
-
-
-def _protected(release: Release) -> tuple[str, str]:
-    domain = release.plan.workload.domain
-    person = release.max_rows > 1 or (domain is not None and domain.unit.column is not None)
-    rows = "1 row" if release.max_rows == 1 else f"{release.max_rows} rows"
-    return ("one person", f"with at most {rows}") if person else ("one row", "of the table")
 
 
 def _answers(
@@ -187,8 +178,8 @@ def _cost(release: Release) -> Markup:
     pairs = [
         ("promise", f"{variant_name(release.privacy)}, {parameter_words(release.privacy)}"),
         ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
-        ("who is protected", unit_words(release.max_rows, plan.workload.domain)),
-        ("against", f"being {neighbour_words(release.neighbours)}"),
+        ("who is protected", release.unit.protected),
+        ("against", f"being {release.unit.change}"),
         ("mechanism", f"{plan.mechanism}, {plan.rank:,} noisy measurements"),
         ("noise", f"{release.distribution} of scale {number(release.scale * unit)} on each"),
         (
@@ -204,8 +195,7 @@ def _cost(release: Release) -> Markup:
 def _promise(release: Release) -> Markup:
     if release.simulated:
         return warning("Nothing: the noise was simulated.")
-    domain = release.plan.workload.domain
-    words = promise_sentences(release.privacy, release.neighbours, release.max_rows, domain)
+    words = promise_sentences(release.privacy, release.unit)
     return Markup(
         promise(words)
         + paragraph(
