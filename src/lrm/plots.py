@@ -16,6 +16,7 @@ from lrm.errors import UsageError
 from lrm.files.writing import write_bytes
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases.promise import parameter_words
+from lrm.spelling import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,7 @@ _STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "savefig.dpi": 160,
+    "text.parse_math": False,  # a "$" in a name begins no formula
     "svg.hashsalt": "lrm",  # the same figure is the same file
 }
 
@@ -201,7 +203,7 @@ def plot_answers(
             true_answers = np.asarray(truth)[:count]
             axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
             figure.legend(frameon=False, loc="outside lower right", ncols=2)
-        axes.set_yticks(place, [_shortened(name) for name in release.names[:count]])
+        axes.set_yticks(place, [_shortened(visible(name)) for name in release.names[:count]])
         axes.set_ylim(-0.8, count - 0.2)
         axes.grid(axis="x", color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)

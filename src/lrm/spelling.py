@@ -1,16 +1,25 @@
-"""Numbers for people: some digits, groups of three, no more than an error leaves of them."""
+"""Numbers and names for people: some digits, groups of three, no control characters."""
 
 import math
+import re
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
 from lrm.privacy.amounts import format_amount
 
-__all__ = ["beside", "number", "ratio", "seconds", "spell_amount"]
+__all__ = ["beside", "escape_controls", "number", "ratio", "seconds", "spell_amount", "visible"]
 
 _SHORT = 12
 """Characters up to which an exact amount is spelt; longer ones are shown rounded."""
+
+_CONTROL = re.compile(
+    # C0, delete and C1 (a terminal obeys them); what changes the direction of text, line and
+    # paragraph separators, byte order mark, tags (a reader does not see them); lone surrogates
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 _DIGITS = 6
 _DIRECTIONS = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
@@ -87,3 +96,31 @@ def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "
     # A float64 holds six digits of a decimal, and gives them back.
     short = f"{float(rounded):.{_DIGITS}g}"
     return short if Fraction(rounded) == value else f"≈{short}"
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Replace control characters, which may come from a file, by what Python writes for them.
+
+    Everything that is printed passes here: an escape sequence in the name of a column must not
+    reach the terminal, nor a mark that turns the direction of the text.
+
+    Parameters
+    ----------
+    text
+        What is to be shown.
+    lines
+        Whether line breaks in it are wanted.
+
+    Examples
+    --------
+    >>> visible("\x1b[2Jage\u202e")
+    '\\x1b[2Jage\\u202e'
+    """
+    return escape_controls(text, lambda found: found.encode("unicode_escape").decode(), lines=lines)
+
+
+def escape_controls(text: str, escape: Callable[[str], str], *, lines: bool = False) -> str:
+    """Replace each control character by what ``escape`` makes of it."""
+    return _CONTROL.sub(
+        lambda found: found[0] if lines and found[0] == "\n" else escape(found[0]), text
+    )

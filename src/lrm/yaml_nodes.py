@@ -190,6 +190,8 @@ class Node:
             self.fail(f"expected one value, not {self._kind()}")
         if self.tree.tag == _TODO:
             self.fail("is not filled in yet (TODO)")
+        if any("\ud800" <= letter <= "\udfff" for letter in self.tree.value):
+            self.fail(f"{self.tree.value!r} is not text: half of a surrogate pair cannot be stored")
         loader = _loader()("")
         try:
             return loader.construct_object(self.tree)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Entry
@@ -69,7 +70,7 @@ def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> 
         print_json(_budget_fields(made))
     else:
         limit = spell_amount(made.limit, "down")
-        click.echo(f"table '{made.table}' may spend {limit} {made.unit.value}")
+        echo(f"table '{made.table}' may spend {limit} {made.unit.value}")
 
 
 @budget.command(short_help="What is left of each budget.")
@@ -164,7 +165,7 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"verified": True, "head": head})
     else:
-        click.echo(f"the history is consistent\nhead {head}")
+        echo(f"the history is consistent\nhead {head}")
 
 
 def _budget_fields(budget: "Budget") -> dict[str, str]:

@@ -11,6 +11,7 @@ from lrm.cli.options import (
     plot_option,
     seed_option,
 )
+from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
@@ -138,10 +139,10 @@ def _tell_both(  # noqa: PLR0913 - each is a part of what is told
     if as_json:
         print_json({"workload": workload, **side_by_side_fields(both, promise), "plot": plot})
         return
-    click.echo(_title(workload, batch))
+    echo(_title(workload, batch))
     print_side_by_side(both, promise)
     if plot is not None:
-        click.echo(f"drawn in {plot}")
+        echo(f"drawn in {plot}")
 
 
 def _tell(
@@ -154,10 +155,10 @@ def _tell(
         print_json({"workload": workload, **comparison_fields(result, promise), "plot": plot})
         return
     if result.best is not None and result.best.plan is not None:
-        click.echo(_title(workload, result.best.plan.workload))
+        echo(_title(workload, result.best.plan.workload))
     print_comparison(result, promise)
     if plot is not None:
-        click.echo(f"drawn in {plot}")
+        echo(f"drawn in {plot}")
 
 
 def _title(source: str, batch: "Workload") -> str:

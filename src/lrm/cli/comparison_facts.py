@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lrm.cli.expected import Expected
-from lrm.cli.output import number, print_table, ratio, seconds
+from lrm.cli.output import echo, number, print_table, ratio, seconds
 from lrm.cli.plan_facts import certificate
 
 if TYPE_CHECKING:
@@ -70,11 +68,11 @@ def print_comparison(result: "Comparison", promise: "Promise") -> None:
     print_table(columns, rows, words=("mechanism",))
     print_without_plan(result)
     if any(row[4].endswith("*") for row in rows):
-        click.echo("* stopped early, with the best so far")
+        echo("* stopped early, with the best so far")
     if result.best is not None and result.best.plan is not None:
         least = result.best.plan
         bound = number(Expected(least, promise).lower_bound, 5)
-        click.echo(
+        echo(
             f"no strategy has an error below {bound}:\n"
             f"{result.best.mechanism} is {certificate(least)}"
         )
@@ -84,4 +82,4 @@ def print_without_plan(result: "Comparison") -> None:
     """Say why mechanisms have no plan."""
     for outcome in result.outcomes:
         if outcome.plan is None:
-            click.echo(f"{outcome.mechanism} has no plan: {outcome.reason}")
+            echo(f"{outcome.mechanism} has no plan: {outcome.reason}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -81,7 +82,7 @@ def _introduce(shape: tuple[int, int]) -> None:
     from lrm.demo import PATIENTS
 
     queries, cells = shape
-    click.echo(
+    echo(
         f"A SYNTHETIC table of {PATIENTS:,} patients: state, age, sex, HIV status\n"
         f"({cells:,} cells). A batch of {queries} counting queries, with the two introductory\n"
         "examples of the paper. First the plans of all mechanisms, which need no data:\n"
@@ -97,7 +98,7 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
     from lrm.cli.output import number, print_table
     from lrm.privacy.amounts import format_amount
 
-    click.echo(
+    echo(
         f"\nThen one release with {release.plan.mechanism} at ε = {format_amount(epsilon)}: "
         "private answers, their 95 %\nintervals, and the truth, known here alone since the "
         "table is synthetic:\n"
@@ -118,7 +119,7 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
     total, covered = len(release.names), _covered(release, truth)
     expected = number(release.plan.expected_squared_error(epsilon), 5)
     seen = number(float(((release.answers - truth) ** 2).sum()), 5)
-    click.echo(
+    echo(
         f"{len(rows)} of {total} answers shown. {covered} of {total} intervals "
         f"({covered / total:.0%}) hold the truth;\nabout 95 % should (! marks one that does not).\n"
         f"Total squared error: {expected} expected, {seen} seen."

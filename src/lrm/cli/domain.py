@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
@@ -59,9 +60,9 @@ def init(table: str, output: str | None, **choices: Any) -> None:
         print_json({"table": opened.name, "columns": columns, "draft": text, "file": output})
         return
     if output is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
-    click.echo(
+    echo(
         f"a draft with {len(columns)} columns is in {output}, made from their names and types\n"
         "alone: no value was read. Replace each TODO from public knowledge, then run\n"
         f"lrm domain check {output}"
@@ -106,7 +107,7 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
         return
     print_facts(_lines(declared))
     fits = "" if table is None else f", and {table} has its columns"
-    click.echo(f"{file} is complete{fits}")
+    echo(f"{file} is complete{fits}")
 
 
 def _fields(declared: "Domain") -> dict[str, Any]:

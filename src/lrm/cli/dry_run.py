@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lrm.cli.expected import Expected
+from lrm.cli.output import echo
 from lrm.cli.promises import Promise, spell_amount
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _print(
         ]
     )
     print_worst(expected, confidence, limit)
-    click.echo("a dry run: nothing was spent, and no row was read")
+    echo("a dry run: nothing was spent, and no row was read")
 
 
 def _cost_lines(intent: "Intent", after: "Budget | None") -> list[tuple[str, str]]:

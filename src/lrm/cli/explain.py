@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option, plot_option
+from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options, spell_amount
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def explain(plan: str, **choices: Any) -> None:
         return
     _print(loaded, promise, choices["confidence"], 10 if limit is None else limit)
     if plot is not None:
-        click.echo(f"drawn in {plot}")
+        echo(f"drawn in {plot}")
 
 
 def _check_asked(choices: dict[str, Any]) -> None:
@@ -177,12 +178,12 @@ def print_worst(expected: "Expected", confidence: float, limit: int) -> None:
         for name, error, half in worst_queries(expected, confidence, limit)
     ]
     if not rows:
-        click.echo(f"none of {queries:,} queries listed")
+        echo(f"none of {queries:,} queries listed")
         return
     columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
     print_table(columns, rows, words=("query",))
     if len(rows) < queries:
-        click.echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")
+        echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")
 
 
 def _promise_lines(plan: "Plan", promise: Promise) -> list[tuple[str, str]]:

@@ -130,7 +130,10 @@ def _paid(reason: BaseException | None) -> str:
 
 
 def _say(sentence: str, hint: str = "") -> None:
-    click.echo(f"lrm: {sentence}{hint}", err=True)
+    """Print one line, whatever the sentence quotes from a file or a table's columns."""
+    from lrm.spelling import visible
+
+    click.echo(visible(f"lrm: {sentence}{hint}"), err=True)
 
 
 def _hint(reason: click.UsageError) -> str:
@@ -141,8 +144,11 @@ def _hint(reason: click.UsageError) -> str:
 
 def _show_frames(reason: BaseException, *, private: bool) -> None:
     """Show where it happened; what an exception says only where no counts are in hand."""
-    if not private:
-        traceback.print_exception(reason)
-        return
-    traceback.print_tb(reason.__traceback__)
-    click.echo(f"{type(reason).__name__} (its message is withheld)", err=True)
+    from lrm.cli.output import echo
+
+    if private:
+        shown = traceback.format_tb(reason.__traceback__)
+        shown.append(f"{type(reason).__name__} (its message is withheld)\n")
+    else:
+        shown = traceback.format_exception(reason)
+    echo("".join(shown), err=True, nl=False)

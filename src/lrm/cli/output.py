@@ -7,14 +7,30 @@ from typing import Any
 
 import click
 
-from lrm.spelling import beside, number, ratio, seconds
+from lrm.spelling import beside, escape_controls, number, ratio, seconds, visible
 
-__all__ = ["beside", "number", "print_facts", "print_json", "print_table", "ratio", "seconds"]
+__all__ = [
+    "beside",
+    "echo",
+    "number",
+    "print_facts",
+    "print_json",
+    "print_table",
+    "ratio",
+    "seconds",
+]
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print lines, their control characters made visible."""
+    click.echo(visible(text, lines=True), err=err, nl=nl)
 
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object; what is no finite number becomes null."""
-    click.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # Only a string can hold a control character, and there its escape means the same.
+    click.echo(escape_controls(text, lambda found: json.dumps(found)[1:-1], lines=True))
 
 
 def _plain(value: Any) -> Any:
@@ -47,7 +63,7 @@ def print_table(
     for column in columns:
         wraps = column in words
         table.add_column(
-            column, justify="left" if wraps else "right", no_wrap=not wraps, overflow="fold"
+            _text(column), justify="left" if wraps else "right", no_wrap=not wraps, overflow="fold"
         )
     for row in rows:
         table.add_row(*map(_text, row))
@@ -66,7 +82,7 @@ def _table(*, show_header: bool) -> Any:
 def _text(text: str) -> Any:
     from rich.text import Text
 
-    return Text(text)  # a query's name in square brackets is no markup
+    return Text(visible(text))  # a query's name in square brackets is no markup
 
 
 def _console() -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lrm.cli.options import MECHANISMS, domain_option, json_option, seed_option
+from lrm.cli.output import echo
 
 
 @click.command(short_help="Choose a strategy for a workload, without data.")
@@ -100,9 +101,9 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
         return
     print_facts(plan_lines(made))
     if output is None:
-        click.echo("not saved; add -o plan.lrm to keep it")
+        echo("not saved; add -o plan.lrm to keep it")
     else:
-        click.echo(f"saved to {output}")
+        echo(f"saved to {output}")
 
 
 def _mechanism_options(choices: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -114,5 +115,5 @@ def _print(answered: "Release", confidence: float, limit: int) -> None:
     from lrm.cli.show import print_answers
 
     print_answers(answered, confidence, limit)
-    click.echo("from the measurements of the release, at no further cost:")
+    echo("from the measurements of the release, at no further cost:")
     print_facts(line for line in release_lines(answered) if line[0] == "promise")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
@@ -142,4 +143,4 @@ def _tell(answered: "Release", choices: dict[str, Any]) -> None:
         print_json({**release_fields(answered, confidence), "file": output, "csv": csv})
         return
     print_release(answered, confidence, choices["limit"])
-    click.echo("saved to " + " and ".join(name for name in (output, csv) if name))
+    echo("saved to " + " and ".join(name for name in (output, csv) if name))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
 from lrm.cli.promises import amount_options
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     if choices["as_json"]:
         print_json({"kind": kind, "file": file, "page": place, "bytes": len(text.encode())})
     else:
-        click.echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
+        echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
 
 
 def _page(file: str, choices: dict[str, Any]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option, plot_option
+from lrm.cli.output import echo
 from lrm.cli.report import post_process_option, processed_answers
 
 if TYPE_CHECKING:
@@ -134,5 +135,5 @@ def print_answers(release: "Release", confidence: float, limit: int) -> None:
         columns = ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
         print_table(columns, rows, words=("query",))
     if count < len(release.names):
-        click.echo(f"{count:,} of {len(release.names):,} answers shown; --json or --csv has all")
-    click.echo("intervals cover the noise alone; answers are neither rounded nor clipped")
+        echo(f"{count:,} of {len(release.names):,} answers shown; --json or --csv has all")
+    echo("intervals cover the noise alone; answers are neither rounded nor clipped")

@@ -3,10 +3,8 @@
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lrm.cli.expected import Expected
-from lrm.cli.output import number, print_table, ratio
+from lrm.cli.output import echo, number, print_table, ratio
 from lrm.cli.promises import Promise
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def print_side_by_side(both: "SideBySide", promise: Promise) -> None:
     print_table(columns, rows, words=("mechanism",))
     for result in (both.laplace, both.gaussian):
         print_without_plan(result)
-    click.echo(textwrap.fill(_advice(both, promise), 80))
+    echo(textwrap.fill(_advice(both, promise), 80))
 
 
 def _errors(both: "SideBySide", promise: Promise) -> list[tuple[str, float | None, float | None]]:

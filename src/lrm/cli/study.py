@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
+from lrm.cli.output import echo
+from lrm.spelling import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,13 +174,13 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
 
 
 def _tell(facts: dict[str, Any]) -> None:
-    click.echo(
+    echo(
         f"{facts['rows']:,} rows in {facts['folder']}: {facts['computed']} cells computed in "
         f"{facts['seconds']:.0f} s, {facts['kept']} kept, {facts['failed']} failed, "
         f"{facts['stopped']} over their limit, {len(facts['unfinished'])} not begun"
     )
     for reason in facts["reasons"]:
-        click.echo(f"failed: {reason}")
+        echo(f"failed: {reason}")
 
 
 def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line") -> None:
@@ -241,11 +243,11 @@ class _Line:
         if self._quiet:
             return
         if self._terminal:
-            click.echo(f"\r\033[K{text[:110]}", err=True, nl=end)
+            click.echo(f"\r\033[K{visible(text[:110])}", err=True, nl=end)
             self._open = not end
         elif end or time.monotonic() - self._last > 60:
             self._last = time.monotonic()
-            click.echo(text, err=True)
+            echo(text, err=True)
 
     def end(self) -> None:
         """Leave the line that moves, so that what follows begins on one of its own."""
@@ -274,7 +276,7 @@ def plot(folder: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"files": paths})
     else:
-        click.echo(f"drew {len(paths) - 1} files; the page is {paths[-1]}")
+        echo(f"drew {len(paths) - 1} files; the page is {paths[-1]}")
 
 
 @study.command(short_help="Put the paper's claims to the test.")
@@ -321,4 +323,4 @@ def _print_claims(judged: "Sequence[Judged]", kept: "Sequence[Promise]") -> None
     print_table(columns, rows, words=("claim", "verdict", "numbers"))
     said = {True: "kept", False: "BROKEN", None: "not tested"}
     for promise in kept:
-        click.echo(f"{said[promise.kept]}: {promise.sentence} {promise.numbers}")
+        echo(f"{said[promise.kept]}: {promise.sentence} {promise.numbers}")

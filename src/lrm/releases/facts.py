@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -14,6 +12,7 @@ from typing import Any
 from lrm.accuracy import noise_deviation
 from lrm.domain import Domain
 from lrm.domain.file import domain_text
+from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
 from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
@@ -104,16 +103,14 @@ def export_csv(
     rows = _answers(release, confidence, processed)
     grouped = list(dict.fromkeys(name for row in rows for name in row["group"]))
     titles = [f"{name}_group" if name in COLUMNS else name for name in grouped]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     last = [] if processed is None else ["processed"]
-    writer.writerow([COLUMNS[0], *titles, *COLUMNS[1:-1], *last])
+    table: list[list[str | float]] = [[COLUMNS[0], *titles, *COLUMNS[1:-1], *last]]
     for row in rows:
         labels = [row["group"].get(name, "") for name in grouped]
         numbers = [row["answer"], row["standard_error"], row["lower"], row["upper"], confidence]
         done = [] if processed is None else [row["processed"]]
-        writer.writerow([row["name"], *labels, *numbers, *done])
-    write_text(path, text.getvalue())
+        table.append([row["name"], *labels, *numbers, *done])
+    write_text(path, csv_document(table))
 
 
 def group_of(name: str, domain: Domain | None) -> tuple[str, dict[str, str]]:

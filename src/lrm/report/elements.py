@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
+from lrm.spelling import visible
+
 __all__ = [
     "Markup",
     "facts",
@@ -34,8 +36,8 @@ class Markup(str):
 
 
 def text(value: str) -> Markup:
-    """Escape, unless it is markup."""
-    return value if isinstance(value, Markup) else Markup(escape(value))
+    """Escape, and make control characters visible, unless it is markup."""
+    return value if isinstance(value, Markup) else Markup(escape(visible(value, lines=True)))
 
 
 def paragraph(content: str, kind: str = "") -> Markup:

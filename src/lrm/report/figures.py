@@ -33,9 +33,8 @@ _COLOURS = {
     plots.FAINT: "var(--line)",
 }
 _TEXT: dict[Any, Any] = {
-    # Text stays text: readable by machines, and small. A "$" in a name is no formula.
+    # Text stays text: readable by machines, and small.
     "svg.fonttype": "none",
-    "text.parse_math": False,
 }
 _DASHES = ((0, (1, 1.2)), (0, (5, 2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)))
 
