@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lrm
+from lrm.batches import marginals
 from lrm.domain import Domain, Integers
 from lrm.workload import Workload, families
 
@@ -27,7 +28,7 @@ def _batches() -> dict[str, Workload]:
         "prefix 256": families.prefix(256),
         "all ranges 256": families.all_ranges(256),
         "prefix 65,536": families.prefix(65_536),
-        "2-way marginals of 4⁵": families.marginals(five, 2),
+        "2-way marginals of 4⁵": marginals(five, 2),
     }
 
 

@@ -46,7 +46,7 @@ def main() -> None:
         sys.stdout.write(
             f"sql_compile: {queries} queries over {domain.size:,} cells: {seconds:.2f} s "
             f"({used:.2f} s of processor), "
-            f"{compiled.matrix.nnz:,} weights, peak memory {peak:.0f} MB\n"
+            f"{compiled.queries.matrix.nnz:,} weights, peak memory {peak:.0f} MB\n"
         )
 
 

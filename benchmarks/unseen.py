@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import lrm
+from lrm.batches import marginals
 from lrm.domain import Domain
 from lrm.domain.ordered import Integers
 from lrm.errors import ConvergenceError, LrmError
@@ -65,7 +66,7 @@ def _rectangles(rng: np.random.Generator, m: int, n: int) -> Matrix:
 def _cross_tabs(rng: np.random.Generator, m: int, n: int) -> Matrix:
     sizes = [int(rng.integers(2, max(3, round((m + n) ** (1 / 3)) + 1))) for _ in range(3)]
     domain = Domain([Integers(f"a{i}", 0, size - 1) for i, size in enumerate(sizes)])
-    ways = [families.marginals(domain, way) for way in range(int(rng.integers(1, 3)), -1, -1)]
+    ways = [marginals(domain, way) for way in range(int(rng.integers(1, 3)), -1, -1)]
     return families.stack(ways).queries.dense()
 
 

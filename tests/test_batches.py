@@ -12,6 +12,7 @@ from lrm.batch_file import parse_batch, read_batch
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import DomainError, FileFormatError, LrmError, SqlError, WorkloadError
 from lrm.sql import compile_sql
+from lrm.workload import families
 
 DOMAIN = Domain(
     [
@@ -28,7 +29,7 @@ def same(batch, *statements):
     """Tell whether a batch has the weights of these SQL statements."""
     text = ";".join(f"SELECT COUNT(*) FROM t {text}" for text in statements)
     wanted = compile_sql(text, DOMAIN)
-    return np.array_equal(batch.matrix.toarray(), wanted.matrix.toarray())
+    return np.array_equal(batch.queries.dense(), wanted.queries.dense())
 
 
 def test_builders_agree_with_sql():
@@ -48,7 +49,7 @@ def test_builders_agree_with_sql():
     assert same(batches.where(running, "age < 2"), *(
         f"WHERE x >= 0 AND x < {edge} AND age < 2" for edge in (1, 2.5, 4)
     ))  # fmt: skip
-    assert batches.ranges(DOMAIN, "age").matrix.shape[0] == 15
+    assert batches.ranges(DOMAIN, "age").shape[0] == 15
 
 
 def test_names_tell_the_group():
@@ -60,7 +61,7 @@ def test_names_tell_the_group():
     assert batches.ranges(DOMAIN, "d", [("2024-01-01", "2024-02-29")]).names == (
         "count[d=2024-01..2024-02]",
     )
-    assert batches.ranges(DOMAIN, "age", [(0, 1)], by=["state"]).groups[2] == (
+    assert batches.ranges(DOMAIN, "age", [(0, 1)], by=["state"]).labels[2].group == (
         ("state", "(null)"),
         ("age", "0..1"),
     )
@@ -83,8 +84,8 @@ FAULTS = [
         lambda: batches.where(batches.total(DOMAIN), "age < 2 GROUP BY age"),
         "expected one condition",
     ),
-    (lambda: batches.join([]), "at least one query"),
-    (lambda: batches.join([batches.total(DOMAIN)] * 2), "'total' is taken twice"),
+    (lambda: families.stack([]), "at least one query"),
+    (lambda: families.stack([batches.total(DOMAIN)] * 2), "duplicate query name: 'total'"),
 ]
 
 
@@ -123,14 +124,11 @@ def test_a_file_says_what_python_says():
         batches.where(adults, "x < 1"),
         compile_sql(text, DOMAIN),
     ]
-    wanted = np.vstack([part.matrix.toarray() for part in parts])
-    assert np.array_equal(batch.matrix.toarray(), wanted)
+    wanted = np.vstack([part.queries.dense() for part in parts])
+    assert np.array_equal(batch.queries.dense(), wanted)
     assert batch.importance[0] == 5
-    assert batch.importance[-4:] == (2, 3, 2, 1)
-    assert batch.lines[-1] == 10
-    workload = batch.workload
-    assert workload.shape == batch.matrix.shape
-    assert workload.importance[0] == 5
+    assert batch.importance[-4:].tolist() == [2, 3, 2, 1]
+    assert batch.labels[-1].line == 10
 
 
 CHANGES = [
@@ -162,7 +160,7 @@ def test_an_error_names_line_and_field(old, new, line, field):
 
 
 def test_names_are_taken_once():
-    with pytest.raises(WorkloadError, match="line 4, query 2: the name 'a' is taken twice"):
+    with pytest.raises(WorkloadError, match="line 4, query 2: duplicate query name: 'a'"):
         parse_batch(
             "lrm-batch: 1\nqueries:\n  - {kind: total, name: a}\n  - {kind: total, name: a}", DOMAIN
         )

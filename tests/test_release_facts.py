@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import lrm
-from lrm.batches import join, marginals, total
-from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
+from lrm.batches import marginals, total
+from lrm.domain import Bins, Categories, Domain, PrivacyUnit
 from lrm.domain.file import parse_domain
-from lrm.releases.facts import export_csv, export_json, group_of, release_facts
+from lrm.releases.facts import export_csv, export_json, release_facts
 from lrm.releases.postprocess import process
 
 DOMAIN = Domain(
@@ -29,8 +29,10 @@ SECRETS = [918273, 645341, 777123, 535353, 121417, 343536, 999331, 424241]
 
 @pytest.fixture(scope="module")
 def release():
-    batch = join([total(DOMAIN, name="all"), marginals(DOMAIN, [("state",), ("state", "answer")])])
-    plan = lrm.plan(batch.workload, "noise-on-data")
+    batch = lrm.families.stack(
+        [total(DOMAIN, name="all"), marginals(DOMAIN, [("state",), ("state", "answer")])]
+    )
+    plan = lrm.plan(batch, "noise-on-data")
     return lrm.release(plan, SECRETS, epsilon="1/3")
 
 
@@ -65,24 +67,14 @@ def test_answers_carry_their_groups(release):
     assert [row["name"] for row in rows] == list(release.names)
 
 
-@pytest.mark.parametrize("name", ["n", "n]", "[x]", "n[other=1]", "n[statex=1]"])
-def test_names_without_a_group_stay_whole(name):
-    assert group_of(name, DOMAIN) == (name, {})
-    assert group_of(name, None) == (name, {})
-
-
-def test_attributes_that_begin_alike_are_told_apart():
-    domain = Domain([Integers("age", 0, 1), Integers("age at visit", 0, 1)])
-    assert group_of("n[age=0, age at visit=1]", domain)[1] == {"age": "0", "age at visit": "1"}
-
-
 def test_csv_has_one_row_an_answer(release, tmp_path):
     export_csv(release, tmp_path / "answers.csv", 0.99)
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     numbers = ["answer", "standard_error", "lower", "upper", "confidence"]
-    assert list(rows[0]) == ["query", "state", "answer_group", *numbers]
-    assert [row["query"] for row in rows] == list(release.names)
+    assert list(rows[0]) == ["name", "query", "state", "answer_group", *numbers]
+    assert [row["name"] for row in rows] == list(release.names)
+    assert [row["query"] for row in rows] == ["all"] + ["count"] * 12
     assert np.array_equal([float(row["answer"]) for row in rows], release.answers)
     ends = [[float(row["lower"]), float(row["upper"])] for row in rows]
     assert np.array_equal(ends, release.intervals(0.99))

@@ -44,7 +44,7 @@ def test_the_files_hold_every_answer(folder):
     assert len(rows) == 53
     assert {row["qob_minus_kw"] for row in rows} >= {"", "[-8, 0)", "[0, 8)"}
     facts = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
-    assert [row["name"] for row in facts["answers"]] == [row["query"] for row in rows]
+    assert [row["name"] for row in facts["answers"]] == [row["name"] for row in rows]
     assert facts["provenance"]["ledger_head"].startswith("2:")
 
 

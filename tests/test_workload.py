@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.maps.levels import LevelMap
@@ -57,13 +58,13 @@ def test_large_families_stay_small():
 
 def test_marginals_add_up():
     domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 4)])
-    workload = families.marginals(domain, 1)
+    workload = marginals(domain, 1)
     counts = np.arange(domain.size, dtype=float)
     table = counts.reshape(domain.shape)
     expected = np.concatenate([table.sum(axis=1), table.sum(axis=0)])
     np.testing.assert_allclose(workload.queries.apply(counts), expected)
-    assert workload.names[0] == "state=NY"
-    assert families.marginals(domain, 0).names[0] == "total"
+    assert workload.names[0] == "count[state=NY]"
+    assert marginals(domain, 0, name="total").names[0] == "total"
 
 
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 99))
@@ -92,10 +93,10 @@ def test_importance_changes_no_answer():
         (lambda: as_map(np.zeros((0, 3))), "at least one query"),
         (lambda: as_map([[1.0, np.nan]]), "finite numbers"),
         (lambda: as_map([[1e200, 1.0]]), "between 1e-100 and 1e100"),
-        (lambda: Workload(np.eye(2), names=["a"]), "2 names, but 1 came"),
-        (lambda: Workload(np.eye(2), names=["a", "a"]), "'a' stands there twice"),
+        (lambda: Workload(np.eye(2), names=["a"]), "2 names, got 1"),
+        (lambda: Workload(np.eye(2), names=["a", "a"]), "duplicate query name: 'a'"),
         (lambda: Workload(np.eye(2), importance=[1, -1]), "above 0"),
-        (lambda: Workload(np.eye(2), importance=[1]), "one number a query"),
+        (lambda: Workload(np.eye(2), importance=[1]), "one number per query"),
         (lambda: Workload(np.eye(2), domain=Domain([Integers("age", 0, 4)])), "another domain"),
         (lambda: families.prefix(0), "at least 1"),
         (lambda: families.ranges(4, [(2, 1)]), "0 ≤ first ≤ last < 4"),

@@ -24,9 +24,13 @@ import pathlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lrm.batches import join, marginals, prefix, ranges, total, where, with_importance
+import numpy as np
+
+from lrm.batches import marginals, prefix, ranges, total, where, with_importance
 from lrm.errors import SqlError, UsageError, WorkloadError
-from lrm.sql import CompiledBatch, compile_sql
+from lrm.sql import compile_sql
+from lrm.workload import TakenLabels, Workload
+from lrm.workload.families import stack
 from lrm.yaml_nodes import Node, parse, read_text
 
 if TYPE_CHECKING:
@@ -47,7 +51,7 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
-def read_batch(path: str | pathlib.Path, domain: Domain) -> CompiledBatch:
+def read_batch(path: str | pathlib.Path, domain: Domain) -> Workload:
     """Read a batch from a ``.sql`` or ``.yaml`` file; errors name the line."""
     path = pathlib.Path(path)
     text = read_text(path)
@@ -59,7 +63,7 @@ def read_batch(path: str | pathlib.Path, domain: Domain) -> CompiledBatch:
         raise SqlError(f"{path.name} {error}") from None
 
 
-def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> CompiledBatch:
+def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Workload:
     """Read a batch from YAML text.
 
     Examples
@@ -73,7 +77,7 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Compil
     ...   - {kind: ranges, attribute: age, of: [[0, 4], [5, 9]]}
     ... ''', domain)
     >>> batch.names, batch.importance
-    (('q1', 'q2[age=0..4]', 'q2[age=5..9]'), (4.0, 1.0, 1.0))
+    (('q1', 'q2[age=0..4]', 'q2[age=5..9]'), array([4., 1., 1.]))
     """
     root = parse(text, source, WorkloadError)
     entries = root.fields({"lrm-batch", "queries"}, set())
@@ -81,8 +85,8 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Compil
     if version != VERSION:
         hint = "; a newer lrm wrote it" if version > VERSION else ""
         entries["lrm-batch"].fail(f"expected version {VERSION}, not {version}{hint}")
-    parts: list[CompiledBatch] = []
-    taken: set[str] = set()
+    parts: list[Workload] = []
+    taken = TakenLabels()
     for number, item in enumerate(entries["queries"].items(), start=1):
         node = item.at(f"query {number}")
         try:
@@ -91,16 +95,16 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Compil
             if str(error).startswith(f"{source} "):
                 raise
             node.fail(str(error))
-        twice = taken.intersection(parts[-1].names)
-        if twice:
-            node.fail(f"the name {min(twice)!r} is taken twice; give this query a name")
-        taken.update(parts[-1].names)
+        for part in parts[-1].labels.parts:
+            clash = taken.add(part)
+            if clash is not None:
+                node.fail(f"duplicate query name: {clash.name!r}; give this query its own")
     if not parts:
         entries["queries"].fail("expected at least one query")
-    return join(parts)
+    return stack(parts)
 
 
-def _part(node: Node, number: int, domain: Domain) -> CompiledBatch:
+def _part(node: Node, number: int, domain: Domain) -> Workload:
     anything = {"kind"}.union(*(one | two for one, two in _KINDS.values()))
     kind = node.fields({"kind"}, anything)["kind"]
     if kind.text() not in _KINDS:
@@ -114,11 +118,11 @@ def _part(node: Node, number: int, domain: Domain) -> CompiledBatch:
             part = where(part, entries["where"].text())
     except SqlError as error:
         entries.get("text", entries.get("where", node)).fail(str(error))
-    part = replace(part, lines=(node.line,) * len(part.names))
+    part = replace(part, labels=part.labels.at_line(node.line))
     return _weighted(part, entries["importance"]) if "importance" in entries else part
 
 
-def _build(kind: str, name: str, entries: dict[str, Node], domain: Domain) -> CompiledBatch:
+def _build(kind: str, name: str, entries: dict[str, Node], domain: Domain) -> Workload:
     if kind == "sql":
         return compile_sql(entries["text"].text(), domain)
     if kind == "total":
@@ -145,17 +149,14 @@ def _pair(node: Node) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _weighted(part: CompiledBatch, node: Node) -> CompiledBatch:
+def _weighted(part: Workload, node: Node) -> Workload:
     """Give a part its importance: one number, or numbers by a query's or a row's name."""
     if not node.is_mapping():
         return with_importance(part, _importance(node))
-    known = {*part.names, *part.queries}
+    known = {text for label in part.labels for text in (label.name, label.query)}
     given = {key: _importance(value) for key, value in node.fields(set(), known).items()}
-    values = (
-        given.get(name, given.get(query, 1.0))
-        for name, query in zip(part.names, part.queries, strict=True)
-    )
-    return replace(part, importance=tuple(values))
+    values = [given.get(label.name, given.get(label.query, 1.0)) for label in part.labels]
+    return replace(part, importance=np.array(values))
 
 
 def _importance(node: Node) -> float:

@@ -1,8 +1,8 @@
 """Batches from Python: totals, ranges, prefixes and marginals over a domain of attributes.
 
-Each builder returns the same record as the SQL compiler, so that the parts of a batch may
-come from both; `join` puts them together. Ranges are given in values of the attribute, and
-a range that cuts through a cell is refused with the nearest edges, as in SQL.
+Each builder returns a `Workload`, as the SQL compiler does, so that the parts of a batch may
+come from both; `lrm.families.stack` joins them. Ranges are given in values of the attribute,
+and a range that cuts through a cell is refused with the nearest edges, as in SQL.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
-from itertools import combinations, product
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +18,19 @@ import scipy.sparse as sp
 
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
-from lrm.sql import CompiledBatch, compile_sql
+from lrm.maps.inverses import as_sparse
+from lrm.maps.linear import SparseMap
+from lrm.sql import compile_sql
 from lrm.sql.atoms import TRUE, compare, nearest_edges
+from lrm.workload import Grouped, Labels, Workload
+from lrm.workload.families import stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lrm.domain import Attribute, Domain
 
-__all__ = ["join", "marginals", "prefix", "ranges", "total", "where", "with_importance"]
+__all__ = ["marginals", "prefix", "ranges", "total", "where", "with_importance"]
 
 MAX_WEIGHTS = 1 << 28
 """Non-zero weights of one part: 3 GB. Beyond it an error is better than a full memory."""
@@ -34,14 +38,14 @@ MAX_WEIGHTS = 1 << 28
 Bound = int | float | str | dt.date
 
 
-def total(domain: Domain, *, name: str = "total") -> CompiledBatch:
+def total(domain: Domain, *, name: str = "total") -> Workload:
     """One query: the number of rows within the domain."""
     return marginals(domain, [()], name=name)
 
 
 def marginals(
     domain: Domain, ways: int | Iterable[Sequence[str]], *, name: str = "count"
-) -> CompiledBatch:
+) -> Workload:
     """Cross-tabs: one query for every combination of cells of some attributes.
 
     Parameters
@@ -66,7 +70,7 @@ def marginals(
     parts = [_rows(domain, name, {}, tuple(way)) for way in ways]
     if not parts:
         raise WorkloadError("marginals need at least one list of attributes")
-    return join(parts)
+    return stack(parts)
 
 
 def ranges(
@@ -76,7 +80,7 @@ def ranges(
     *,
     by: Sequence[str] = (),
     name: str = "count",
-) -> CompiledBatch:
+) -> Workload:
     """Count ranges of one attribute.
 
     Parameters
@@ -94,7 +98,7 @@ def ranges(
     >>> batch = ranges(Domain([Integers("age", 0, 5)]), "age", [(0, 2), (3, 5)])
     >>> batch.names
     ('count[age=0..2]', 'count[age=3..5]')
-    >>> batch.matrix.toarray().astype(int).tolist()
+    >>> batch.queries.dense().astype(int).tolist()
     [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     """
     declared = _ordered(domain, attribute)
@@ -107,7 +111,7 @@ def ranges(
 
 def prefix(
     domain: Domain, attribute: str, *, by: Sequence[str] = (), name: str = "count"
-) -> CompiledBatch:
+) -> Workload:
     """Running totals: from the first declared cell to each.
 
     Examples
@@ -120,48 +124,23 @@ def prefix(
     return _cell_ranges(domain, attribute, cells, by, name)
 
 
-def where(batch: CompiledBatch, condition: str) -> CompiledBatch:
+def where(batch: Workload, condition: str) -> Workload:
     """Restrict every query of a batch to the rows that meet a SQL condition."""
+    if batch.domain is None:
+        raise WorkloadError("a condition is about the attributes of a domain; this batch has none")
     table = batch.domain.table or "t"
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
     # Compiled, never executed; the only thing that the text could reach is this matrix.
     compiled = compile_sql(f"SELECT COUNT(*) FROM {quoted} WHERE {condition}", batch.domain)  # noqa: S608
-    if compiled.matrix.shape[0] != 1 or compiled.groups != ((),):
-        raise WorkloadError(f"expected one condition, but {condition!r} came")
-    kept = sp.csr_array(batch.matrix @ sp.diags_array(compiled.matrix.toarray()[0]))
-    kept.eliminate_zeros()
-    return replace(batch, matrix=kept)
+    if compiled.shape[0] != 1 or compiled.labels[0].group:
+        raise WorkloadError(f"expected one condition, got {condition!r}")
+    kept = sp.diags_array(compiled.queries.dense()[0])
+    return replace(batch, queries=SparseMap(sp.csr_array(as_sparse(batch.queries) @ kept)))
 
 
-def with_importance(batch: CompiledBatch, importance: float) -> CompiledBatch:
+def with_importance(batch: Workload, importance: float) -> Workload:
     """Say how much the error of each of these queries counts for."""
-    return replace(batch, importance=(importance,) * len(batch.names))
-
-
-def join(batches: Sequence[CompiledBatch]) -> CompiledBatch:
-    """Put batches over one domain together."""
-    if not batches:
-        raise WorkloadError("a batch needs at least one query")
-    domain = batches[0].domain
-    if any(batch.domain != domain for batch in batches):
-        raise WorkloadError("batches over different domains cannot be joined")
-    names = tuple(name for batch in batches for name in batch.names)
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise WorkloadError(f"the name {twice!r} is taken twice; name the parts of the batch")
-    importance = tuple(
-        value for batch in batches for value in batch.importance or (1.0,) * len(batch.names)
-    )
-    return CompiledBatch(
-        names,
-        sp.csr_array(sp.vstack([batch.matrix for batch in batches], format="csr")),
-        tuple(query for batch in batches for query in batch.queries),
-        tuple(group for batch in batches for group in batch.groups),
-        tuple(line for batch in batches for line in batch.lines),
-        domain,
-        importance if any(batch.importance for batch in batches) else None,
-    )
+    return replace(batch, importance=np.full(batch.shape[0], importance))
 
 
 def _ordered(domain: Domain, name: str) -> Attribute:
@@ -211,7 +190,7 @@ def _cell_ranges(
     cells: Sequence[tuple[int, int]],
     by: Sequence[str],
     name: str,
-) -> CompiledBatch:
+) -> Workload:
     if not cells:
         raise WorkloadError("ranges need at least one (low, high) pair")
     declared = domain.attribute(attribute)
@@ -248,27 +227,22 @@ def _rows(
     name: str,
     blocks: dict[str, tuple[sp.csr_array, list[str]]],
     by: tuple[str, ...],
-) -> CompiledBatch:
+) -> Workload:
     """Multiply one factor per attribute: its block, every cell (grouped), or their sum."""
     for key in by:
         domain.axis(key)
         if key in blocks or by.count(key) > 1:
             raise WorkloadError(f"attribute {key!r} is asked for twice")
-    matrix, labels = sp.csr_array(np.ones((1, 1))), []
+    matrix, axes = sp.csr_array(np.ones((1, 1))), []
     _check_size(domain.size)
     for attribute in domain.attributes:
         if attribute.name in blocks:
-            factor, texts = blocks[attribute.name]
+            factor, labels = blocks[attribute.name]
         elif attribute.name in by:
-            factor, texts = sp.eye_array(attribute.size, format="csr"), list(attribute.labels)
+            factor, labels = sp.eye_array(attribute.size, format="csr"), list(attribute.labels)
         else:
-            factor, texts = sp.csr_array(np.ones((1, attribute.size))), []
+            factor, labels = sp.csr_array(np.ones((1, attribute.size))), []
         matrix = sp.csr_array(sp.kron(matrix, factor, format="csr"))
-        if texts:
-            labels.append([(attribute.name, text) for text in texts])
-    groups = tuple(product(*labels))
-    names = tuple(
-        name + ("[" + ", ".join(f"{a}={b}" for a, b in group) + "]" if group else "")
-        for group in groups
-    )
-    return CompiledBatch(names, matrix, (name,) * len(names), groups, (0,) * len(names), domain)
+        if labels:
+            axes.append((attribute.name, tuple(labels)))
+    return Workload(matrix, labels=Labels([Grouped(name, tuple(axes))]), domain=domain)

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.maps.linear import Floats
 from lrm.workload import Workload
-from lrm.workload.families import marginals, stack
+from lrm.workload.families import stack
 
 __all__ = ["PATIENTS", "STATES", "SyntheticPatients", "demo_domain", "demo_workload"]
 

@@ -276,7 +276,7 @@ def test_what_can_be_seen_from_outside_is_the_same(planned, replay, engine, batc
     answers = one[0]["answers"]
     labels = ["n[income=[0, 0.25)]", "n[income=[0.25, 0.5)]"]
     expected = labels if batch == "many bins" else ["n[state=NY]", "n[state=NJ]"]
-    assert [row["query"] for row in answers][:2] == expected
+    assert [row["name"] for row in answers][:2] == expected
 
 
 @pytest.mark.parametrize("fault", [KeyError, MemoryError, ValueError])

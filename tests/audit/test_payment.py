@@ -18,7 +18,7 @@ from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import core as releases
 from lrm.releases import release_table
 from lrm.releases.file import load_release
-from lrm.sql import workload_from_sql
+from lrm.sql import compile_sql
 from lrm.tables import open_table
 from lrm.tables.duckdb_table import DuckDbTable
 from neighbouring_tables import BASE, write
@@ -37,7 +37,7 @@ def in_folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def plans():
     domain = Domain([Integers("age", 0, 9)], "visits")
-    batch = workload_from_sql("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", domain)
+    batch = compile_sql("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", domain)
     return {noise: lrm.plan(batch, "noise-on-data", noise=noise) for noise in NOISES}
 
 
@@ -159,7 +159,7 @@ def test_what_is_wrong_on_a_server_is_found_before_anything_is_spent(
         source = source.replace("visits", "nothing")
     column = {"table": "age", "column": "years", "type": "state"}[wrong]
     domain = Domain([Integers(column, 0, 9)], "visits")
-    batch = workload_from_sql("SELECT COUNT(*) AS n FROM visits", domain)
+    batch = compile_sql("SELECT COUNT(*) AS n FROM visits", domain)
     lrm.plan(batch, "noise-on-data").save("plan.lrm")
     args = ["release", "plan.lrm", "--table", source, "--ledger", "l.sqlite", "--epsilon", "0.5"]
     for more in (("-o", "out.lrm"), ("--dry-run",)):

@@ -117,7 +117,7 @@ def test_explain_at_an_epsilon(run, run_json, plan_file):
     facts = run_json("explain", plan_file, "--epsilon", "0.5")
     plan = lrm.load_plan(plan_file)
     assert facts["expected_squared_error"] == pytest.approx(16 / 0.25)
-    by_name = {row["query"]: row for row in facts["queries"]}
+    by_name = {row["name"]: row for row in facts["queries"]}
     expected = dict(zip(plan.workload.names, plan.half_widths(0.5), strict=True))
     assert {name: row["half_width"] for name, row in by_name.items()} == pytest.approx(expected)
     errors = [row["standard_error"] for row in facts["queries"]]
@@ -173,7 +173,7 @@ def test_release_writes_answers_and_csv(run, plan_file, counts_file, in_folder):
     with Path("answers.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["answer"]) for row in rows] == release.answers.tolist()
-    assert [row["query"] for row in rows] == list(release.names)
+    assert [row["name"] for row in rows] == list(release.names)
 
 
 def test_release_keeps_the_relation_and_the_rows_asked_for(run_json, plan_file, counts_file):

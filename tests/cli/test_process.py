@@ -35,7 +35,7 @@ def test_from_matrix_to_answers():
     release = ("release", "plan.lrm", "--counts", "c.csv", "--epsilon", "1", "--no-ledger")
     released = run(*release, "-o", "answers.lrm", "--json")
     assert released.returncode == 0, released.stderr
-    assert [row["query"] for row in json.loads(released.stdout)["answers"]] == [
+    assert [row["name"] for row in json.loads(released.stdout)["answers"]] == [
         "all",
         "east",
         "west",

@@ -51,7 +51,7 @@ def test_errors_are_those_of_the_person_protected(run_json, planned):
     """Two rows of a person: twice the standard error that one row has, as released."""
     facts = run_json("explain", "plan.lrm", "--epsilon", "0.5")
     release = lrm.release(lrm.load_plan("plan.lrm"), [0] * 6, "0.5")
-    told = {row["query"]: row["standard_error"] for row in facts["queries"]}
+    told = {row["name"]: row["standard_error"] for row in facts["queries"]}
     assert told == pytest.approx(dict(zip(release.names, release.standard_errors, strict=True)))
     wanted = run_json("explain", "plan.lrm", "--error", str(facts["expected_squared_error"]))
     assert float(Fraction(wanted["epsilon"])) == pytest.approx(0.5, rel=1e-4)
@@ -114,7 +114,7 @@ def test_query_answers_from_the_measurements(run, run_json, released, ledger):
     assert "at no further cost" in result.stdout
     assert fits(result.stdout)
     release = lrm.load_release("out.lrm")
-    answers = {row["query"]: row for row in run_json("query", "out.lrm", sql)["answers"]}
+    answers = {row["name"]: row for row in run_json("query", "out.lrm", sql)["answers"]}
     assert answers["ny"]["answer"] == pytest.approx(release.answers[0])
     assert answers["ny"]["standard_error"] == pytest.approx(release.standard_errors[0])
     assert answers["both"]["answer"] == pytest.approx(release.answers[2])
@@ -126,7 +126,7 @@ def test_query_from_a_file_to_csv(run, released):
     result = run("query", "out.lrm", "--file", "more.sql", "--csv", "more.csv")
     assert result.exit_code == 0, result.output
     with Path("more.csv").open() as file:
-        assert [row["query"] for row in csv.DictReader(file)] == ["m[state=NY]", "m[state=NJ]"]
+        assert [row["name"] for row in csv.DictReader(file)] == ["m[state=NY]", "m[state=NJ]"]
 
 
 def test_query_names_what_was_not_measured(run, released):

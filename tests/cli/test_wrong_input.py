@@ -46,7 +46,7 @@ CSVS = {
     "empty": ("", 2, ("empty",)),
     "blank": ("\n \n,,\n", 2, ("empty",)),
     "wrong separator": ("1;0;1\n1;1;0\n", 2, ("separator",)),
-    "same names": ("a,1,0\na,0,1\n", 2, ("'a'", "twice")),
+    "same names": ("a,1,0\na,0,1\n", 2, ("'a'", "duplicate")),
     "huge": ("1e300,1\n", 2, ("scale",)),
     "open quote": ('1,"0\n1,1\n', 1, ("CSV",)),
 }

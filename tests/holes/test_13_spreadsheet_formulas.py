@@ -12,7 +12,7 @@ from lrm.files.csv_cells import csv_text
 from lrm.plans.planner import plan
 from lrm.releases import release
 from lrm.releases.facts import export_csv
-from lrm.sql import workload_from_sql
+from lrm.sql import compile_sql
 from lrm.workload import Workload
 
 FORMULAS = [
@@ -36,14 +36,14 @@ def rows_of(workload, path):
 def test_names_of_queries_are_no_formulas(tmp_path):
     named = Workload(np.eye(len(FORMULAS)), names=FORMULAS)
     rows = rows_of(named, tmp_path / "answers.csv")
-    assert [row[0] for row in rows[1:]] == [f"'{name}" for name in FORMULAS]
-    for row in rows[1:]:
-        assert all(np.isfinite([float(cell) for cell in row[1:]]))  # numbers stay numbers
+    for row, name in zip(rows[1:], FORMULAS, strict=True):
+        assert row[:2] == [f"'{name}"] * 2
+        assert all(np.isfinite([float(cell) for cell in row[2:]]))  # numbers stay numbers
 
 
 def test_labels_of_groups_and_titles_are_no_formulas(tmp_path):
     domain = Domain([Categories("=kind", ["=1+1", "plain", "-5", "-2+3"])], "t")
-    batch = workload_from_sql('SELECT "=kind", COUNT(*) FROM t GROUP BY "=kind"', domain)
+    batch = compile_sql('SELECT "=kind", COUNT(*) FROM t GROUP BY "=kind"', domain)
     rows = rows_of(batch, tmp_path / "answers.csv")
     assert "'=kind" in rows[0]
     labels = [row[rows[0].index("'=kind")] for row in rows[1:]]

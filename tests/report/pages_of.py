@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import lrm
-from lrm.batches import join, marginals, prefix, total
+from lrm.batches import marginals, prefix, total
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 
 NASTY = "<script>alert('x')</script> & \"q\" $x_1$ $\\frac{$"
@@ -20,14 +20,14 @@ DOMAIN = Domain(
 
 @cache
 def plan(noise="laplace"):
-    batch = join(
+    batch = lrm.families.stack(
         [
             total(DOMAIN, name=NASTY),
             marginals(DOMAIN, [("state",)], name="by state"),
             prefix(DOMAIN, "age", name="up to"),
         ]
     )
-    return lrm.plan(batch.workload, "noise-on-data", noise=noise)
+    return lrm.plan(batch, "noise-on-data", noise=noise)
 
 
 def release(epsilon="0.5"):

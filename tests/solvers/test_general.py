@@ -3,6 +3,7 @@
 import numpy as np
 
 import lrm
+from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import StopSolver
 from lrm.solvers.general import general_start
@@ -11,7 +12,7 @@ from lrm.workload import families
 
 def marginal_batch():
     domain = Domain([Categories("state", list("ABCD")), Integers("age", 0, 9)])
-    return families.marginals(domain, 1)
+    return marginals(domain, 1)
 
 
 def test_marginals_are_measured_with_few_rows():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
-from lrm.sql import compile_sql, workload_from_sql
+from lrm.sql import compile_sql
 from lrm.sql.atoms import compare
 
 OPERATIONS = {
@@ -31,7 +31,7 @@ PEOPLE = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 3)], "peo
 
 
 def weights(text, domain=PEOPLE):
-    return compile_sql(text, domain).matrix.toarray()
+    return compile_sql(text, domain).queries.dense()
 
 
 def count(condition, domain):
@@ -123,8 +123,8 @@ def test_every_declared_group_appears_even_where_the_condition_excludes_it():
     text = "SELECT state, COUNT(*) AS n FROM people WHERE state = 'NY' GROUP BY state"
     batch = compile_sql(text, PEOPLE)
     assert batch.names == ("n[state=NY]", "n[state=NJ]")
-    assert batch.groups == ((("state", "NY"),), (("state", "NJ"),))
-    assert batch.matrix.toarray().sum(axis=1).tolist() == [4, 0]
+    assert [label.group for label in batch.labels] == [(("state", "NY"),), (("state", "NJ"),)]
+    assert batch.queries.dense().sum(axis=1).tolist() == [4, 0]
 
 
 def test_names_lines_and_groups():
@@ -135,16 +135,16 @@ def test_names_lines_and_groups():
     batch = compile_sql(text, PEOPLE)
     assert batch.names[:4] == ("q1.1", "q1.2", "all of them", "q3[state=NY, age=0]")
     assert batch.names[-1] == "q3"
-    assert batch.lines[:4] == (2, 2, 3, 4)
+    assert [label.line for label in batch.labels[:4]] == [2, 2, 3, 4]
     assert len(batch.names) == 3 + 8 + 2 + 4 + 1
-    assert batch.matrix.has_canonical_format
+    assert batch.queries.matrix.has_canonical_format
 
 
 def test_group_order_is_that_of_the_domain():
     one = compile_sql("SELECT COUNT(*) FROM people GROUP BY age, state", PEOPLE)
     two = compile_sql("SELECT COUNT(*) FROM people GROUP BY state, age", PEOPLE)
     assert one.names == two.names
-    assert np.array_equal(one.matrix.toarray(), np.eye(8))
+    assert np.array_equal(one.queries.dense(), np.eye(8))
 
 
 def test_a_batch_without_a_declared_table_reads_one_table():
@@ -156,8 +156,8 @@ def test_a_batch_without_a_declared_table_reads_one_table():
 def test_weights_are_read_only_and_make_a_workload():
     batch = compile_sql("SELECT COUNT(*) FROM people", PEOPLE)
     with pytest.raises(ValueError, match="read-only"):
-        batch.matrix.data[0] = 2
-    workload = workload_from_sql("SELECT age, COUNT(*) AS n FROM people GROUP BY age", PEOPLE)
+        batch.queries.matrix.data[0] = 2
+    workload = compile_sql("SELECT age, COUNT(*) AS n FROM people GROUP BY age", PEOPLE)
     assert workload.names[0] == "n[age=0]"
     assert workload.domain is PEOPLE
 

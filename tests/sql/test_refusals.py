@@ -236,4 +236,4 @@ def test_deep_nesting_is_an_error_and_long_chains_are_not():
         compile_sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)
     chain = " OR ".join(["age < 5"] * 3000)
     batch = compile_sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)
-    assert batch.matrix.shape[0] == 1
+    assert batch.shape[0] == 1

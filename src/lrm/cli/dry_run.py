@@ -78,8 +78,8 @@ def _fields(
         "root_mean_squared_error": expected.root_mean_squared_error,
         "confidence": confidence,
         "queries": [
-            {"query": name, "standard_error": error, "half_width": half}
-            for name, error, half in worst_queries(expected, confidence, None)
+            {**label.facts, "standard_error": error, "half_width": half}
+            for label, error, half in worst_queries(expected, confidence, None)
         ],
     }
 

@@ -12,6 +12,7 @@ from lrm.cli.promises import Promise, amount_options, spell_amount
 if TYPE_CHECKING:
     from lrm.cli.expected import Expected
     from lrm.plans import Plan
+    from lrm.workload import Label
 
 
 @click.command(short_help="The error of a plan, or the epsilon for an error.")
@@ -119,8 +120,8 @@ def _bounds(expected: "Expected") -> dict[str, float]:
 
 def worst_queries(
     expected: "Expected", confidence: float, limit: int | None
-) -> list[tuple[str, float, float]]:
-    """The queries of largest error: name, standard error, half-width of the interval.
+) -> list[tuple["Label", float, float]]:
+    """The queries of largest error: label, standard error, half-width of the interval.
 
     Empty where there are too many queries to hold a number for each.
     """
@@ -128,14 +129,14 @@ def worst_queries(
 
     from lrm.workload import EXPLICIT_QUERIES
 
-    names = expected.plan.workload.names
-    if len(names) > EXPLICIT_QUERIES:
+    labels = expected.plan.workload.labels
+    if len(labels) > EXPLICIT_QUERIES:
         return []
     errors = expected.standard_errors
     order = [int(i) for i in np.argsort(-errors, kind="stable")[:limit]]
     half = expected.half_widths(order, confidence)
     return [
-        (names[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
+        (labels[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
     ]
 
 
@@ -153,8 +154,8 @@ def _fields(plan: "Plan", promise: Promise, confidence: float, limit: int | None
         "at_most_above_best": plan.at_most_above_best,
         "bounds": _bounds(expected),
         "queries": [
-            {"query": name, "standard_error": deviation, "half_width": half}
-            for name, deviation, half in worst_queries(expected, confidence, limit)
+            {**label.facts, "standard_error": deviation, "half_width": half}
+            for label, deviation, half in worst_queries(expected, confidence, limit)
         ],
     }
 
@@ -174,8 +175,8 @@ def print_worst(expected: "Expected", confidence: float, limit: int) -> None:
 
     queries = expected.plan.workload.shape[0]
     rows = [
-        (name, number(error), f"±{number(half)}")
-        for name, error, half in worst_queries(expected, confidence, limit)
+        (label.name, number(error), f"±{number(half)}")
+        for label, error, half in worst_queries(expected, confidence, limit)
     ]
     if not rows:
         echo(f"none of {queries:,} queries listed")

@@ -131,7 +131,7 @@ def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
 
     intervals = release.intervals(confidence).tolist()
     rows = zip(
-        release.names,
+        release.plan.workload.labels,
         release.answers.tolist(),
         release.standard_errors.tolist(),
         intervals,
@@ -149,7 +149,7 @@ def release_fields(release: "Release", confidence: float) -> dict[str, Any]:
         "ledger_head": release.ledger_head,
         "confidence": confidence,
         "answers": [
-            {"query": name, "answer": answer, "standard_error": error, "interval": interval}
-            for name, answer, error, interval in rows
+            {**label.facts, "answer": answer, "standard_error": error, "interval": interval}
+            for label, answer, error, interval in rows
         ],
     }

@@ -10,7 +10,7 @@ from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.releases import Release
-    from lrm.sql import CompiledBatch
+    from lrm.workload import Workload
 
 _SHOWN = 5
 """Queries that are named where a release does not determine them."""
@@ -64,7 +64,7 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     _print(answered, confidence, choices["limit"])
 
 
-def _compiled(asked: "Release", sql: str | None, file: str | None) -> "CompiledBatch":
+def _compiled(asked: "Release", sql: str | None, file: str | None) -> "Workload":
     """The questions as weights over the cells of the release's domain."""
     from lrm.batch_file import read_batch
     from lrm.releases import domain_of
@@ -74,12 +74,12 @@ def _compiled(asked: "Release", sql: str | None, file: str | None) -> "CompiledB
     return compile_sql(sql or "", domain) if file is None else read_batch(Path(file), domain)
 
 
-def _answered(asked: "Release", batch: "CompiledBatch") -> "Release":
+def _answered(asked: "Release", batch: "Workload") -> "Release":
     from lrm.errors import UnsupportedQuery
     from lrm.releases.further import answer_further
 
     try:
-        return answer_further(asked, batch.workload)
+        return answer_further(asked, batch)
     except UnsupportedQuery as reason:
         problem = str(reason)
     places = _unsupported(asked, batch)
@@ -92,18 +92,20 @@ def _answered(asked: "Release", batch: "CompiledBatch") -> "Release":
     )
 
 
-def _unsupported(asked: "Release", batch: "CompiledBatch") -> list[str]:
+def _unsupported(asked: "Release", batch: "Workload") -> list[str]:
     """Name and line of every query that does not follow from the measurements."""
     from lrm.errors import UnsupportedQuery
+    from lrm.maps.inverses import as_sparse
     from lrm.releases.further import answer_further
 
-    rows: dict[tuple[int, str], list[int]] = {}
-    for row, place in enumerate(zip(batch.lines, batch.queries, strict=True)):
-        rows.setdefault(place, []).append(row)
+    rows: dict[tuple[int | None, str], list[int]] = {}
+    for row, label in enumerate(batch.labels):
+        rows.setdefault((label.line, label.query), []).append(row)
+    matrix = as_sparse(batch.queries)
     places = []
     for (line, name), own in rows.items():
         try:
-            answer_further(asked, batch.matrix[own])
+            answer_further(asked, matrix[own])
         except UnsupportedQuery:
             places.append(f"{name!r} (line {line})")
     return places

@@ -1,5 +1,6 @@
 """Queries for `lrm plan` and `lrm compare`: a matrix, a family, SQL or YAML."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ def read_questions(source: str, domain: str | None) -> "Workload":
     """
     from lrm.batch_file import read_batch
     from lrm.domain.file import read_domain
-    from lrm.workload import Workload
     from lrm.workload.file import read_workload
 
     written = Path(source).suffix.lower() in BATCH_KINDS
@@ -40,6 +40,5 @@ def read_questions(source: str, domain: str | None) -> "Workload":
         return read_workload(source)
     declared = read_domain(domain)
     if written:
-        return read_batch(source, declared).workload
-    plain = read_workload(source)
-    return Workload(plain.queries, names=plain.names, importance=plain.importance, domain=declared)
+        return read_batch(source, declared)
+    return replace(read_workload(source), domain=declared)

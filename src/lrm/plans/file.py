@@ -17,7 +17,7 @@ from lrm.plans.core import Plan
 from lrm.quantise import IntegerStrategy, inverse_of, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.reduce import CellMap
-from lrm.workload import NumberedNames, Workload
+from lrm.workload import Labels, Workload
 
 __all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]
 
@@ -54,7 +54,6 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
     if workload.importance is not None:
         arrays["importance"] = workload.importance
     merged = rebuild.queries is not workload.queries
-    numbered = isinstance(workload.names, NumberedNames)
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
@@ -62,7 +61,7 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
         "least_error": plan.least_error,
         "details": dict(plan.details),
         "digest": plan.digest,
-        "names": None if numbered else list(workload.names),
+        "labels": workload.labels.facts(),
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
         "merged_workload": pack_map("merged", rebuild.queries, arrays) if merged else None,
@@ -84,7 +83,10 @@ def unpack_plan(facts: dict[str, Any], arrays: Arrays) -> Plan:
     queries = unpack_map("workload", facts["workload"], arrays)
     domain = None if facts["domain"] is None else parse_domain(facts["domain"])
     workload = Workload(
-        queries, names=facts["names"], importance=arrays.get("importance"), domain=domain
+        queries,
+        labels=Labels.from_facts(facts["labels"]),
+        importance=arrays.get("importance"),
+        domain=domain,
     )
     measured = IntegerStrategy(
         unpack_map("strategy", facts["strategy"], arrays),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from lrm.accuracy import noise_deviation
-from lrm.domain import Domain
 from lrm.domain.file import domain_text
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
@@ -25,14 +23,14 @@ from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.registry_facts import registry_facts
 
-__all__ = ["export_csv", "export_json", "group_of", "release_facts"]
+__all__ = ["export_csv", "export_json", "release_facts"]
 
 FORMAT, VERSION = "lrm-release-facts", 1
 
 MOST_ENTRIES = 1 << 22
 """Non-zero weights of a strategy that are written as JSON (about 60 MB)."""
 
-COLUMNS = ("query", "answer", "standard_error", "lower", "upper", "confidence", "processed")
+COLUMNS = ("name", "query", "answer", "standard_error", "lower", "upper", "confidence", "processed")
 """Columns of the CSV beside those of groups; the last where answers were processed."""
 
 
@@ -99,36 +97,31 @@ def export_csv(
     *,
     processed: Processed | None = None,
 ) -> None:
-    """Write one row a query or group: labels, answer, standard error, interval."""
+    """Write one row per answer: name, query, group, answer, standard error, interval."""
     rows = _answers(release, confidence, processed)
-    grouped = list(dict.fromkeys(name for row in rows for name in row["group"]))
-    titles = [f"{name}_group" if name in COLUMNS else name for name in grouped]
+    grouped = release.plan.workload.labels.attributes
+    titles = _group_titles(grouped)
     last = [] if processed is None else ["processed"]
-    table: list[list[str | float]] = [[COLUMNS[0], *titles, *COLUMNS[1:-1], *last]]
+    table: list[list[str | float]] = [[*COLUMNS[:2], *titles, *COLUMNS[2:-1], *last]]
     for row in rows:
         labels = [row["group"].get(name, "") for name in grouped]
         numbers = [row["answer"], row["standard_error"], row["lower"], row["upper"], confidence]
         done = [] if processed is None else [row["processed"]]
-        table.append([row["name"], *labels, *numbers, *done])
+        table.append([row["name"], row["query"], *labels, *numbers, *done])
     write_text(path, csv_document(table))
 
 
-def group_of(name: str, domain: Domain | None) -> tuple[str, dict[str, str]]:
-    """Split a compiled query's name into the query and its group's labels.
-
-    >>> from lrm.domain import Categories, Domain
-    >>> group_of("n[state=NY]", Domain([Categories("state", ["NY", "NJ"])]))
-    ('n', {'state': 'NY'})
-    """
-    if domain is None or not name.endswith("]"):
-        return name, {}
-    attribute = "|".join(re.escape(one) for one in sorted(domain.names, key=len, reverse=True))
-    start = re.search(rf"\[(?={attribute}=)".replace(attribute, f"(?:{attribute})"), name)
-    if start is None:
-        return name, {}
-    inside = name[start.end() : -1]
-    parts = re.split(rf"(?:^|, )({attribute})=", inside)[1:]
-    return name[: start.start()], dict(zip(parts[::2], parts[1::2], strict=True))
+def _group_titles(attributes: Sequence[str]) -> list[str]:
+    """Titles of the columns of groups, apart from the other columns and from each other."""
+    taken = {*COLUMNS, *attributes}
+    titles = []
+    for name in attributes:
+        title = name
+        while title in COLUMNS or (title != name and title in taken):
+            title += "_group"
+        taken.add(title)
+        titles.append(title)
+    return titles
 
 
 def _provenance(release: Release) -> dict[str, Any]:
@@ -206,21 +199,19 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
 def _answers(
     release: Release, confidence: float, processed: Processed | None
 ) -> list[dict[str, Any]]:
-    domain = release.plan.workload.domain
     done: Sequence[float | None] = (
         [None] * len(release.names) if processed is None else processed.answers.tolist()
     )
     rows = []
-    for name, answer, error, (low, high), final in zip(
-        release.names,
+    for label, answer, error, (low, high), final in zip(
+        release.plan.workload.labels,
         release.answers.tolist(),
         release.standard_errors.tolist(),
         release.intervals(confidence).tolist(),
         done,
         strict=True,
     ):
-        query, group = group_of(name, domain)
-        row = {"name": name, "query": query, "group": group, "answer": answer}
+        row = {**label.facts, "answer": answer}
         row |= {"standard_error": error, "lower": low, "upper": high}
         rows.append(row if processed is None else {**row, "processed": final})
     return rows

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lrm.domain import Domain
-from lrm.releases.facts import group_of
 from lrm.report.elements import Markup, facts, paragraph, section, table, text
-from lrm.workload import NumberedNames, Workload
+from lrm.workload import Label, Workload
 
 __all__ = ["batch_section", "query_label"]
 
@@ -13,18 +12,18 @@ MOST_LISTED = 60
 """Kinds of query and attributes that are listed."""
 
 
-def query_label(name: str, domain: Domain | None) -> Markup:
+def query_label(label: Label) -> Markup:
     """A query's name with its group set apart.
 
-    >>> query_label("a<b", None)
+    >>> query_label(Label("a<b"))
     'a&lt;b'
     """
-    query, group = group_of(name, domain)
-    if not group:
-        return text(name)
+    if not label.group:
+        return text(label.name)
     # Blanks that do not break keep a label beside its attribute on narrow pages.
-    labels = ", ".join(f"{attribute}\u00a0=\u00a0{label}" for attribute, label in group.items())
-    return Markup(f'{text(query)} <span class="group">{text(labels)}</span>')
+    pairs = (f"{attribute}\u00a0=\u00a0{value}" for attribute, value in label.group)
+    spans = ", ".join(f'<span class="group">{text(pair)}</span>' for pair in pairs)
+    return Markup(f"{text(label.query)} {spans}")
 
 
 def batch_section(workload: Workload) -> Markup:
@@ -40,15 +39,9 @@ def batch_section(workload: Workload) -> Markup:
 
 def _kinds(workload: Workload) -> Markup:
     """Queries that differ in their group alone are one kind."""
-    if isinstance(workload.names, NumberedNames):
-        return Markup("")
-    kinds: dict[tuple[str, tuple[str, ...]], int] = {}
-    for name in workload.names:
-        query, group = group_of(name, workload.domain)
-        key = (query, tuple(group))
-        kinds[key] = kinds.get(key, 0) + 1
-    if all(not by for _, by in kinds):
+    if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
+    kinds = workload.labels.kinds()
     rows = [
         (query, ", ".join(by) or "—", f"{count:,}")
         for (query, by), count in list(kinds.items())[:MOST_LISTED]

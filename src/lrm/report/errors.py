@@ -95,7 +95,7 @@ def _worst(
     workload = plan.workload
     rows = [
         (
-            query_label(workload.names[int(i)], workload.domain),
+            query_label(workload.labels[int(i)]),
             number(float(errors[i])),
             f"± {number(float(half[i]))}",
         )

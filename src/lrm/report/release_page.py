@@ -143,12 +143,12 @@ def _answer_table(
 ) -> Markup:
     count = min(limit, len(release.names))
     intervals = release.intervals(confidence)
-    domain = release.plan.workload.domain
+    labels = release.plan.workload.labels
     rows = []
     for i in range(count):
         error, (low, high) = float(release.standard_errors[i]), intervals[i]
         row = [
-            query_label(release.names[i], domain),
+            query_label(labels[i]),
             beside(float(release.answers[i]), error),
             number(error, 3),
             f"{beside(low, error)} … {beside(high, error)}",

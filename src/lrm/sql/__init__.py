@@ -26,16 +26,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lrm.sql.batch import CompiledBatch, Group
-
 if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.workload import Workload
 
-__all__ = ["CompiledBatch", "Group", "compile_sql", "workload_from_sql"]
+__all__ = ["compile_sql"]
 
 
-def compile_sql(text: str, domain: Domain) -> CompiledBatch:
+def compile_sql(text: str, domain: Domain) -> Workload:
     """Compile a batch of ``SELECT`` statements to weights over ``domain``'s cells.
 
     Parameters
@@ -58,7 +56,7 @@ def compile_sql(text: str, domain: Domain) -> CompiledBatch:
     >>> batch = compile_sql('''
     ...     SELECT COUNT(*) FROM people WHERE age >= 2;
     ...     SELECT state, SUM(age) AS years FROM people GROUP BY ROLLUP (state)''', domain)
-    >>> for name, row in zip(batch.names, batch.matrix.toarray().astype(int)):
+    >>> for name, row in zip(batch.names, batch.queries.dense().astype(int)):
     ...     print(row, name)
     [0 0 1 1 0 0 1 1] q1
     [0 1 2 3 0 0 0 0] years[state=NY]
@@ -73,16 +71,3 @@ def compile_sql(text: str, domain: Domain) -> CompiledBatch:
     from lrm.sql.compiler import compile_batch  # noqa: PLC0415
 
     return compile_batch(text, domain)
-
-
-def workload_from_sql(text: str, domain: Domain) -> Workload:
-    """Compile a batch to a workload; see `compile_sql`.
-
-    Examples
-    --------
-    >>> from lrm.domain import Domain, Integers
-    >>> domain = Domain([Integers("age", 0, 9)])
-    >>> workload_from_sql("SELECT age, COUNT(*) FROM t GROUP BY age", domain)
-    <Workload: 10 queries over 10 cells (sparse)>
-    """
-    return compile_sql(text, domain).workload

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +12,11 @@ from sqlglot import exp
 
 from lrm.errors import SqlError
 from lrm.sql.aggregates import Weights, filtered, weights
-from lrm.sql.batch import CompiledBatch, Group
 from lrm.sql.grouping import GroupingSet, grouping_sets
 from lrm.sql.predicates import Known, Scope
 from lrm.sql.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.sql.statements import Statement, statements
+from lrm.workload import Grouped, Labels, TakenLabels, Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,9 +44,9 @@ class _Rows:
     """The batch as it grows."""
 
     domain: Domain
-    names: dict[str, int] = field(default_factory=dict)
-    queries: list[str] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    labels: list[Grouped] = field(default_factory=list)
+    taken: TakenLabels = field(default_factory=TakenLabels)
+    count: int = 0
     indices: list[NDArray[np.integer]] = field(default_factory=list)
     data: list[NDArray[np.float64]] = field(default_factory=list)
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
@@ -55,37 +54,31 @@ class _Rows:
 
     def add(self, query: str, line: int, axes: GroupingSet, cells: _Cells) -> None:
         """Append one row for each group of one grouping set."""
-        rows = math.prod(self.domain.shape[axis] for axis in axes)
+        attributes = [self.domain.attributes[axis] for axis in axes]
+        part = Grouped(query, tuple((one.name, tuple(one.labels)) for one in attributes), line)
+        rows = len(part)
+        self.count += rows
         self.weights += len(cells.indices)
-        if len(self.names) + rows > MAX_ROWS:
+        if self.count > MAX_ROWS:
             raise SqlError(f"line {line}: the batch has more than {MAX_ROWS:,} answers; split it")
         if self.weights > MAX_WEIGHTS:
             raise SqlError(
                 f"line {line}: the batch has more than {MAX_WEIGHTS:,} weights; "
                 "split it, or declare wider cells"
             )
-        for group in self._labels(axes):
-            name = query + ("[" + ", ".join(f"{a}={b}" for a, b in group) + "]" if group else "")
-            if name in self.names:
-                raise SqlError(
-                    f"line {line}: the name {name!r} is already taken on line "
-                    f"{self.names[name]}; give each answer its own name with AS"
-                )
-            self.names[name] = line
-            self.queries.append(query)
-            self.groups.append(group)
+        clash = self.taken.add(part)
+        if clash is not None:
+            raise SqlError(
+                f"line {line}: the name {clash.name!r} is already taken on line {clash.line}; "
+                "give each answer its own name with AS"
+            )
+        self.labels.append(part)
         indices, data, lengths = cells.by_group(axes, rows)
         self.indices.append(indices)
         self.data.append(data)
         self.lengths.append(lengths)
 
-    def _labels(self, axes: GroupingSet) -> list[Group]:
-        attributes = [self.domain.attributes[axis] for axis in axes]
-        names = [attribute.name for attribute in attributes]
-        labels = product(*(attribute.labels for attribute in attributes))
-        return [tuple(zip(names, row, strict=True)) for row in labels]
-
-    def finished(self) -> CompiledBatch:
+    def finished(self) -> Workload:
         """Join the parts into one sparse matrix."""
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))])
         index_type = np.int32 if self.weights < 2**31 else np.int64
@@ -94,15 +87,8 @@ class _Rows:
             np.concatenate(self.indices).astype(index_type, copy=False),
             indptr.astype(index_type),
         )
-        matrix = sp.csr_array(parts, shape=(len(self.names), self.domain.size))
-        return CompiledBatch(
-            tuple(self.names),
-            matrix,
-            tuple(self.queries),
-            tuple(self.groups),
-            tuple(self.names.values()),
-            self.domain,
-        )
+        matrix = sp.csr_array(parts, shape=(self.count, self.domain.size))
+        return Workload(matrix, labels=Labels(self.labels), domain=self.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +114,7 @@ class _Cells:
         return self.indices[order], self.data[order], np.bincount(group, minlength=rows)
 
 
-def compile_batch(text: str, domain: Domain) -> CompiledBatch:
+def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql.compile_sql`."""
     if domain.size > MAX_CELLS:
         raise SqlError(

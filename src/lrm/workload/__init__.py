@@ -1,11 +1,20 @@
 """Batches of linear queries over the cells of a domain: by hand, by family, from files."""
 
 from lrm.workload import families
-from lrm.workload.core import EXPLICIT_QUERIES, NumberedNames, Workload, as_workload, weigh_rows
+from lrm.workload.core import EXPLICIT_QUERIES, Workload, as_workload, weigh_rows
+from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered, TakenLabels
+from lrm.workload.labels import Labels, Names
 
 __all__ = [
     "EXPLICIT_QUERIES",
-    "NumberedNames",
+    "Group",
+    "Grouped",
+    "Label",
+    "Labels",
+    "Named",
+    "Names",
+    "Numbered",
+    "TakenLabels",
     "Workload",
     "as_workload",
     "families",

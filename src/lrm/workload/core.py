@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,49 +16,28 @@ from numpy.typing import ArrayLike
 from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap, as_map
+from lrm.workload.label_parts import Grouped
+from lrm.workload.labels import Labels, Names
 
-__all__ = ["EXPLICIT_QUERIES", "NumberedNames", "Workload", "as_workload", "weigh_rows"]
+__all__ = ["EXPLICIT_QUERIES", "Workload", "as_workload", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
 
 
-@dataclass(frozen=True)
-class NumberedNames(Sequence[str]):
-    """The names q1, q2, … without holding them.
-
-    >>> NumberedNames(3)[-1]
-    'q3'
-    """
-
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(self.length)))
-        number = index + self.length if index < 0 else index
-        if not 0 <= number < self.length:
-            raise IndexError(index)
-        return f"q{number + 1}"
-
-
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Linear queries, their names, and how much the error of each matters.
+    """Linear queries, their labels, and how much the error of each matters.
 
     Parameters
     ----------
     queries
-        The linear map: an array, a SciPy sparse matrix, or a structured map.
+        The linear map: an array, a SciPy sparse matrix, or a structured map. The index of a
+        pandas frame gives the names.
     names
-        One name a query, all different; q1, q2, … by default.
+        One name per query, all different; q1, q2, … by default.
+    labels
+        In place of names: the query, the group and the line of each answer.
     importance
         How much a query's squared error counts for when a strategy is chosen
         (1 each by default). It changes no answer and no promised error.
@@ -71,7 +50,7 @@ class Workload:
     """
 
     queries: LinearMap
-    names: Sequence[str]
+    labels: Labels
     importance: Floats | None
     domain: Domain | None
 
@@ -80,6 +59,7 @@ class Workload:
         queries: LinearMap | ArrayLike | sp.sparray,
         *,
         names: Sequence[str] | None = None,
+        labels: Labels | None = None,
         importance: ArrayLike | None = None,
         domain: Domain | None = None,
     ) -> None:
@@ -92,7 +72,8 @@ class Workload:
             )
         set_field = object.__setattr__
         set_field(self, "queries", checked)
-        set_field(self, "names", _checked_names(names, m))
+        given = _frame_labels(queries) if names is None and labels is None else labels
+        set_field(self, "labels", _checked_labels(names, given, m))
         set_field(self, "importance", _checked_importance(importance, m))
         set_field(self, "domain", domain)
 
@@ -101,12 +82,15 @@ class Workload:
         """Number of queries and number of cells."""
         return self.queries.shape
 
+    @property
+    def names(self) -> Names:
+        """One name per query, made from its label."""
+        return self.labels.names
+
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the queries, their names and importances."""
-        seal = hashlib.sha256(self.queries.digest.encode())
-        if not isinstance(self.names, NumberedNames):
-            seal.update("\x00".join(self.names).encode())
+        """SHA-256 of the queries, their labels and importances."""
+        seal = hashlib.sha256(self.queries.digest.encode() + self.labels.digest.encode())
         if self.importance is not None:
             seal.update(self.importance.tobytes())
         return seal.hexdigest()
@@ -116,16 +100,32 @@ class Workload:
         return f"<Workload: {m:,} queries over {n:,} cells ({self.queries.kind})>"
 
 
-def _checked_names(names: Sequence[str] | None, count: int) -> Sequence[str]:
-    if names is None or isinstance(names, NumberedNames):
-        return NumberedNames(count)
-    given = tuple(str(name) for name in names)
-    if len(given) != count:
-        raise WorkloadError(f"{count} queries need {count} names, but {len(given)} came")
-    if len(set(given)) != count:
-        twice = next(name for name in given if given.count(name) > 1)
-        raise WorkloadError(f"query names must differ, but {twice!r} stands there twice")
-    return given
+def _checked_labels(names: Sequence[str] | None, labels: Labels | None, count: int) -> Labels:
+    if names is not None and labels is not None:
+        raise WorkloadError("give either names or labels, not both")
+    if names is not None:
+        labels = names.labels if isinstance(names, Names) else Labels.named(names)
+    if labels is None:
+        return Labels.numbered(count)
+    if len(labels) != count:
+        raise WorkloadError(f"{count} queries need {count} names, got {len(labels)}")
+    return labels
+
+
+def _frame_labels(queries: Any) -> Labels | None:
+    """Take the index of a pandas frame for the labels, unless it only counts the rows."""
+    index: Any = getattr(queries, "index", None)
+    if not hasattr(queries, "to_numpy") or not hasattr(index, "nlevels"):
+        return None
+    if type(index).__name__ == "RangeIndex":
+        return None
+    if index.nlevels == 1:
+        return Labels.named(index)
+    attributes = [str(name or f"level {i + 1}") for i, name in enumerate(index.names)]
+    return Labels(
+        Grouped("q", tuple((a, (str(value),)) for a, value in zip(attributes, row, strict=True)))
+        for row in index
+    )
 
 
 def _checked_importance(importance: ArrayLike | None, count: int) -> Floats | None:
@@ -134,7 +134,7 @@ def _checked_importance(importance: ArrayLike | None, count: int) -> Floats | No
     values = np.array(importance, dtype=np.float64)
     if values.shape != (count,):
         raise WorkloadError(
-            f"importance needs one number a query ({count}), but its shape is {values.shape}"
+            f"importance needs one number per query ({count}), but its shape is {values.shape}"
         )
     if not np.all(np.isfinite(values) & (values > 0)):
         raise WorkloadError("importance needs finite numbers above 0; leave a query out instead")

@@ -1,22 +1,20 @@
-"""Families of workloads: totals, ranges, marginals, and the three of the paper."""
+"""Families of workloads over numbered cells: totals, ranges, and the three of the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import AllRanges, Prefix, SparseMap
 from lrm.workload.core import Workload
+from lrm.workload.labels import Labels
 
 __all__ = [
     "all_ranges",
     "identity",
-    "marginals",
     "prefix",
     "ranges",
     "stack",
@@ -93,73 +91,33 @@ def width_ranges(cells: int, width: int) -> Workload:
     return ranges(cells, [(start, start + width - 1) for start in range(cells - width + 1)])
 
 
-def marginals(domain: Domain, ways: int | Sequence[Sequence[str]]) -> Workload:
-    """Cross-tabs: one query for every combination of values of some attributes.
-
-    Parameters
-    ----------
-    domain
-        The public domain.
-    ways
-        A number k for all k-way marginals, or the attribute names of each.
-    """
-    names = [attribute.name for attribute in domain.attributes]
-    if isinstance(ways, int):
-        if not 0 <= ways <= len(names):
-            raise WorkloadError(
-                f"{ways}-way marginals need {ways} attributes, but the domain has {len(names)}"
-            )
-        chosen: list[tuple[str, ...]] = list(combinations(names, ways))
-    else:
-        chosen = [tuple(way) for way in ways]
-    blocks, labels = [], []
-    for way in chosen:
-        unknown = [name for name in way if name not in names]
-        if unknown:
-            raise WorkloadError(
-                f"marginal over unknown attribute {unknown[0]!r}; the domain has {', '.join(names)}"
-            )
-        blocks.append(_marginal_matrix(domain.shape, [name in way for name in names]))
-        labels += _marginal_labels(domain, [name for name in names if name in way])
-    return Workload(sp.csr_array(sp.vstack(blocks)), names=labels, domain=domain)
-
-
-def _marginal_matrix(shape: tuple[int, ...], kept: list[bool]) -> sp.csr_array:
-    matrix = sp.csr_array(np.ones((1, 1)))
-    for size, keep in zip(shape, kept, strict=True):
-        part = sp.eye_array(size, format="csr") if keep else sp.csr_array(np.ones((1, size)))
-        matrix = sp.csr_array(sp.kron(matrix, part, format="csr"))
-    return matrix
-
-
-def _marginal_labels(domain: Domain, names: list[str]) -> list[str]:
-    labels = [""]
-    for name in names:
-        values = [str(value) for value in domain.labels(name)]
-        labels = [f"{left}, {name}={value}" for left in labels for value in values]
-    return [label.removeprefix(", ") or "total" for label in labels]
-
-
 def stack(workloads: Sequence[Workload]) -> Workload:
-    """All queries of several workloads over the same cells, as one batch."""
+    """Join the queries of several workloads over the same cells to one batch.
+
+    Numbered queries alone are numbered through; otherwise every name must be different.
+    """
     if not workloads:
-        raise WorkloadError("stack needs at least one workload")
+        raise WorkloadError("a batch needs at least one query")
     sizes = {workload.shape[1] for workload in workloads}
     if len(sizes) > 1:
-        raise WorkloadError(f"stacked workloads must cover the same cells, but came with {sizes}")
+        raise WorkloadError(
+            f"stacked workloads must cover the same cells, but have {sorted(sizes)} of them"
+        )
+    domains = [workload.domain for workload in workloads if workload.domain is not None]
+    if any(domain != domains[0] for domain in domains):
+        raise WorkloadError("batches over different domains cannot be joined")
     parts = [
         part.queries.matrix if isinstance(part.queries, SparseMap) else part.queries.dense()
         for part in workloads
     ]
-    names = [name for part in workloads for name in part.names]
     weights = [
         np.ones(part.shape[0]) if part.importance is None else part.importance for part in workloads
     ]
     return Workload(
         sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts])),
-        names=names if len(set(names)) == len(names) else None,
+        labels=Labels.joined([part.labels for part in workloads]),
         importance=np.concatenate(weights),
-        domain=workloads[0].domain,
+        domain=domains[0] if domains else None,
     )
 
 

@@ -1,0 +1,247 @@
+"""Labels of queries: what each answer is called, kept as data; names are made from them.
+
+A batch of millions of answers has a handful of parts (a statement with its groups, a list of
+names, a numbering), so labels are held by part and made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any, overload
+
+from lrm.errors import WorkloadError
+from lrm.workload.label_parts import Grouped, Label, Named, Numbered, Part, TakenLabels
+
+__all__ = ["Labels", "Names"]
+
+
+@dataclass(frozen=True)
+class Labels(Sequence[Label]):
+    """One label per query of a batch, made on demand.
+
+    Examples
+    --------
+    >>> labels = Labels([Grouped("n", (("sex", ("f", "m")),)), Named(("total",))])
+    >>> len(labels), labels[1].group, list(labels.names)
+    (3, (('sex', 'm'),), ['n[sex=f]', 'n[sex=m]', 'total'])
+    """
+
+    parts: tuple[Part, ...]
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        object.__setattr__(self, "parts", tuple(parts))
+        taken = TakenLabels()
+        for part in self.parts:
+            clash = taken.add(part)
+            if clash is not None:
+                raise WorkloadError(f"duplicate query name: {clash.name!r}")
+
+    @classmethod
+    def numbered(cls, count: int) -> Labels:
+        """Return q1, q2, … as labels."""
+        return cls([Numbered(count)])
+
+    @classmethod
+    def named(cls, names: Iterable[object]) -> Labels:
+        """Return labels of queries that have names and no groups."""
+        return cls([Named(tuple(str(name) for name in names))])
+
+    @classmethod
+    def joined(cls, several: Sequence[Labels]) -> Labels:
+        """Return the labels of several batches one after the other, numbers counted through."""
+        parts: list[Part] = []
+        first = 1
+        for part in chain.from_iterable(labels.parts for labels in several):
+            if not isinstance(part, Numbered):
+                parts.append(part)
+                continue
+            last = parts[-1] if parts else None
+            if isinstance(last, Numbered):
+                parts[-1] = replace(last, count=last.count + part.count)
+            else:
+                parts.append(Numbered(part.count, first))
+            first += part.count
+        return cls(parts)
+
+    def at_line(self, line: int) -> Labels:
+        """Return the same labels, those with groups and lines moved to one line."""
+        return Labels(
+            replace(part, line=line) if isinstance(part, Grouped) else part for part in self.parts
+        )
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the queries have no names but their numbers."""
+        return len(self.parts) == 1 and isinstance(self.parts[0], Numbered)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Every attribute that some query is grouped by, in order of appearance."""
+        grouped = (part for part in self.parts if isinstance(part, Grouped))
+        return tuple(dict.fromkeys(name for part in grouped for name in part.attributes))
+
+    def kinds(self) -> dict[tuple[str, tuple[str, ...]], int]:
+        """How many answers each query has, by its name and the attributes it is grouped by."""
+        kinds: dict[tuple[str, tuple[str, ...]], int] = {}
+        for part in self.parts:
+            if isinstance(part, Named):
+                kinds |= {(query, ()): 1 for query in part.queries}
+                continue
+            key = ("q…", ()) if isinstance(part, Numbered) else (part.query, part.attributes)
+            kinds[key] = kinds.get(key, 0) + len(part)
+        return kinds
+
+    @property
+    def names(self) -> Names:
+        """The labels as text."""
+        return Names(self)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(len(part) for part in self.parts))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self.parts else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Label: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Label, ...]: ...
+    def __getitem__(self, index: int | slice) -> Label | tuple[Label, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(index)
+        place = bisect_right(self._ends, number)
+        before = self._ends[place - 1] if place else 0
+        return self.parts[place].label(number - before)
+
+    def __iter__(self) -> Iterator[Label]:
+        return chain.from_iterable(self.parts)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the labels without their lines; its cost follows the number of parts."""
+        seal = hashlib.sha256()
+        for part in self.parts:
+            for fact in _facts(part, lines=False):
+                seal.update(json.dumps(fact).encode() + b"\n")
+        return seal.hexdigest()
+
+    def facts(self) -> list[dict[str, Any]]:
+        """The labels as values that JSON can hold; `from_facts` reads them."""
+        return [fact for part in self.parts for fact in _facts(part, lines=True)]
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Labels:
+        """Read what `facts` returned; anything else is a WorkloadError."""
+        if not isinstance(facts, list) or not facts:
+            raise WorkloadError("labels must be a list of parts")
+        parts: list[Part] = []
+        for named, run in _runs(facts):
+            if named:
+                parts.append(Named(tuple(fact["query"] for fact in run)))
+            else:
+                parts += [_part(fact) for fact in run]
+        return cls(parts)
+
+
+def _facts(part: Part, *, lines: bool) -> Iterator[dict[str, Any]]:
+    if isinstance(part, Numbered):
+        yield {"numbered": part.count, "first": part.first}
+    elif isinstance(part, Named):
+        yield from ({"query": query} for query in part.queries)
+    else:
+        fact: dict[str, Any] = {"query": part.query}
+        if part.axes:
+            fact["groups"] = [[attribute, list(labels)] for attribute, labels in part.axes]
+        if lines and part.line is not None:
+            fact["line"] = part.line
+        yield fact
+
+
+def _runs(facts: list[Any]) -> Iterator[tuple[bool, list[Any]]]:
+    """Split into runs of plain names, which are one part, and of everything else."""
+    run: list[Any] = []
+    before = False
+    for fact in facts:
+        plain = isinstance(fact, dict) and set(fact) == {"query"} and isinstance(fact["query"], str)
+        if run and plain != before:
+            yield before, run
+            run = []
+        before = plain
+        run.append(fact)
+    yield before, run
+
+
+def _part(fact: Any) -> Part:
+    if isinstance(fact, dict) and set(fact) == {"numbered", "first"}:
+        count, first = fact["numbered"], fact["first"]
+        if type(count) is int and type(first) is int and count > 0 and first > 0:
+            return Numbered(count, first)
+    elif isinstance(fact, dict) and {"query"} <= set(fact) <= {"query", "groups", "line"}:
+        query, line = fact["query"], fact.get("line")
+        if isinstance(query, str) and (line is None or (type(line) is int and line >= 0)):
+            return Grouped(
+                query, tuple(_axis(axis) for axis in _list(fact.get("groups", []))), line
+            )
+    raise WorkloadError("a label must have a query, and may have groups and a line")
+
+
+def _axis(axis: Any) -> tuple[str, tuple[str, ...]]:
+    pair = _list(axis)
+    if len(pair) != 2 or not isinstance(pair[0], str):
+        raise WorkloadError("a group must be an attribute with its labels")
+    labels = _list(pair[1])
+    if not labels or not all(isinstance(label, str) for label in labels):
+        raise WorkloadError("the labels of a group must be text")
+    return pair[0], tuple(labels)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise WorkloadError("the groups of a label must be lists")
+    return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Names(Sequence[str]):
+    """The names of labels, made on demand; equal to any sequence of the same names."""
+
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(label.name for label in self.labels[index])
+        return self.labels[index].name
+
+    def __iter__(self) -> Iterator[str]:
+        return (label.name for label in self.labels)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            one == two for one, two in zip(self, other, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment] # equal to lists, which have none
+
+    def __repr__(self) -> str:
+        if len(self) > 1000:
+            return f"<{len(self):,} names: {self[0]!r}, {self[1]!r}, …>"
+        return repr(tuple(self))
