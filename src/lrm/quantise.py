@@ -24,10 +24,11 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.errors import CountsError
-from lrm.maps.inverses import LeftInverse, Spectral, as_sparse, left_inverse
+from lrm.errors import CountsError, WorkloadError
+from lrm.maps.inverses import LeftInverse, Spectral, left_inverse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.budget import Noise
 from lrm.reduce import CellMap
 from lrm.strategies.base import Strategy
@@ -60,18 +61,17 @@ SPARSE_BELOW = 0.25
 class IntegerStrategy:
     """What is really measured: integers on merged integer counts.
 
+    Sensitivity and the largest number of records are read off the integers themselves,
+    here and nowhere else, whether they were just rounded or come from a file.
+
     Parameters
     ----------
     matrix
-        L·2^bits as whole numbers, r × merged cells.
+        L·2^bits as whole numbers below 2^52 in size, r × merged cells.
     cells
         How counts are merged before they are measured.
     bits
         The binary exponent of the scale.
-    sensitivity
-        Largest L1 norm of a column over the original cells: an exact integer.
-    max_records
-        With at most this many records no measurement leaves 62 bits.
     row_rank
         The rank of the matrix, where it is known and below its number of columns.
     """
@@ -79,9 +79,21 @@ class IntegerStrategy:
     matrix: LinearMap
     cells: CellMap
     bits: int
-    sensitivity: int
-    max_records: int
     row_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        rows, columns = self.matrix.shape
+        if columns != self.cells.merged_size:
+            raise WorkloadError(
+                f"the strategy covers {columns} merged cells, but there are "
+                f"{self.cells.merged_size}"
+            )
+        if not 0 <= self.bits <= CARRIER_BITS:
+            raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
+        if self.row_rank is not None and not 1 <= self.row_rank <= min(rows, columns):
+            raise WorkloadError(f"a strategy of shape {rows}×{columns} has no rank {self.row_rank}")
+        if self.sensitivity < 1:
+            raise WorkloadError("the strategy measures nothing: all its weights are 0")
 
     @property
     def cell_count(self) -> int:
@@ -95,34 +107,38 @@ class IntegerStrategy:
         return math.sqrt(self.squared_l2_sensitivity)
 
     @cached_property
+    def sensitivity(self) -> int:
+        """Largest L1 norm of a column over the original cells: an exact integer."""
+        return self._largest_column(1)
+
+    @cached_property
     def squared_l2_sensitivity(self) -> int:
         """Largest squared L2 norm of a column over the original cells: an exact integer."""
+        return self._largest_column(2)
+
+    def _largest_column(self, power: int) -> int:
+        """The most that one record moves ``Σ |measurement|^power`` by, factors included."""
+        factors = self.cells.largest_factors().astype(object)
+        return int((self.matrix.integer_column_sums(power) * factors**power).max())
+
+    @cached_property
+    def max_records(self) -> int:
+        """With at most this many records no measurement leaves 62 bits."""
         factors = self.cells.largest_factors()
-        if isinstance(self.matrix, LevelMap):
-            return sum(round(w) ** 2 for w in self.matrix.weights) * int(factors.max()) ** 2
-        columns = sp.csc_array(as_sparse(self.matrix))
-        squares = np.asarray(columns.power(2).sum(axis=0)).ravel() * factors.astype(float) ** 2
-        # float64 finds the candidates, Python's integers decide: squares pass 2^64
-        near = np.flatnonzero(squares >= squares.max() * (1 - 1e-9))
-        return max(
-            sum(int(v) ** 2 for v in columns.data[columns.indptr[j] : columns.indptr[j + 1]])
-            * int(factors[j]) ** 2
-            for j in near
-        )
+        # Below 2^52·2^10: merged counts themselves count too, where nothing measures them.
+        largest = int((np.maximum(self.matrix.integer_column_peaks(), 1) * factors).max())
+        return (1 << CARRIER_BITS) // max(largest, 1)
 
     def measure(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The true measurements, in exact 64-bit integers (see ``max_records``)."""
-        merged = self.cells.merge_counts(counts)
-        if isinstance(self.matrix, LevelMap):
-            return self.matrix.apply_exactly(merged)
-        return np.asarray(as_sparse(self.matrix).astype(np.int64) @ merged)
+        return self.matrix.apply_exactly(self.cells.merge_counts(counts))
 
     def measure_clamped(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
         merged = [0] * self.cells.merged_size
         for index, factor, count in zip(self.cells.index, self.cells.factor, counts, strict=True):
             merged[int(index)] += int(factor) * int(count)
-        rows = as_sparse(self.matrix)
+        rows = self.matrix.sparse()
         limit = 1 << CARRIER_BITS
         clamped = []
         for start, stop in pairwise(rows.indptr.tolist()):
@@ -131,13 +147,9 @@ class IntegerStrategy:
             clamped.append(max(-limit, min(limit, exact)))
         return np.array(clamped, dtype=np.int64)
 
-    def remeasured(self) -> IntegerStrategy:
-        """The same integers with sensitivity and limits read off them again."""
-        return _measure(self.matrix, self.cells, self.bits, None, self.row_rank)
-
     def real_matrix(self) -> Floats | sp.csr_array:
         """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
-        whole = as_sparse(self.matrix) @ self.cells.matrix()
+        whole = self.matrix.sparse() @ self.cells.matrix()
         scaled = whole * 2.0**-self.bits
         small = scaled.shape[0] * scaled.shape[1] <= 1 << 24
         return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
@@ -186,18 +198,18 @@ def quantise(
         cells = CellMap.trivial(strategy.cells.size)
         if strategy.cells.merged_size < cells.size:
             cells = CellMap(strategy.cells.merged_size, strategy.cells.index, cells.factor)
-        final = _measure(_round(one_cell, 2.0**30), cells, 30, max_records)
+        final = _measured(_round(one_cell, 2.0**30), cells, 30, max_records)
         return Quantised(final, inverse_of(final), None)
     matrix = _compact(strategy.matrix, drop_idle=strategy.reconstruction is None)
     if strategy.reconstruction is not None:
-        fine = CARRIER_BITS - _bits(max_records or FINE_MAX_RECORDS)
+        fine = _most_bits(max_records or FINE_MAX_RECORDS)
         factor = 2.0**fine / norm
         if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
             factor = 2.0 ** np.floor(np.log2(factor))
-        final = _measure(_round(matrix, factor), strategy.cells, fine, max_records)
+        final = _measured(_round(matrix, factor), strategy.cells, fine, max_records)
         return Quantised(final, None, _scale(strategy.reconstruction, 2.0**fine / factor))
-    coarse = min(30, CARRIER_BITS - _bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _measure(_round(matrix, 2.0**coarse / norm), strategy.cells, coarse, max_records)
+    coarse = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _measured(_round(matrix, 2.0**coarse / norm), strategy.cells, coarse, max_records)
     if _determines_cells(matrix):
         inverse = inverse_of(final)
         if not isinstance(inverse, Spectral):
@@ -218,14 +230,14 @@ def _row_space_route(
     combination = _integer_combination(dense, queries)
     if combination is not None:
         base, mix, rank = combination
-        bits = CARRIER_BITS - _bits(max_records or DEFAULT_MAX_RECORDS)
+        bits = _most_bits(max_records or DEFAULT_MAX_RECORDS)
         whole = np.rint(mix * 2.0**bits) @ base
-        if np.abs(whole).max() < 2.0**52:
-            final = _measure(DenseMap(whole), strategy.cells, bits, max_records, rank)
+        if np.abs(whole).max() < LARGEST_WHOLE:
+            final = _measured(DenseMap(whole), strategy.cells, bits, max_records, rank)
             return Quantised(final, inverse_of(final), None)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
-        bits = CARRIER_BITS - _bits(most)
-        final = _measure(_round(matrix, 2.0**bits / norm), strategy.cells, bits, max_records)
+        bits = _most_bits(most)
+        final = _measured(_round(matrix, 2.0**bits / norm), strategy.cells, bits, max_records)
         result = Quantised(final, inverse_of(final), None)
         if result.residual(queries) < RESIDUAL_WANTED:
             return result
@@ -240,8 +252,8 @@ def _anchored(strategy: Strategy, dense: Floats, max_records: int | None) -> Qua
     """
     cells = sp.eye_array(dense.shape[1], format="csr")
     matrix = SparseMap(sp.csr_array(sp.vstack([(1 - ANCHOR) * dense, ANCHOR * cells])))
-    bits = min(30, CARRIER_BITS - _bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _measure(_round(matrix, 2.0**bits), strategy.cells, bits, max_records)
+    bits = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _measured(_round(matrix, 2.0**bits), strategy.cells, bits, max_records)
     return Quantised(final, inverse_of(final), None)
 
 
@@ -270,7 +282,7 @@ def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
     """Keep what is mostly zeros sparse, and drop rows of zeros where nobody counts on them."""
     if isinstance(matrix, LevelMap):
         return matrix
-    compact = as_sparse(matrix)
+    compact = matrix.sparse()
     busy = np.flatnonzero(np.diff(compact.indptr))
     if drop_idle and len(busy) < compact.shape[0]:
         compact = compact[busy]
@@ -312,32 +324,24 @@ def unit_strategy(rounded: LinearMap, bits: int) -> LinearMap:
     return _scale(rounded, 2.0**-bits)
 
 
-def _bits(count: int) -> int:
-    """The least b with count ≤ 2^b."""
-    return max(0, int(count - 1).bit_length())
+def _most_bits(max_records: int) -> int:
+    """The binary exponent that leaves room for so many records, and for float64's digits."""
+    room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
+    return min(room, LARGEST_WHOLE.bit_length() - 2)
 
 
-def _measure(
+def _measured(
     rounded: LinearMap,
     cells: CellMap,
     bits: int,
     max_records: int | None,
     row_rank: int | None = None,
 ) -> IntegerStrategy:
-    """Read sensitivity and largest entry off the final integers, with integer arithmetic."""
-    factors = cells.largest_factors()
-    if isinstance(rounded, LevelMap):
-        sensitivity = round(rounded.column_norm())
-        largest = max(abs(round(weight)) for weight in rounded.weights)
-    else:
-        entries = abs(as_sparse(rounded).astype(np.int64))
-        columns = np.asarray(entries.sum(axis=0), dtype=np.int64).ravel()
-        sensitivity = int((columns * factors).max())
-        largest = int((np.asarray(entries.max(axis=0).todense()).ravel() * factors).max())
-    admitted = (1 << CARRIER_BITS) // max(largest, 1)
-    if max_records is not None and admitted < max_records:
+    """The final integers, if they admit as many records as were declared."""
+    final = IntegerStrategy(rounded, cells, bits, row_rank)
+    if max_records is not None and final.max_records < max_records:
         raise CountsError(
             f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "
-            f"which admits {admitted:,}; declare a smaller max_records"
+            f"which admits {final.max_records:,}; declare a smaller max_records"
         )
-    return IntegerStrategy(rounded, cells, bits, sensitivity, admitted, row_rank)
+    return final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +12,14 @@ import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
 from lrm.maps import level_errors
-from lrm.maps.inverses import DiagonalPlusFew, LeftInverse, Levels, as_sparse
+from lrm.maps.inverses import DiagonalPlusFew, LeftInverse, Levels
 from lrm.maps.linear import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
 from lrm.reduce import reduce_rows
 
 __all__ = ["Reconstruction"]
+
+CLOSED_FORM = 1e-9
+"""Most that rounding may move a count that goes through a closed form and back."""
 
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
@@ -65,7 +69,7 @@ class Reconstruction:
         """All of B; sparse where a given B is."""
         m, r = self.shape
         if self.given is not None:
-            return self.given.dense() if m * r <= EXPLICIT_ENTRIES else as_sparse(self.given)
+            return self.given.dense() if m * r <= EXPLICIT_ENTRIES else self.given.sparse()
         if m * r > EXPLICIT_ENTRIES:
             raise WorkloadError(
                 f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
@@ -140,7 +144,8 @@ class Reconstruction:
     @cached_property
     def _residuals(self) -> tuple[float, float]:
         if isinstance(self.inverse, Levels) or self._cells_alone is not None:
-            return 0.0, 0.0  # the inverse is a closed form of the integers themselves
+            gap = self._probe()  # a closed form of the integers themselves: exact but for rounding
+            return (0.0, 0.0) if gap < CLOSED_FORM else (math.inf, math.inf)
         if isinstance(self.queries, AllRanges) and self.inverse is not None:
             # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload
             block = reduce_rows(self.queries)
@@ -154,8 +159,13 @@ class Reconstruction:
             sizes.append(np.abs(block).max(axis=1))
         moved, size = np.concatenate(gaps), np.concatenate(sizes)
         if self.given is not None:
-            # Beside the noise of an answer at ε = 1, which does not follow the query's size.
-            size[:] = (
-                np.sqrt(self.row_squared_norms.max()) * self.measured.column_absolute_sums().max()
-            )
+            # Beside the noise of this answer at ε = 1, which does not follow the query's size.
+            size = np.sqrt(self.row_squared_norms) * self.measured.column_absolute_sums().max()
         return float(moved.max()), float((moved / np.where(size, size, 1)).max())
+
+    def _probe(self) -> float:
+        """How far counts come back from their measurements, beside their size."""
+        assert self.inverse is not None  # noqa: S101 - asked of closed forms
+        counts = np.random.default_rng(0).uniform(-1.0, 1.0, self.measured.shape[1])
+        back = self.inverse.estimate(self.measured.apply(counts))
+        return float(np.abs(back - counts).max())

@@ -19,12 +19,14 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.errors import WorkloadError
 from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 
 __all__ = [
     "CellMap",
     "MergedWorkload",
     "merge_cells",
+    "over_merged",
     "reduce_rows",
     "scale_columns",
     "singular_values",
@@ -37,6 +39,9 @@ A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
 affordable, and ratios of real batches (halves, tenths, percents) stay below it.
 """
 
+
+SAME = 1e-12
+"""Largest relative difference of two weights that are the same but for rounding."""
 
 CHECKED_AT_ONCE = 1 << 18
 """Entries of the matrix that are compared in one piece."""
@@ -59,9 +64,18 @@ class CellMap:
 
     def __post_init__(self) -> None:
         for name in ("index", "factor"):
-            values = np.array(getattr(self, name), dtype=np.int64)
+            values = np.asarray(getattr(self, name))
+            if values.ndim != 1 or values.dtype.kind != "i":
+                raise WorkloadError(f"the {name} of merged cells must be a list of integers")
+            values = np.array(values, dtype=np.int64)
             values.flags.writeable = False
             object.__setattr__(self, name, values)
+        if len(self.index) != len(self.factor) or not 1 <= self.merged_size <= len(self.index):
+            raise WorkloadError("merged cells need one index and one factor for each cell")
+        if self.index.min() < 0 or self.index.max() >= self.merged_size:
+            raise WorkloadError(f"an index of merged cells lies outside 0 to {self.merged_size}")
+        if self.factor.min() < -LARGEST_FACTOR or self.factor.max() > LARGEST_FACTOR:
+            raise WorkloadError(f"factors of merged cells must not exceed {LARGEST_FACTOR} in size")
 
     @classmethod
     def trivial(cls, cells: int) -> CellMap:
@@ -140,6 +154,45 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     if np.any(factors != 1.0):
         kept = scale_columns(kept, 1.0 / factors)
     return MergedWorkload(kept, cells, representatives)
+
+
+def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
+    """The queries over merged cells, or None where they tell merged cells apart.
+
+    ``W = over_merged(W, cells) · cells.matrix()``, checked weight by weight.
+
+    >>> pair = CellMap(1, np.array([0, 0]), np.array([1, 2]))
+    >>> over_merged(DenseMap(np.array([[3.0, 6.0]])), pair).dense()
+    array([[3.]])
+    >>> over_merged(DenseMap(np.array([[3.0, 5.0]])), pair) is None
+    True
+    """
+    if cells.is_trivial():
+        return queries
+    largest = cells.largest_factors()
+    leads = np.flatnonzero((np.abs(cells.factor) == largest[cells.index]) & (cells.factor != 0))
+    lead = np.zeros(cells.merged_size, dtype=np.intp)
+    lead[cells.index[leads[::-1]]] = leads[::-1]  # the first of each class, as in merge_cells
+    merged = queries.columns(lead)
+    # A merged cell that no cell reaches counts nothing.
+    shares = np.where(largest, 1.0 / np.where(largest, cells.factor[lead], 1), 0.0)
+    if np.any(shares != 1.0):
+        merged = scale_columns(merged, shares)
+    return merged if _expands_to(merged, cells, queries) else None
+
+
+def _expands_to(merged: LinearMap, cells: CellMap, queries: LinearMap) -> bool:
+    """Whether ``merged · cells.matrix()`` is ``queries``, up to rounding."""
+    if isinstance(queries, SparseMap):
+        gap = abs(queries.matrix - merged.sparse() @ cells.matrix())
+        sizes = abs(queries.matrix).max(axis=1).toarray().ravel()
+        return bool(np.all(gap.max(axis=1).toarray().ravel() <= SAME * sizes))
+    for start, block in queries.row_blocks():
+        again = merged.rows(start, start + len(block))[:, cells.index] * cells.factor
+        sizes = np.abs(block).max(axis=1, keepdims=True)
+        if np.any(np.abs(block - again) > SAME * sizes):
+            return False
+    return True
 
 
 def _column_form(queries: LinearMap) -> sp.csc_array:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as la
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
@@ -22,6 +21,9 @@ __all__ = ["LeftInverse", "left_inverse"]
 
 DENSE_CELLS = 4096
 """Largest n for which an n×n array may be factored."""
+
+DENSE_ENTRIES = 1 << 27
+"""Largest r·n of a strategy that is inverted as an array (1 GiB)."""
 
 WELL_CONDITIONED = 1e-10
 """Smallest reciprocal condition of LᵀL for which normal equations are trusted.
@@ -153,15 +155,17 @@ def left_inverse(
     """
     r, n = strategy.shape
     if isinstance(strategy, LevelMap):
+        if not np.all(strategy.eigenvalues() > 0):
+            raise ConvergenceError("this tree does not determine its cells: a level has no weight")
         return Levels(strategy)
     if isinstance(strategy, SparseMap):
         split = _diagonal_rows(strategy)
         if split is not None:
             return _woodbury(strategy, *split)
-    if n > DENSE_CELLS and r > DENSE_CELLS:
+    if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > DENSE_ENTRIES:
         raise ConvergenceError(
-            f"a general strategy over {n} cells needs an {n}×{n} factorisation; "
-            f"at most {DENSE_CELLS} cells are supported in this form"
+            f"a general strategy of {r:,} measurements over {n:,} cells is too large to invert; "
+            f"at most {DENSE_CELLS:,} of either and {DENSE_ENTRIES:,} entries are supported"
         )
     matrix = strategy.dense()
     if r >= n:
@@ -206,12 +210,3 @@ def _woodbury(
     inner = np.eye(len(others)) + (extra / diagonal**2) @ extra.T
     factor = la.cho_factor(inner, lower=True, check_finite=False) if len(others) else (inner, True)
     return DiagonalPlusFew(np.concatenate([owner, others]), diagonal, extra, factor)
-
-
-def as_sparse(strategy: LinearMap) -> sp.csr_array:
-    """The strategy as a sparse matrix, whatever its form."""
-    if isinstance(strategy, LevelMap):
-        return strategy.sparse()
-    if isinstance(strategy, SparseMap):
-        return strategy.matrix
-    return sp.csr_array(strategy.dense())

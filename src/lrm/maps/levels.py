@@ -13,6 +13,7 @@ A product with the inverse costs O(n·levels); nothing of size n×n is ever buil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -24,8 +25,15 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.whole import whole_numbers
 
 __all__ = ["LevelMap", "level_sizes"]
+
+SPARE_LEAVES = 64
+"""A tree has at most so many leaves for each cell, or ``MOST_SPARE_LEAVES`` in all."""
+
+MOST_SPARE_LEAVES = 1 << 20
+MOST_LEVELS = 64
 
 
 def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
@@ -71,12 +79,23 @@ class LevelMap(LinearMap):
 
     def __post_init__(self) -> None:
         expected = len(self.fanouts) + 1 + self.contrast
+        if len(self.fanouts) > MOST_LEVELS:
+            raise WorkloadError(f"a tree has at most {MOST_LEVELS} levels")
         if len(self.weights) != expected:
             raise WorkloadError(f"{expected} levels need {expected} weights")
+        if not all(math.isfinite(weight) for weight in self.weights) or not any(self.weights):
+            raise WorkloadError("the weights of a tree must be finite, and one of them not 0")
+        if min(self.fanouts, default=2) < 2:
+            raise WorkloadError("every node of a tree needs at least 2 children")
         if self.contrast and (set(self.fanouts) - {2} or self.weights[0] != 0):
             raise WorkloadError("contrasts need fan-out 2 everywhere and no weight on the leaves")
-        if prod(self.fanouts) < self.cells:
-            raise WorkloadError(f"the tree has fewer than {self.cells} leaves")
+        if not 1 <= self.cells <= self.leaves:
+            raise WorkloadError(f"a tree of {self.leaves} leaves cannot cover {self.cells} cells")
+        if self.leaves > max(MOST_SPARE_LEAVES, SPARE_LEAVES * self.cells):
+            raise WorkloadError(
+                f"a tree of {self.leaves:,} leaves is too large for {self.cells:,} cells; "
+                "choose a smaller fan-out"
+            )
         object.__setattr__(self, "shape", (self._row_count(), self.cells))
 
     @property
@@ -121,9 +140,20 @@ class LevelMap(LinearMap):
     def apply(self, x: Floats) -> Floats:
         return np.concatenate([weight * sums for weight, sums in self._block_sums(x)])
 
+    def integer_column_sums(self, power: int) -> NDArray[np.object_]:
+        total = sum(abs(weight) ** power for weight in self._whole_weights())
+        return np.full(self.cells, total, dtype=object)
+
+    def integer_column_peaks(self) -> NDArray[np.int64]:
+        return np.full(self.cells, max(map(abs, self._whole_weights())), dtype=np.int64)
+
+    def _whole_weights(self) -> list[int]:
+        """The weights as Python's integers: a cell is in one block of each level."""
+        return [int(weight) for weight in whole_numbers(np.array(self.weights, dtype=np.float64))]
+
     def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
-        """``L @ x`` in 64-bit integers, for whole weights."""
-        return np.concatenate([round(weight) * sums for weight, sums in self._block_sums(x)])
+        self._whole_weights()
+        return np.concatenate([int(weight) * sums for weight, sums in self._block_sums(x)])
 
     def _block_sums(self, x: NDArray[Any]) -> Iterator[tuple[float, NDArray[Any]]]:
         """The weight of each measured level, and the totals or contrasts of its blocks."""
@@ -161,7 +191,6 @@ class LevelMap(LinearMap):
         return result
 
     def sparse(self) -> sp.csr_array:
-        """The matrix itself: n entries a level."""
         blocks = []
         for size, weight, contrast in self._measured():
             cell = np.arange(self.cells)

@@ -20,8 +20,19 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
+from lrm.maps.sparse_format import as_csr
+from lrm.maps.whole import exact_totals, whole_numbers
 
-__all__ = ["AllRanges", "DenseMap", "Floats", "LinearMap", "Prefix", "SparseMap", "as_map"]
+__all__ = [
+    "AllRanges",
+    "DenseMap",
+    "Floats",
+    "LinearMap",
+    "Prefix",
+    "SparseMap",
+    "as_map",
+    "check_weights",
+]
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +86,35 @@ class LinearMap(ABC):
     def dense(self) -> Floats:
         """The whole matrix; only solvers may ask for it."""
         return self.rows(0, self.shape[0])
+
+    def sparse(self) -> sp.csr_array:
+        """The whole matrix with compressed rows."""
+        return sp.csr_array(self.dense())
+
+    def integer_column_sums(self, power: int) -> NDArray[np.object_]:
+        """``Σᵢ |Wᵢⱼ|^power`` for each cell j, exactly, in Python's integers.
+
+        What privacy rests on: no float is rounded and no integer wraps around. A map that
+        holds anything but whole numbers below 2^52 is refused.
+        """
+        matrix = self.sparse()
+        sizes = np.abs(whole_numbers(matrix.data))
+        return exact_totals(sizes, matrix.indices, self.shape[1], power)
+
+    def integer_column_peaks(self) -> NDArray[np.int64]:
+        """``maxᵢ |Wᵢⱼ|`` for each cell j, of whole numbers below 2^52."""
+        matrix = self.sparse()
+        peaks = np.zeros(self.shape[1], dtype=np.int64)
+        np.maximum.at(peaks, matrix.indices, np.abs(whole_numbers(matrix.data)))
+        return peaks
+
+    def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
+        """``W @ x`` in 64-bit integers, for whole weights."""
+        matrix = self.sparse()
+        whole = sp.csr_array(
+            (whole_numbers(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+        return np.asarray(whole @ x)
 
     def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
         """Yield ``(start, rows)`` in blocks that stay small beside ``width`` columns."""
@@ -151,7 +191,7 @@ class SparseMap(LinearMap):
     kind: ClassVar[str] = "sparse"
 
     def __post_init__(self) -> None:
-        matrix = sp.csr_array(self.matrix, dtype=np.float64, copy=True)
+        matrix = as_csr(self.matrix)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         matrix.sort_indices()
@@ -168,6 +208,9 @@ class SparseMap(LinearMap):
 
     def rows(self, start: int, stop: int) -> Floats:
         return np.asarray(self.matrix[start:stop].toarray())
+
+    def sparse(self) -> sp.csr_array:
+        return self.matrix
 
     def columns(self, indices: NDArray[np.intp]) -> SparseMap:
         return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
@@ -310,7 +353,7 @@ def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearM
     if isinstance(queries, LinearMap):
         return queries
     if sp.issparse(queries):
-        checked: LinearMap = SparseMap(sp.csr_array(queries))
+        checked: LinearMap = SparseMap(queries)
         values = checked.contents()["data"]
     else:
         try:
@@ -330,10 +373,15 @@ def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearM
         raise WorkloadError(
             f"a workload needs at least one query and one cell, but its shape is {checked.shape}"
         )
+    check_weights(values)
+    return checked
+
+
+def check_weights(values: Floats) -> None:
+    """Refuse weights that are not finite, or so large or small that squares of them are not."""
     if not np.all(np.isfinite(values)):
-        raise WorkloadError("a workload holds finite numbers only, but NaN or infinity came")
+        raise WorkloadError("a workload needs finite numbers, not NaN or infinity")
     if np.abs(values).max(initial=0.0) > 1e100 or np.any((values != 0) & (np.abs(values) < 1e-100)):
         raise WorkloadError(
             "weights must lie between 1e-100 and 1e100 in size (or be 0); scale the queries"
         )
-    return checked

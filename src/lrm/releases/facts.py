@@ -12,7 +12,6 @@ from lrm.accuracy import noise_deviation
 from lrm.domain.file import domain_text
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
-from lrm.maps.inverses import as_sparse
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import LinearMap, SparseMap
 from lrm.privacy.budget import PureDP
@@ -250,7 +249,7 @@ def _strategy(matrix: LinearMap) -> dict[str, Any] | None:
         entries = rows * columns
     if max(entries, columns) > MOST_ENTRIES:
         return None
-    sparse = as_sparse(matrix)
+    sparse = matrix.sparse()
     return {
         "shape": [rows, columns],
         "indptr": sparse.indptr.tolist(),

@@ -9,13 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
-from lrm.maps.linear import LinearMap, SparseMap, as_map
 from lrm.quantise import inverse_of
 from lrm.reconstruction import Reconstruction
-from lrm.reduce import CellMap, scale_columns
+from lrm.reduce import over_merged
 from lrm.releases.core import Release
 from lrm.workload import as_workload
 
@@ -44,7 +41,12 @@ def answer_further(release: Release, workload: Any) -> Release:
             f"the release covers {cells.size} cells but the queries cover {asked.shape[1]}; "
             "were they written for another domain?"
         )
-    merged = _over_merged(asked.queries, cells)
+    merged = over_merged(asked.queries, cells)
+    if merged is None:
+        raise UnsupportedQuery(
+            "these queries tell cells apart that were measured as one; "
+            "plan a new release that includes them"
+        )
     rebuild = Reconstruction(merged, plan.rebuild.measured, inverse_of(plan.measured))
     try:
         return replace(release, plan=replace(plan, workload=asked, rebuild=rebuild, exact=True))
@@ -53,25 +55,3 @@ def answer_further(release: Release, workload: Any) -> Release:
             "the measurements of this release do not determine these queries; ask for sums "
             "of what was measured, or plan a new release that includes them"
         ) from None
-
-
-def _over_merged(queries: LinearMap, cells: CellMap) -> LinearMap:
-    """The queries over merged cells, or a refusal where they look inside one."""
-    if cells.is_trivial():
-        return queries
-    largest = cells.largest_factors()
-    leads = np.flatnonzero(np.abs(cells.factor) == largest[cells.index])
-    # for each merged cell one original cell that counts in it fully; the last one will do
-    lead = np.zeros(cells.merged_size, dtype=np.intp)
-    lead[cells.index[leads]] = leads
-    merged = scale_columns(queries.columns(lead), 1.0 / np.where(largest, cells.factor[lead], 1))
-    whole = merged.matrix if isinstance(merged, SparseMap) else merged.dense()
-    rebuilt = as_map(whole @ cells.matrix())
-    probe = np.random.default_rng(0).standard_normal((cells.size, 4))
-    gap = np.abs(rebuilt.apply(probe) - queries.apply(probe)).max()
-    if gap > 1e-9 * max(1.0, float(np.abs(queries.apply(np.abs(probe))).max())):
-        raise UnsupportedQuery(
-            "these queries tell cells apart that were measured as one; "
-            "plan a new release that includes them"
-        )
-    return merged

@@ -14,7 +14,6 @@ import scipy.optimize as so
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
-from lrm.maps.inverses import as_sparse
 from lrm.maps.linear import Floats
 from lrm.quantise import inverse_of
 from lrm.reconstruction import Reconstruction
@@ -150,7 +149,7 @@ def _non_negative(release: Release) -> Floats:
     np.minimum.at(low, cells.index, cells.factor)
     np.maximum.at(high, cells.index, cells.factor)
     upward, downward = np.flatnonzero(high > 0), np.flatnonzero(low < 0)
-    strategy = as_sparse(plan.rebuild.measured).toarray()
+    strategy = plan.rebuild.measured.sparse().toarray()
     parts = np.hstack([strategy[:, upward], -strategy[:, downward]])
     solution = _nearest(parts, _measurements(release)) if parts.shape[1] else np.zeros(0)
     estimate = np.zeros(cells.merged_size)
