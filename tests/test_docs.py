@@ -137,11 +137,11 @@ def test_every_member_of_a_file_is_documented(workload, mechanism, tmp_path):
         header = json.loads(bundle.read("header.json"))
         facts = json.loads(bundle.read("facts.json"))
     assert f"format version {header['version']}" in page
-    maps = ("workload", "merged_workload", "strategy", "reconstruction")
+    maps = ("workload", "strategy", "reconstruction")
     inner = chain.from_iterable(facts["plan"][name] or {} for name in maps)
     for fact in chain(header, facts, facts["plan"], facts["privacy"], facts["noise"], inner):
         assert re.search(rf'[`"]{fact}[`"]', page), fact
     for member in header["sha256"]:
-        name = re.sub(r"^(workload|merged|strategy|reconstruction)-", "NAME-", member)
+        name = re.sub(r"^(workload|strategy|reconstruction)-", "NAME-", member)
         name = name.removesuffix(".npy")
         assert f"`{name}`" in page, member

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -218,16 +219,26 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the batch, the domain with its privacy unit, and the integers measured."""
-        measured, domain = self.measured, self.workload.domain
-        seal = hashlib.sha256()
-        declared = "no domain" if domain is None else domain.digest
-        batch = self.workload.digest, declared
-        for part in (*batch, measured.matrix.digest, self.noise, str(measured.bits)):
-            seal.update(part.encode() + b"\n")
-        seal.update(measured.cells.index.tobytes() + measured.cells.factor.tobytes())
-        if self.rebuild.given is not None:
-            seal.update(self.rebuild.given.digest.encode())
+        """SHA-256 of all that decides what is measured and stated; of the search, the bounds only.
+
+        The batch, the domain with its privacy unit, the integers and how cells are merged for
+        them, how answers follow from them, and the bounds that the error is compared with.
+        """
+        measured, domain, given = self.measured, self.workload.domain, self.rebuild.given
+        parts = (
+            self.workload.digest,
+            "no domain" if domain is None else domain.digest,
+            self.mechanism,
+            self.noise,
+            measured.matrix.digest,
+            f"{measured.bits} {measured.row_rank} {measured.cells.merged_size}",
+            "least squares" if given is None else given.digest,
+            f"{self.exact} {self.least_error!r}",
+        )
+        seal = hashlib.sha256(json.dumps(parts).encode())
+        arrays = measured.cells.index, measured.cells.factor, self.spectrum.singular_values
+        for array in arrays:
+            seal.update(hashlib.sha256(array.tobytes()).digest())
         return seal.hexdigest()
 
     def save(self, path: str) -> None:

@@ -15,7 +15,7 @@ from lrm.maps.files import pack_map, unpack_map
 from lrm.plans.core import Plan
 from lrm.quantise import IntegerStrategy, inverse_of, unit_strategy
 from lrm.reconstruction import Reconstruction
-from lrm.reduce import CellMap
+from lrm.reduce import CellMap, over_merged
 from lrm.workload import Labels, Workload
 
 __all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]
@@ -52,7 +52,6 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
     arrays["cell-factor"] = measured.cells.factor
     if workload.importance is not None:
         arrays["importance"] = workload.importance
-    merged = rebuild.queries is not workload.queries
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
@@ -63,7 +62,6 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
         "labels": workload.labels.facts(),
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
-        "merged_workload": pack_map("merged", rebuild.queries, arrays) if merged else None,
         "strategy": pack_map("strategy", measured.matrix, arrays),
         "reconstruction": (
             None if rebuild.given is None else pack_map("reconstruction", rebuild.given, arrays)
@@ -93,14 +91,16 @@ def unpack_plan(facts: dict[str, Any], arrays: Arrays) -> Plan:
         int(facts["bits"]),
         facts["row_rank"],
     )
-    merged = facts["merged_workload"]
     given = facts["reconstruction"]
+    merged = over_merged(queries, measured.cells)
+    if merged is None:
+        raise FileFormatError("the plan merges cells that its own queries tell apart")
     plan = Plan(
         workload=workload,
         mechanism=str(facts["mechanism"]),
         measured=measured,
         rebuild=Reconstruction(
-            queries if merged is None else unpack_map("merged", merged, arrays),
+            merged,
             unit_strategy(measured.matrix, measured.bits),
             None if given is not None else inverse_of(measured),
             None if given is None else unpack_map("reconstruction", given, arrays),
