@@ -18,7 +18,6 @@ import scipy.sparse as sp
 
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
-from lrm.maps.inverses import as_sparse
 from lrm.maps.linear import SparseMap
 from lrm.sql import compile_sql
 from lrm.sql.atoms import TRUE, compare, nearest_edges
@@ -135,7 +134,7 @@ def where(batch: Workload, condition: str) -> Workload:
     if compiled.shape[0] != 1 or compiled.labels[0].group:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     kept = sp.diags_array(compiled.queries.dense()[0])
-    return replace(batch, queries=SparseMap(sp.csr_array(as_sparse(batch.queries) @ kept)))
+    return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ kept)))
 
 
 def with_importance(batch: Workload, importance: float) -> Workload:

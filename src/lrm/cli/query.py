@@ -95,13 +95,12 @@ def _answered(asked: "Release", batch: "Workload") -> "Release":
 def _unsupported(asked: "Release", batch: "Workload") -> list[str]:
     """Name and line of every query that does not follow from the measurements."""
     from lrm.errors import UnsupportedQuery
-    from lrm.maps.inverses import as_sparse
     from lrm.releases.further import answer_further
 
     rows: dict[tuple[int | None, str], list[int]] = {}
     for row, label in enumerate(batch.labels):
         rows.setdefault((label.line, label.query), []).append(row)
-    matrix = as_sparse(batch.queries)
+    matrix = batch.queries.sparse()
     places = []
     for (line, name), own in rows.items():
         try:
