@@ -77,13 +77,21 @@ def _plain(frame):
 
 
 def write_csv(path, made):
-    """Write rows as CSV, every text in quotes and NULL as nothing; return them as read back."""
+    """Write rows as CSV, every text in quotes and NULL as nothing; return them as read back.
+
+    A record is one line, so that a text can hold no line break.
+    """
+    made = [{name: _one_line(value) for name, value in row.items()} for row in made]
     lines = [",".join('"' + name.replace('"', '""') + '"' for name in SCHEMA.names)]
     lines += [",".join(_field(row[name]) for name in SCHEMA.names) for row in made]
     path.write_text("\n".join(lines) + "\n", newline="")
     with path.open(newline="") as opened:
         assert next(csv.reader(opened)) == SCHEMA.names
     return [{name: _read(value) for name, value in row.items()} for row in made]
+
+
+def _one_line(value):
+    return value.replace("\n", " ") if isinstance(value, str) else value
 
 
 def _field(value):

@@ -3,6 +3,7 @@
 from lrm.domain.attributes import Attribute, Categories, Rule
 from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
+from lrm.domain.csv_form import CsvForm
 from lrm.domain.ordered import Dates, Integers, Period, SteppedAttribute
 from lrm.privacy.unit import PrivacyUnit
 
@@ -10,6 +11,7 @@ __all__ = [
     "Attribute",
     "Bins",
     "Categories",
+    "CsvForm",
     "Dates",
     "Domain",
     "Integers",

@@ -12,13 +12,14 @@ import json
 import math
 import unicodedata
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lrm.domain.attributes import Attribute
+from lrm.domain.csv_form import CsvForm
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 
@@ -45,6 +46,8 @@ class Domain:
         Name by which SQL batches call the table, or None for any one name.
     unit
         Whom the promise protects; by default one row, added or removed.
+    csv
+        How the table's CSV files are written, where that is how it is stored.
 
     Examples
     --------
@@ -63,16 +66,19 @@ class Domain:
     attributes: tuple[Attribute, ...]
     table: str | None = None
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
+    csv: CsvForm | None = None
 
     def __init__(
         self,
         attributes: Iterable[Attribute],
         table: str | None = None,
         unit: PrivacyUnit | None = None,
+        csv: CsvForm | None = None,
     ) -> None:
         object.__setattr__(self, "attributes", tuple(attributes))
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "unit", PrivacyUnit() if unit is None else unit)
+        object.__setattr__(self, "csv", csv)
         self._check()
 
     def _check(self) -> None:
@@ -98,6 +104,8 @@ class Domain:
             raise DomainError(f"table must be the table's name, not {self.table!r}")
         if not isinstance(self.unit, PrivacyUnit):
             raise DomainError(f"unit must be a PrivacyUnit, not {type(self.unit).__name__}")
+        if not isinstance(self.csv, CsvForm | None):
+            raise DomainError(f"csv must be a CsvForm, not {type(self.csv).__name__}")
         if self.unit.column is None and self.unit.max_rows != 1:
             raise DomainError(
                 f"max_rows is {self.unit.max_rows} but no column identifies the person; "
@@ -198,6 +206,7 @@ class Domain:
             ],
             "table": self.table,
             "unit": self.unit.facts,
+            "csv": None if self.csv is None else asdict(self.csv),
         }
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)

@@ -8,6 +8,7 @@
       column: patient_id
       max_rows: 3
       neighbours: add-remove      # or substitute; add-remove where left out
+    csv: {delimiter: ";", quote: '"', encoding: latin-1, decimal: ","}  # may be left out
     attributes:
       - {name: state, kind: categories, values: [NY, NJ], null: drop, outside: cell}
       - {name: age, kind: integers, low: 0, high: 99, width: 1, null: cell, outside: drop}
@@ -16,18 +17,21 @@
          outside: drop}
 
 What happens to NULL and to values outside must be said for each attribute, and to NaN for
-binned numbers; each is ``drop`` or ``cell`` (see `lrm.domain.attributes`).
+binned numbers; each is ``drop`` or ``cell`` (see `lrm.domain.attributes`). Section ``csv`` says how
+the table's CSV files are written, each field of it where that differs from the default (see
+`lrm.domain.CsvForm`); files without quotes have ``quote: none``.
 """
 
 from __future__ import annotations
 
 import pathlib
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, NoReturn
 
 from lrm.domain.attributes import Attribute, Categories
 from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
+from lrm.domain.csv_form import CsvForm
 from lrm.domain.draft import draft
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import BudgetError, DomainError
@@ -76,7 +80,7 @@ most high, but 0 > -1
     """
     root = parse(text, source, DomainError)
     _refuse_draft(root)
-    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table"})
+    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table", "csv"})
     version = entries["lrm-domain"].integer()
     if version != VERSION:
         hint = "; a newer lrm wrote it" if version > VERSION else ""
@@ -85,8 +89,9 @@ most high, but 0 > -1
     items = entries["attributes"].items()
     attributes = [_attribute(item.at("")) for item in items]
     unit = _unit(entries["unit"])
+    csv = _csv(entries["csv"]) if "csv" in entries else None
     try:
-        return Domain(attributes, table, unit)
+        return Domain(attributes, table, unit, csv)
     except DomainError as error:
         entries["attributes"].fail(str(error))
 
@@ -113,6 +118,17 @@ def _unit(node: Node) -> PrivacyUnit:
         return PrivacyUnit(**facts)
     except BudgetError as error:
         _blame(entries, node, str(error))
+
+
+def _csv(node: Node) -> CsvForm:
+    entries = node.fields(set(), {item.name for item in fields(CsvForm)})
+    facts: dict[str, Any] = {key: entry.text() for key, entry in entries.items()}
+    if facts.get("quote") == "none":
+        facts["quote"] = None
+    try:
+        return CsvForm(**facts)
+    except DomainError as error:
+        _blame(entries, node, str(error).removeprefix("csv: "))
 
 
 def _attribute(node: Node) -> Attribute:
@@ -184,9 +200,15 @@ def domain_text(domain: Domain) -> str:
         "lrm-domain": VERSION,
         **({} if domain.table is None else {"table": domain.table}),
         "unit": unit,
+        **({} if domain.csv is None else {"csv": _csv_facts(domain.csv)}),
         "attributes": [_facts(attribute) for attribute in domain.attributes],
     }
     return dump(facts)
+
+
+def _csv_facts(form: CsvForm) -> dict[str, str]:
+    facts = {**asdict(form), "quote": form.quote or "none"}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _facts(attribute: Attribute) -> dict[str, object]:

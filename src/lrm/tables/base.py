@@ -67,6 +67,7 @@ class Column:
     precision: int = 0
     scale: int = 0
     bits: int = 64
+    decimal_mark: str = "."
 
 
 @runtime_checkable

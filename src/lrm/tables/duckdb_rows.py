@@ -10,7 +10,7 @@ from lrm.domain import Bins, Domain
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
-from lrm.tables.csv_text import reading
+from lrm.tables.csv_values import reading
 from lrm.tables.duckdb_sql import DuckDbSql
 
 __all__ = ["NOT_COUNTED", "DuckDbRows"]
@@ -53,7 +53,8 @@ class DuckDbRows:
             stored = SQL.name(column.name)
             listed.append(f"{stored} AS c{place}")
             if column.kind == "raw":
-                listed.append(f"{reading(self.axes[place].attribute, stored)[0]} AS v{place}")
+                read = reading(self.axes[place].attribute, stored, column.decimal_mark)[0]
+                listed.append(f"{read} AS v{place}")
         if self.person is not None:
             listed.append(f"{SQL.as_person(SQL.name(self.person.name), self.person)} AS person")
         return f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608 - all parts are quoted
@@ -62,7 +63,9 @@ class DuckDbRows:
         """The value of an attribute as SQL over `values`, and its type."""
         column = self._columns[place]
         if column.kind == "raw":
-            return f"v{place}", reading(self.axes[place].attribute, f"c{place}")[1]
+            return f"v{place}", reading(
+                self.axes[place].attribute, f"c{place}", column.decimal_mark
+            )[1]
         return f"c{place}", column
 
     def is_read(self, place: int) -> bool:

@@ -1,13 +1,11 @@
-"""Where DuckDB finds rows: Parquet, CSV, a database file, or a frame in memory."""
+"""Where DuckDB finds rows: Parquet files and database files."""
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lrm.domain import Domain
 from lrm.errors import TableError
@@ -18,7 +16,7 @@ from lrm.tables.duckdb_sql import DuckDbSql
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["CsvFiles", "DatabaseFile", "ParquetFiles", "Source"]
+__all__ = ["DatabaseFile", "ParquetFiles", "Source", "files_of"]
 
 SQL = DuckDbSql()
 
@@ -31,11 +29,11 @@ class Source(Protocol):
         """What the source is called by default."""
         ...
 
-    def columns(self) -> tuple[Column, ...]:
-        """Names and types, found without looking at rows."""
+    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:
+        """Names and types, found without looking at rows, as ``domain`` says to read them."""
         ...
 
-    def check(self, needed: Sequence[Column]) -> None:
+    def check(self, needed: Sequence[Column], domain: Domain) -> None:
         """Refuse what would fail only when rows are read."""
         ...
 
@@ -83,10 +81,10 @@ class ParquetFiles:
         # Columns made of folder names would have types guessed from data.
         return f"read_parquet({_listed(files)}, hive_partitioning = false)"
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the file says
         return self._columns
 
-    def check(self, needed: Sequence[Column]) -> None:
+    def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002
         """Every file has the columns, of one type: a cast between types may fail on a value."""
         for file in self._files[1:]:
             found = self._describe(file)
@@ -99,51 +97,6 @@ class ParquetFiles:
 
     def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:  # noqa: ARG002
         return self._read(self._files)
-
-
-class CsvFiles:
-    """CSV files with a header line, separated by commas (or tabs, where called ``.tsv``).
-
-    The form is that of RFC 4180 and is never guessed: with every column as text, DuckDB's
-    guess of the separator still changed with the rows. A line that does not have as many
-    fields as the header is no row.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        self._files = files_of(pattern)
-        self.label = Path(pattern).name
-        self._separator = "\t" if ".tsv" in Path(pattern).name.lower() else ","
-        self._header = self._header_of(self._files[0])
-
-    def _header_of(self, file: str) -> tuple[str, ...]:
-        def look() -> list[str]:
-            opened: Any = gzip.open if file.lower().endswith(".gz") else open
-            with opened(file, mode="rt", encoding="utf-8-sig", newline="") as lines:
-                return next(csv.reader(lines, delimiter=self._separator), [])
-
-        header = guarded(f"reading the header of {file!r}", look)
-        twice = {name for name in header if header.count(name) > 1}
-        if not header or twice:
-            fault = f"names {min(twice)!r} twice" if twice else "is empty"
-            raise TableError(f"the header of {file!r} {fault}; name each column once")
-        return tuple(header)
-
-    def columns(self) -> tuple[Column, ...]:
-        return tuple(Column(name, "text (CSV)", "raw") for name in self._header)
-
-    def check(self, needed: Sequence[Column]) -> None:  # noqa: ARG002 - all columns are alike
-        """Every file has the same header, as columns are found by their place."""
-        for file in self._files[1:]:
-            if self._header_of(file) != self._header:
-                raise TableError(f"the header of {file!r} differs from that of {self._files[0]!r}")
-
-    def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:  # noqa: ARG002
-        types = ", ".join(f"{SQL.text(name)}: 'VARCHAR'" for name in self._header)
-        return (
-            f"read_csv({_listed(self._files)}, auto_detect = false, header = true, "
-            f"delim = {SQL.text(self._separator)}, quote = '\"', escape = '\"', "
-            f"columns = {{{types}}}, allow_quoted_nulls = false, ignore_errors = true)"
-        )
 
 
 class DatabaseFile:
@@ -175,10 +128,10 @@ class DatabaseFile:
         db.execute(f"ATTACH {SQL.text(self._path)} AS lrm_source (READ_ONLY)")
         return f"lrm_source.{self._table}"
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the file says
         return self._columns
 
-    def check(self, needed: Sequence[Column]) -> None:
+    def check(self, needed: Sequence[Column], domain: Domain) -> None:
         """Nothing fails later that `columns` does not show."""
 
     def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:  # noqa: ARG002

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lrm.domain import Categories
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column, Kind
-from lrm.tables.csv_text import NAN, WHOLE_TYPE
+from lrm.tables.csv_values import NAN, WHOLE_TYPE
 from lrm.tables.dialect import BEYOND, Clause, Dialect, case
 
 __all__ = ["DuckDbSql", "column_of"]
@@ -99,6 +99,8 @@ class DuckDbSql(Dialect):
     def as_person(self, x: str, column: Column) -> str:
         if column.kind == "cells" or (column.kind == "integer" and column.bits <= 64):
             return x
+        if column.kind == "raw":  # NUL stands for what cannot be read, and names nobody
+            x = f"nullif({x}, chr(0))"
         # A column's collation may hold 'a' and 'A' for one person; bytes do not.
         return f"encode(CAST({x} AS VARCHAR))"
 

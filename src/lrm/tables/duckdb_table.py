@@ -10,21 +10,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from lrm.domain import Domain
+from lrm.domain import CsvForm, Domain
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Tally, axes_of
 from lrm.tables.base import check_columns, guarded
+from lrm.tables.csv_files import CsvFiles
 from lrm.tables.duckdb_batches import count_batches
 from lrm.tables.duckdb_connection import connection
 from lrm.tables.duckdb_rows import DuckDbRows
-from lrm.tables.duckdb_sources import CsvFiles, DatabaseFile, ParquetFiles, Source
+from lrm.tables.duckdb_sources import DatabaseFile, ParquetFiles, Source
 from lrm.tables.frames import FrameSource, is_frame
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["DuckDbTable", "open_source"]
+__all__ = ["DuckDbTable", "open_csv", "open_source"]
 
 
 def open_source(source: object, name: str | None = None) -> DuckDbTable | None:
@@ -42,6 +43,11 @@ def open_source(source: object, name: str | None = None) -> DuckDbTable | None:
     if parts[2] in {"csv", "tsv"}:
         return DuckDbTable(CsvFiles(path), name)
     return None
+
+
+def open_csv(path: str, name: str | None, form: CsvForm) -> DuckDbTable:
+    """Open CSV files of any name that are written in ``form``."""
+    return DuckDbTable(CsvFiles(path, form), name)
 
 
 class DuckDbTable:
@@ -63,8 +69,8 @@ class DuckDbTable:
         return tuple((column.name, column.type_text) for column in self._source.columns())
 
     def check(self, domain: Domain) -> None:
-        needed = check_columns(self.name, domain, self._source.columns())
-        self._source.check(tuple(needed.values()))
+        needed = check_columns(self.name, domain, self._source.columns(domain))
+        self._source.check(tuple(needed.values()), domain)
         rows = DuckDbRows(domain, axes_of(domain, None), needed)
 
         def explain() -> None:
@@ -75,7 +81,7 @@ class DuckDbTable:
         guarded(f"preparing the count of table {self.name!r}", explain)
 
     def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
-        needed = check_columns(self.name, domain, self._source.columns())
+        needed = check_columns(self.name, domain, self._source.columns(domain))
         axes = axes_of(domain, cells)
         rows = DuckDbRows(domain, axes, needed)
 

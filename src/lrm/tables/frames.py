@@ -58,10 +58,10 @@ class FrameSource:
         except Exception:  # noqa: BLE001 - a type that Arrow or DuckDB does not know
             return Column(name, "a type unknown to DuckDB", "other")
 
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the frame says
         return self._columns
 
-    def check(self, needed: Sequence[Column]) -> None:
+    def check(self, needed: Sequence[Column], domain: Domain) -> None:
         """Nothing fails later that `columns` does not show."""
 
     def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+from lrm.domain import CsvForm
 from lrm.errors import TableError
 from lrm.tables.base import Table
 
@@ -18,7 +19,7 @@ ENGINES = (
 """One module an engine. Its ``open_source(source, name)`` returns None for what is not its own."""
 
 
-def open_table(source: object, name: str | None = None) -> Table:
+def open_table(source: object, name: str | None = None, *, csv: CsvForm | None = None) -> Table:
     """Open a private table for counting; no row is read.
 
     Parameters
@@ -35,6 +36,9 @@ def open_table(source: object, name: str | None = None) -> Table:
         - a frame of pandas, Polars (also lazy), Arrow (also a dataset) or Spark.
     name
         What to call the table; by default the file's or table's own name.
+    csv
+        Open files of any name as CSV files written in this form. The domain is the usual place to
+        declare it (`lrm.domain.CsvForm`).
 
     Raises
     ------
@@ -43,6 +47,8 @@ def open_table(source: object, name: str | None = None) -> Table:
     MissingExtra
         Where the engine is not installed.
     """
+    if csv is not None:
+        return _open_csv(source, name, csv)
     for engine in ENGINES:
         table: Table | None = import_module(engine).open_source(source, name)
         if table is not None:
@@ -54,3 +60,11 @@ def open_table(source: object, name: str | None = None) -> Table:
         f"{what} is no table that lrm can open; give a .csv or .parquet file, "
         "FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME, spark:TABLE, or a frame"
     )
+
+
+def _open_csv(source: object, name: str | None, form: CsvForm) -> Table:
+    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+    if not isinstance(path, str) or "::" in path or "://" in path:
+        raise TableError("csv= opens CSV files alone; leave it out for other tables")
+    opened: Table = import_module("lrm.tables.duckdb_table").open_csv(path, name, form)
+    return opened

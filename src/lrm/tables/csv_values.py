@@ -1,17 +1,18 @@
-"""How the text of a CSV file is read, as DuckDB's SQL.
+"""What the text of a CSV field means as a value, as DuckDB's SQL.
 
 A CSV file has no types. Guessing them from rows would make a column's type, and with it
 every count, depend on the data; so every column is text, and each is read as what the domain
-declares. A text that does not have the form of a number or of a date is no value of such
-an attribute, as if another kind of value stood there. It is not NULL: NULL is a field with
-nothing in it, not even quotes.
+declares. A text that does not have the form of a number or of a date is an invalid value of such
+an attribute, and so is a NUL character, which stands for what could not be read as text. Neither
+is NULL: NULL is a field with nothing in it, not even quotes.
 
 ====================  =================================================================
 declared              read
 ====================  =================================================================
 text categories       as it stands: blanks, case and quotes' contents are kept
 numbers               digits as an exact whole number, other decimal forms, ``nan`` and
-                      ``inf`` as float64; blanks around are ignored
+                      ``inf`` as float64, with the declared decimal mark; blanks around are
+                      ignored
 booleans              ``true``, ``t``, ``false``, ``f`` in either case
 dates                 ``2024-01-31``, or with a time, and then perhaps a zone
 ====================  =================================================================
@@ -33,7 +34,7 @@ WHOLE_TYPE = "HUGEINT read from text"
 _HUGE = "1e30"
 _WHOLE = r"'\s*[+-]?[0-9]{1,30}\s*'"
 _NUMBER = (
-    r"'\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?"
+    r"'\s*[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,6})?"
     r"|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*'"
 )
 _DAY = r"'\s*[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?\s*'"
@@ -43,11 +44,11 @@ _INSTANT = (
 )
 
 
-def reading(attribute: Attribute, x: str) -> tuple[str, Column]:
+def reading(attribute: Attribute, x: str, decimal_mark: str = ".") -> tuple[str, Column]:
     """Return the SQL that reads text ``x`` as a value of ``attribute``, and that value's type."""
     name = attribute.name
     if isinstance(attribute, Bins):
-        return _double(x), Column(name, "DOUBLE", "float")
+        return _double(x, decimal_mark), Column(name, "DOUBLE", "float")
     if isinstance(attribute, Dates):
         day = (
             f"CASE WHEN regexp_full_match({x}, {_DAY}) "
@@ -64,16 +65,18 @@ def reading(attribute: Attribute, x: str) -> tuple[str, Column]:
             f"WHEN lower(trim({x})) IN ('false', 'f') THEN FALSE END"
         )
         return truth, Column(name, "BOOLEAN", "boolean")
-    return _whole(x), Column(name, WHOLE_TYPE, "integer", bits=128)
+    return _whole(x, decimal_mark), Column(name, WHOLE_TYPE, "integer", bits=128)
 
 
-def _double(x: str) -> str:
-    return f"CASE WHEN regexp_full_match({x}, {_NUMBER}) THEN TRY_CAST({x} AS DOUBLE) END"
+def _double(x: str, decimal_mark: str) -> str:
+    form = _NUMBER.replace("[.]", f"[{decimal_mark}]")
+    number = x if decimal_mark == "." else f"replace({x}, '{decimal_mark}', '.')"
+    return f"CASE WHEN regexp_full_match({x}, {form}) THEN TRY_CAST({number} AS DOUBLE) END"
 
 
-def _whole(x: str) -> str:
+def _whole(x: str, decimal_mark: str) -> str:
     """A whole number of any size; larger ones and infinities as ±1e30, which is outside."""
-    number = _double(x)
+    number = _double(x, decimal_mark)
     return (
         f"CASE WHEN regexp_full_match({x}, {_WHOLE}) THEN TRY_CAST(trim({x}) AS HUGEINT) "
         f"WHEN isnan({number}) THEN {NAN} "
