@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test quick lint format bench clean
+.PHONY: demo test test-long quick lint format bench clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -31,8 +31,11 @@ demo: $(VENV)/.core  ## run the main job on an embedded synthetic table
 test: lint  ## the whole suite: style, types, laws, statistics, engines, command line
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
+test-long: $(VENV)/.dev  ## thousands of random cases of what `make test` tries hundreds of
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+
 quick: $(VENV)/.dev  ## the suite without its statistical tests
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
