@@ -20,6 +20,7 @@ import numpy as np
 
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.persons import fresh_key, kept_rows, person_name
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 
@@ -170,29 +171,39 @@ class Domain:
             index = index * attribute.size + cell
         return index
 
-    def count(self, rows: Iterable[Mapping[str, object]]) -> NDArray[np.int64]:
+    def count(
+        self, rows: Iterable[Mapping[str, object]], key: bytes | None = None
+    ) -> NDArray[np.int64]:
         """Count rows per cell in plain Python, with the unit's bound on rows per person.
+
+        ``key`` decides which rows of a person with too many are counted; by default it is
+        new for every call. Every engine makes the same choice with the same key.
 
         Examples
         --------
         >>> from lrm.domain import Integers, PrivacyUnit
         >>> unit = PrivacyUnit("who", max_rows=2)
         >>> domain = Domain([Integers("ward", 1, 3)], unit=unit)
-        >>> rows = [{"who": "a", "ward": ward} for ward in (3, 3, 1, 2)]
-        >>> domain.count([*rows, {"who": "b", "ward": 3}]).tolist()
-        [1, 1, 1]
+        >>> rows = [{"who": "a", "ward": 3}] * 5
+        >>> domain.count([*rows, {"who": "b", "ward": 1}]).tolist()
+        [1, 0, 2]
         """
-        per_unit: defaultdict[object, list[int]] = defaultdict(list)
-        for number, row in enumerate(rows):
-            unit: object = number
-            if self.unit.column is not None:
-                if self.unit.column not in row:
-                    raise DomainError(f"the table has no column {self.unit.column!r}")
-                unit = row[self.unit.column]
+        if key is None:
+            key = fresh_key()
+        per_person: defaultdict[bytes, list[int]] = defaultdict(list)
+        kept: list[int] = []
+        for row in rows:
             cell = self.cell_of(row)
-            if cell is not None and unit is not None:
-                per_unit[unit].append(cell)
-        kept = [cell for cells in per_unit.values() for cell in sorted(cells)[: self.unit.max_rows]]
+            if self.unit.column is None:
+                kept += [] if cell is None else [cell]
+                continue
+            if self.unit.column not in row:
+                raise DomainError(f"the table has no column {self.unit.column!r}")
+            name = person_name(row[self.unit.column])
+            if cell is not None and name is not None:
+                per_person[name].append(cell)
+        for name, cells in per_person.items():
+            kept += kept_rows(name, cells, self.unit.max_rows, key)
         return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
 
     @cached_property

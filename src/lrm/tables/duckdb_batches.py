@@ -4,7 +4,7 @@ Numbers among many edges: a CASE over 1,024 bins costs 21 s for ten million rows
 says the classes of the other attributes and hands the number over as it is, in Arrow
 batches; placing it and counting takes as long as a grouping query over narrow attributes.
 
-Persons: their rows arrive together, and the first few of each are counted.
+Persons: their rows arrive together, and a few of each are counted (`lrm.tables.row_limit`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.domain import persons
 from lrm.tables.axes import Axis, Tally
 from lrm.tables.base import load_engine
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.duckdb_connection import connection
 from lrm.tables.duckdb_rows import NOT_COUNTED, DuckDbRows
 from lrm.tables.locate import Locator
+from lrm.tables.row_limit import RowLimit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["PersonBound", "count_batches"]
+__all__ = ["count_batches"]
 
 BATCH_ROWS = 1 << 17
 """Rows of an Arrow batch: 1 MB a column, which fits the cache; 2^20 was a fifth slower."""
@@ -53,45 +55,15 @@ def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, relation: str, tally
 
 
 def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, numbered: str, tally: Tally) -> None:
-    """Count of each person the rows with the smallest numbers, as many as may stay.
+    """Count at most as many rows of each person as may stay.
 
     DuckDB sorts on disk where memory is short: ten million rows of 2.5 million persons took
     3 s and 320 MB. Its ``row_number() OVER (PARTITION BY …)`` took 48 s and ran out of 488 MB.
     """
-    bound = PersonBound(rows.max_rows)
+    limit = RowLimit(tally, rows.max_rows, persons.fresh_key())
     for batch in db.sql(rows.by_person(numbered)).to_arrow_reader(BATCH_ROWS):
-        tally.add_rows(batch["number"].to_numpy()[bound.kept(batch["person"])])
-
-
-class PersonBound:
-    """Tells which of the rows, sorted by person, are among the first few of theirs.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> bound = PersonBound(2)
-    >>> bound.kept(pa.array([1, 1, 1, 2])), bound.kept(pa.array([2, 2, 3]))
-    (array([ True,  True, False,  True]), array([ True, False,  True]))
-    """
-
-    def __init__(self, max_rows: int) -> None:
-        self._max_rows = max_rows
-        self._last: Any = None
-        self._seen = 0
-
-    def kept(self, persons: Any) -> NDArray[np.bool_]:
-        """Return which rows of the next batch stay."""
-        if not len(persons):
-            return np.zeros(0, dtype=np.bool_)
-        compute = load_engine("pyarrow.compute")
-        first = np.ones(len(persons), dtype=np.bool_)
-        first[1:] = compute.not_equal(persons[1:], persons[:-1]).to_numpy(zero_copy_only=False)
-        first[0] = self._last is None or not persons[0].equals(self._last)
-        place = np.arange(len(persons))
-        start = np.where(first, place, -self._seen)  # the last person's rows go on counting
-        rank = place - np.maximum.accumulate(start)
-        self._last, self._seen = persons[len(persons) - 1], int(rank[-1]) + 1
-        return np.asarray(rank < self._max_rows)
+        limit.add(batch["person"], batch["number"].to_numpy())
+    limit.finish()
 
 
 def _numbered(reader: Any, rows: DuckDbRows) -> Iterator[tuple[NDArray[np.int64], Any]]:

@@ -1,0 +1,116 @@
+"""Who a row belongs to, and which rows of a person count: one definition for all engines.
+
+**The same person.** A person is named by a text. Two rows belong to one person exactly where
+these texts agree byte by byte in UTF-8:
+
+====================  =================================================================
+the column holds      the text
+====================  =================================================================
+text                  as it stands: case, blanks and accents matter
+whole numbers         decimal digits, so that ``1`` and ``'1'`` are one person
+UUIDs                 36 characters in lower case
+bytes                 as they stand
+anything else         none: such a column is refused; such an object belongs to nobody
+====================  =================================================================
+
+A row without a name (NULL) belongs to nobody and is dropped. Names of more than 256 bytes are
+compared by their SHA-256.
+
+**The rows that count.** Of a person's *m* rows at most *c* count. Where *m* > *c*, the rows are
+put in the order of their cells and every (*m*/*c*)-th is taken, from a random place on: row
+*t* = 0 … *m*-1 is kept where (*t c* + *o*) mod *m* < *c*. These are exactly *c* rows, and each is
+kept with probability *c*/*m* over the offset *o*, whatever its cell. The offset is the SHA-256
+of the person's name under a key that is new for every count, so persons choose independently.
+
+For any key, which rows of a person are kept depends on that person's rows alone: adding or
+removing a person changes the counts by at most *c* in all. The promise therefore holds
+whatever the key is, known or not; only the fairness of the choice rests on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import secrets
+import uuid
+from collections.abc import Sequence
+
+__all__ = [
+    "DIGEST_REPEATED",
+    "LONGEST_NAME",
+    "OFFSET_DIGITS",
+    "fresh_key",
+    "kept_rows",
+    "offset_of",
+    "person_name",
+]
+
+LONGEST_NAME = 256
+"""Bytes up to which a name is compared as it is: sorting needs no more memory for longer ones."""
+
+DIGEST_REPEATED = 5
+"""How often a long name's digest of 64 digits is repeated: longer than any name kept as it is."""
+
+OFFSET_DIGITS = 15
+"""Hexadecimal digits of an offset: 60 bits, which are a positive number on every engine."""
+
+_MOST_BITS = 4096  # of a whole number: Python refuses to write out much longer ones
+
+
+def fresh_key() -> bytes:
+    """Return the key of one count, from the operating system; it is used once and not kept."""
+    return secrets.token_bytes(16)
+
+
+def person_name(value: object) -> bytes | None:
+    """Return the name of the person a Python value stands for, or None for nobody.
+
+    Examples
+    --------
+    >>> person_name("Ann"), person_name(1), person_name("1"), person_name(1.0)
+    (b'Ann', b'1', b'1', None)
+    """
+    if isinstance(value, str):
+        name = str.encode(value, "utf-8", "surrogatepass")
+    elif isinstance(value, bytes):
+        name = bytes(value)
+    elif isinstance(value, uuid.UUID):
+        name = str(value).encode()
+    elif isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        whole = int(value)
+        if whole.bit_length() > _MOST_BITS:
+            return None
+        name = str(whole).encode()
+    else:
+        return None
+    if len(name) > LONGEST_NAME:
+        return hashlib.sha256(name).hexdigest().encode() * DIGEST_REPEATED
+    return name
+
+
+def offset_of(name: bytes, total: int, key: bytes) -> int:
+    """Return where a person with ``total`` rows begins to take them, from 0 to ``total - 1``."""
+    digest = hashlib.sha256(key + name).hexdigest()
+    return int(digest[:OFFSET_DIGITS], 16) % total
+
+
+def kept_rows(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> list[int]:
+    """Return the cells of a person's rows that count.
+
+    Examples
+    --------
+    >>> kept_rows(b"Ann", [7, 7, 3], 3, b"key")
+    [3, 7, 7]
+    >>> kept_rows(b"Ann", [7, 7, 3, 4], 2, b"key")
+    [4, 7]
+    """
+    ordered = sorted(cells)
+    total = len(ordered)
+    if total <= max_rows:
+        return ordered
+    offset = offset_of(name, total, key)
+    return [
+        cell
+        for place, cell in enumerate(ordered)
+        if (place * max_rows + offset) % total < max_rows
+    ]
