@@ -128,8 +128,7 @@ def write_duckdb(path, table):
         db.register("rows", table)
         db.execute("CREATE SCHEMA odd")
         db.execute('CREATE TABLE odd."ta.ble" AS FROM rows')
-        for name in ("alias", "state"):
-            db.execute(f'ALTER TABLE odd."ta.ble" ALTER {name} TYPE VARCHAR COLLATE NOCASE')
+        db.execute('ALTER TABLE odd."ta.ble" ALTER state TYPE VARCHAR COLLATE NOCASE')
     return f'{path}::odd."ta.ble"'
 
 

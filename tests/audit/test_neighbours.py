@@ -70,7 +70,8 @@ def engine(request):
 
 
 @pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
+def in_folder(tmp_path, monkeypatch, fixed_key):
+    """Work in a folder; of each person the same rows are chosen in both runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LRM_DEBUG", raising=False)
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
-from lrm.tables.duckdb_batches import PersonBound
+from lrm.tables.axes import Tally, axes_of
 from lrm.tables.locate import Locator
+from lrm.tables.row_limit import RowLimit
 
 CELL = {"null": "cell", "outside": "cell"}
 FLOATS = st.floats(allow_nan=False, width=64)
@@ -164,8 +165,8 @@ def test_pandas_columns_of_objects_follow_the_plain_rules():
     assert open_table(frame).counts(domain)._open().tolist() == [1, 1, 4]
     domain = Domain([Dates("day", "2024-01-01", "2024-01-01", null="cell")])
     assert open_table(frame).counts(domain)._open().tolist() == [2, 4]
-    persons = Domain([Integers("x", 1, 2)], unit=PrivacyUnit("day", 1))
-    assert open_table(frame).counts(persons)._open().tolist() == [1, 0]
+    persons = Domain([Dates("day", "2024-01-01", "2024-01-01")], unit=PrivacyUnit("x", 1))
+    assert open_table(frame).counts(persons)._open().tolist() == [1]  # of 1 and 2.0; 2.0 is no name
 
 
 def test_categorical_frames():
@@ -179,14 +180,21 @@ def test_categorical_frames():
     assert open_table(polars).counts(domain)._open().tolist() == expected.tolist()
 
 
-@given(st.lists(st.integers(0, 6), max_size=60), st.integers(1, 4), st.integers(1, 9))
-def test_the_first_rows_of_each_person_stay_however_batches_are_cut(persons, max_rows, size):
-    persons = sorted(persons)
-    bound = PersonBound(max_rows)
-    cut = [persons[start : start + size] for start in range(0, len(persons), size)]
-    kept = [keep for part in cut for keep in bound.kept(pa.array(part, pa.int64())).tolist()]
-    expected = [persons[:place].count(person) < max_rows for place, person in enumerate(persons)]
-    assert kept == expected
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=60), st.integers(1, 4))
+def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows):
+    """The choice is that of plain Python, for batches of any size."""
+    rows = sorted(rows)
+    domain = Domain([Integers("x", 0, 3)], unit=PrivacyUnit("who", max_rows))
+    expected = domain.count([{"who": who, "x": x} for who, x in rows], b"key").tolist()
+    for size in (1, 2, 7, 60):
+        tally = Tally(domain, axes_of(domain, None))
+        limit = RowLimit(tally, max_rows, b"key")
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            persons = pa.array([who for who, _ in part], pa.int64())
+            limit.add(persons, np.array([x for _, x in part], dtype=np.int64))
+        limit.finish()
+        assert tally.true_counts()._open().tolist() == expected
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lrm.domain import persons
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
-from lrm.domain.persons import fresh_key, kept_rows, person_name
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 
@@ -189,7 +189,7 @@ class Domain:
         [1, 0, 2]
         """
         if key is None:
-            key = fresh_key()
+            key = persons.fresh_key()
         per_person: defaultdict[bytes, list[int]] = defaultdict(list)
         kept: list[int] = []
         for row in rows:
@@ -199,11 +199,11 @@ class Domain:
                 continue
             if self.unit.column not in row:
                 raise DomainError(f"the table has no column {self.unit.column!r}")
-            name = person_name(row[self.unit.column])
+            name = persons.person_name(row[self.unit.column])
             if cell is not None and name is not None:
                 per_person[name].append(cell)
         for name, cells in per_person.items():
-            kept += kept_rows(name, cells, self.unit.max_rows, key)
+            kept += persons.kept_rows(name, cells, self.unit.max_rows, key)
         return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
 
     @cached_property

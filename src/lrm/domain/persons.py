@@ -110,7 +110,5 @@ def kept_rows(name: bytes, cells: Sequence[int], max_rows: int, key: bytes) -> l
         return ordered
     offset = offset_of(name, total, key)
     return [
-        cell
-        for place, cell in enumerate(ordered)
-        if (place * max_rows + offset) % total < max_rows
+        cell for place, cell in enumerate(ordered) if (place * max_rows + offset) % total < max_rows
     ]

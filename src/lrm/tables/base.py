@@ -40,6 +40,8 @@ Kind = Literal[
     "date",
     "timestamp",
     "instant",
+    "uuid",
+    "bytes",
     "raw",
     "cells",
     "other",
@@ -48,7 +50,7 @@ Kind = Literal[
 
 ``instant`` is a timestamp with a time zone; ``raw`` is text of a CSV file, which is read as
 whatever the domain declares; ``cells`` are Python objects, placed in cells before an engine sees
-them; ``other`` can be no attribute, but may name a person.
+them; ``uuid`` and ``bytes`` can be no attribute, but may name a person; ``other`` can be neither.
 """
 
 MAX_CELLS = 100_000_000
@@ -68,6 +70,8 @@ class Column:
     scale: int = 0
     bits: int = 64
     decimal_mark: str = "."
+    loose: bool = False
+    """Whether the type holds different texts for equal, as a collation that ignores case does."""
 
 
 @runtime_checkable
@@ -141,14 +145,23 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
             )
     if domain.unit.column is not None:
         person = _needed(table, domain.unit.column, found)
-        # Engines and Python disagree on when two NaNs are one person.
-        if person.kind == "float":
-            raise TableError(
-                f"column {person.name!r} of table {table!r} names the privacy unit but has type "
-                f"{person.type_text}; a person is named by text, a whole number or an identifier"
-            )
+        _check_person(table, person)
         needed[person.name] = person
     return needed
+
+
+def _check_person(table: str, column: Column) -> None:
+    """Refuse a column in which the same person has no one definition (`lrm.domain.persons`)."""
+    whole = column.kind == "decimal" and column.scale == 0 and column.precision > 0
+    exact = column.kind in {"text", "integer", "uuid", "bytes", "raw", "cells"} or whole
+    if exact and not column.loose:
+        return
+    fault = "which takes different texts for equal" if column.loose else "which has no exact text"
+    raise TableError(
+        f"column {column.name!r} of table {table!r} identifies the privacy unit but has type "
+        f"{column.type_text}, {fault}; persons are identified by exact text, whole numbers, UUIDs "
+        "or bytes: read a view that converts the column, as with lower(x)"
+    )
 
 
 def _needed(table: str, name: str, found: dict[str, Column]) -> Column:

@@ -98,7 +98,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def as_person(self, x: str, column: Column) -> str:
-        """Make a value by which rows of one person, and only those, are equal."""
+        """Make a value by which rows of one person, and only those, are equal.
+
+        Its bytes are those of `lrm.domain.persons.person_name`; a number may stand for its
+        digits.
+        """
 
     @abstractmethod
     def whole(self, x: str, column: Column) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -99,6 +100,21 @@ class ParquetFiles:
         return self._read(self._files)
 
 
+def _with_collations(
+    db: DuckDBPyConnection, relation: str, columns: tuple[Column, ...]
+) -> tuple[Column, ...]:
+    """Mark texts with a collation, which DuckDB tells of tables alone, and of no view."""
+    texts = [column for column in columns if column.type_text == "VARCHAR"]
+    if not texts:
+        return columns
+    listed = ", ".join(f"{SQL.name(column.name)} AS c{i}" for i, column in enumerate(texts))
+    db.execute(f"CREATE TEMP TABLE lrm_texts AS SELECT {listed} FROM {relation} WITH NO DATA")  # noqa: S608 - quoted parts
+    found = db.execute("SELECT sql FROM duckdb_tables() WHERE table_name = 'lrm_texts'").fetchall()
+    types = found[0][0].partition("(")[2].split(", ")  # c0 VARCHAR, c1 VARCHAR COLLATE NOCASE
+    loose = {column.name for column, text in zip(texts, types, strict=True) if " COLLATE " in text}
+    return tuple(replace(column, loose=column.name in loose) for column in columns)
+
+
 class DatabaseFile:
     """A table or view of a DuckDB database file, opened for reading only."""
 
@@ -115,9 +131,10 @@ class DatabaseFile:
                 import duckdb  # noqa: PLC0415 - loaded by `connection`
 
                 try:
-                    return describe(db, relation)
+                    columns = describe(db, relation)
                 except duckdb.CatalogException:
                     return None
+                return _with_collations(db, relation, columns)
 
         columns = guarded(f"opening database {path!r}", look)
         if columns is None:

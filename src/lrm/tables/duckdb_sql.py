@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from lrm.domain import Categories
+from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column, Kind
 from lrm.tables.csv_values import NAN, WHOLE_TYPE
@@ -36,6 +37,8 @@ _KINDS: dict[str, Kind] = {
     "TIMESTAMP_MS": "timestamp",
     "TIMESTAMP_NS": "timestamp",
     "TIMESTAMP WITH TIME ZONE": "instant",
+    "UUID": "uuid",
+    "BLOB": "bytes",
 }
 
 
@@ -97,12 +100,15 @@ class DuckDbSql(Dialect):
         return x if column.kind == "date" else f"CAST({x} AS DATE)"
 
     def as_person(self, x: str, column: Column) -> str:
+        # Objects have been named before; sorting numbers is faster than sorting their digits.
         if column.kind == "cells" or (column.kind == "integer" and column.bits <= 64):
             return x
         if column.kind == "raw":  # NUL stands for what cannot be read, and names nobody
             x = f"nullif({x}, chr(0))"
-        # A column's collation may hold 'a' and 'A' for one person; bytes do not.
-        return f"encode(CAST({x} AS VARCHAR))"
+        if column.kind != "bytes":
+            x = f"encode(CAST({x} AS VARCHAR))"
+        digest = f"encode(repeat(sha256({x}), {DIGEST_REPEATED}))"
+        return f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END"
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal" and column.precision <= 18:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Attribute, Domain
+from lrm.domain.persons import person_name
 from lrm.errors import TableError
 from lrm.tables.base import Column, guarded, load_engine
 from lrm.tables.duckdb_connection import connection, describe
@@ -95,8 +96,7 @@ class FrameSource:
                 f"column {name!r} names the privacy unit, is an attribute, and holds Python "
                 "objects; give it a type, as with frame.astype({...})"
             )
-        numbers, _ = load_engine("pandas").factorize(frame[name])
-        return self._pa.array(numbers, mask=numbers < 0)
+        return self._pa.array(map(person_name, frame[name]), type=self._pa.large_binary())
 
 
 def _is_dataset(frame: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lrm.domain import Bins, Domain
 from lrm.tables.axes import Axis
@@ -18,7 +20,15 @@ from lrm.tables.cell_sql import (
 )
 from lrm.tables.dialect import Dialect
 
-__all__ = ["JoinedRows"]
+__all__ = ["JoinedRows", "JoiningDialect"]
+
+
+class JoiningDialect(Dialect):
+    """SQL of an engine that also chooses the rows of a person."""
+
+    @abstractmethod
+    def person_hash(self, person: str, key: bytes) -> str:
+        """Number of 60 bits that `lrm.domain.persons.offset_of` makes of a name and a key."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class JoinedRows:
         The column of each attribute.
     """
 
-    dialect: Dialect
+    dialect: JoiningDialect
     domain: Domain
     axes: Sequence[Axis]
     columns: Sequence[Column]
@@ -72,6 +82,21 @@ class JoinedRows:
             key = self.dialect.as_bigint(f"({key})")
             number = f"({number} * {axis.size} + {key})" if number else key
         return number
+
+    ranked: ClassVar[Sequence[str]] = (
+        "number",
+        "person",
+        "row_number() OVER (PARTITION BY person ORDER BY number) - 1 AS place",
+        "count(*) OVER (PARTITION BY person) AS total",
+    )
+    """What `kept` looks at, of rows with a ``number`` and a ``person``."""
+
+    def kept(self, key: bytes) -> str:
+        """Whether a row that `ranked` describes counts, as `lrm.domain.persons` defines it."""
+        most = self.domain.unit.max_rows
+        offset = f"{self.dialect.person_hash('person', key)} % total"
+        chosen = f"(place * {most} + {offset}) % total < {most}"
+        return f"CASE WHEN total <= {most} THEN TRUE ELSE {chosen} END"
 
     def joined(self, places: Sequence[int]) -> dict[int, str]:
         """The classes that joins with ``keys0`` … have found, as SQL."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME, OFFSET_DIGITS
 from lrm.tables.base import Column, Kind
-from lrm.tables.dialect import BEYOND, Dialect
+from lrm.tables.dialect import BEYOND
+from lrm.tables.joined_rows import JoiningDialect
 
 __all__ = ["PostgresSql", "column_of"]
 
@@ -25,13 +27,18 @@ _KINDS: dict[str, Kind] = {
     "character": "text",
     "timestamp without time zone": "timestamp",
     "timestamp with time zone": "instant",
+    "uuid": "uuid",
+    "bytea": "bytes",
 }
 _LARGEST_FINITE = 10**308
 _SMALLEST = f"0.{5**1075:01075d}"  # 2^-1075, to its last digit: from here on down float64 has 0
 
 
-def column_of(name: str, type_text: str, category: str) -> Column:
-    """Classify a column by PostgreSQL's text of its type; ``category`` E is an enumeration."""
+def column_of(name: str, type_text: str, category: str, loose: bool) -> Column:
+    """Classify a column by PostgreSQL's text of its type; ``category`` E is an enumeration.
+
+    ``loose`` says that the type or its collation takes different texts for equal.
+    """
     numeric = re.fullmatch(r"numeric(?:\((\d+),(-?\d+)\))?", type_text)
     if numeric:
         precision, scale = (int(part or 0) for part in numeric.groups())
@@ -39,10 +46,10 @@ def column_of(name: str, type_text: str, category: str) -> Column:
     # "timestamp(3) without time zone" and "character(5)" carry a length.
     plain = re.sub(r"\(\d+\)", "", type_text)
     kind = "text" if category == "E" else _KINDS.get(plain, "other")
-    return Column(name, type_text, kind)
+    return Column(name, type_text, kind, loose=loose)
 
 
-class PostgresSql(Dialect):
+class PostgresSql(JoiningDialect):
     """SQL of PostgreSQL. A CASE evaluates a branch only for the rows that reach it."""
 
     double: ClassVar[str] = "double precision"
@@ -86,7 +93,15 @@ class PostgresSql(Dialect):
         return f"CAST({local} AS date)"
 
     def as_person(self, x: str, column: Column) -> str:
-        return self.as_text(x, column) if column.kind == "text" else x
+        if column.kind != "bytes":  # as the database stores it, whatever its encoding
+            x = f"convert_to(CAST({x} AS text), getdatabaseencoding())"
+        digest = f"convert_to(repeat(encode(sha256({x}), 'hex'), {DIGEST_REPEATED}), 'UTF8')"
+        return f"(CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END)"
+
+    def person_hash(self, person: str, key: bytes) -> str:
+        hashed = f"encode(sha256(decode('{key.hex()}', 'hex') || {person}), 'hex')"
+        bits = f"CAST('x' || left({hashed}, {OFFSET_DIGITS}) AS bit({4 * OFFSET_DIGITS}))"
+        return f"CAST({bits} AS bigint)"
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal":

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import numpy as np
 
-from lrm.domain import Bins, Domain
+from lrm.domain import Bins, Domain, persons
 from lrm.errors import TableError
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
@@ -30,14 +30,21 @@ FETCHED_AT_ONCE = 50_000
 
 T = TypeVar("T")
 
+# A domain stands for the type that it is based on, perhaps by way of other domains.
 _COLUMNS = """
-SELECT a.attname,
-       format_type(CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE a.atttypid END,
-                   CASE t.typtype WHEN 'd' THEN t.typtypmod ELSE a.atttypmod END),
-       t.typcategory::text
-FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY a.attnum
+WITH RECURSIVE found AS (
+    SELECT attnum, attname, atttypid AS typid, atttypmod AS typmod, attcollation
+    FROM pg_attribute
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT f.attnum, f.attname, t.typbasetype, t.typtypmod, f.attcollation
+    FROM found f JOIN pg_type t ON t.oid = f.typid WHERE t.typtype = 'd'
+)
+SELECT f.attname, format_type(f.typid, f.typmod), t.typcategory::text,
+       t.typname = 'citext' OR NOT coalesce(c.collisdeterministic, TRUE)
+FROM found f JOIN pg_type t ON t.oid = f.typid LEFT JOIN pg_collation c ON c.oid = f.attcollation
+WHERE t.typtype <> 'd'
+ORDER BY f.attnum
 """
 
 
@@ -115,8 +122,7 @@ class PostgresTable:
     def _query(self, domain: Domain, axes: Sequence[Axis]) -> str:
         needed = check_columns(self.name, domain, self._columns)
         rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
-        unit = domain.unit
-        person = None if unit.column is None else needed[unit.column]
+        person = None if domain.unit.column is None else needed[domain.unit.column]
         joins, given = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
         for place, keys in rows.joins().items():
             values = ", ".join(literal for literal, _ in keys.pairs)
@@ -131,10 +137,10 @@ class PostgresTable:
         numbered = f"SELECT {listed} FROM (SELECT {selected} FROM {self._relation}) AS t{joins}"  # noqa: S608
         if person is not None:
             numbered = (
-                "SELECT number, row_number() OVER (PARTITION BY person ORDER BY number) AS place "  # noqa: S608
+                f"SELECT {', '.join(rows.ranked)} "  # noqa: S608
                 f"FROM ({numbered}) AS r WHERE number IS NOT NULL AND person IS NOT NULL"
             )
-        kept = f"place <= {unit.max_rows}" if person is not None else "number IS NOT NULL"
+        kept = "number IS NOT NULL" if person is None else rows.kept(persons.fresh_key())
         return f"SELECT number, count(*) FROM ({numbered}) AS s WHERE {kept} GROUP BY number"  # noqa: S608
 
     @staticmethod

@@ -43,8 +43,8 @@ class RowLimit:
     >>> limit.add(pa.array([1, 1, 1, 2]), np.array([0, 1, 2, 3]))
     >>> limit.add(pa.array([2, 2, 2]), np.array([3, 3, 3]))
     >>> limit.finish()
-    >>> tally.true_counts()._open().tolist()
-    [1, 1, 0, 2]
+    >>> tally.true_counts()
+    <TrueCounts of 4 cells, hidden>
     """
 
     def __init__(self, tally: Tally, max_rows: int, key: bytes) -> None:
@@ -90,9 +90,7 @@ class RowLimit:
     def _remember(self, numbers: Numbers) -> None:
         """Keep rows of the last person, as counts: there are at most as many as cells."""
         cells, counts = np.unique(numbers, return_counts=True)
-        self._cells, inverse = np.unique(
-            np.concatenate([self._cells, cells]), return_inverse=True
-        )
+        self._cells, inverse = np.unique(np.concatenate([self._cells, cells]), return_inverse=True)
         both = np.concatenate([self._counts, counts])
         self._counts = np.bincount(inverse, both, minlength=len(self._cells)).astype(np.int64)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 
+from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME, OFFSET_DIGITS
 from lrm.tables.base import Column, Kind
-from lrm.tables.dialect import BEYOND, Dialect
+from lrm.tables.dialect import BEYOND
+from lrm.tables.joined_rows import JoiningDialect
 
 __all__ = ["SparkSql", "column_of"]
 
@@ -24,6 +26,7 @@ _KINDS: dict[str, Kind] = {
     "date": "date",
     "timestamp": "instant",
     "timestamp_ntz": "timestamp",
+    "binary": "bytes",
 }
 _DAY_MICROSECONDS = 86_400_000_000
 _LARGEST = 2**63 - 1
@@ -37,11 +40,12 @@ def column_of(name: str, type_text: str, declared: str = "") -> Column:
         return Column(name, type_text, "decimal", int(decimal[1]), int(decimal[2]))
     if type_text.startswith(("string", "char(", "varchar(")):
         padded = type_text.startswith("char(") or declared.startswith("char(")
-        return Column(name, PADDED if padded else type_text, "text")
+        loose = " collate " in type_text.lower()  # the default, by bytes, is not written out
+        return Column(name, PADDED if padded else type_text, "text", loose=loose)
     return Column(name, type_text, _KINDS.get(type_text, "other"))
 
 
-class SparkSql(Dialect):
+class SparkSql(JoiningDialect):
     """SQL of Spark."""
 
     def name(self, identifier: str) -> str:
@@ -70,7 +74,16 @@ class SparkSql(Dialect):
         return x if column.kind == "date" else f"CAST({x} AS DATE)"
 
     def as_person(self, x: str, column: Column) -> str:
-        return self.as_text(x, column) if column.kind == "text" else x
+        if column.kind == "text":
+            x = f"CAST({self.as_text(x, column)} AS BINARY)"
+        elif column.kind != "bytes":
+            x = f"CAST(CAST({x} AS STRING) AS BINARY)"
+        digest = f"CAST(repeat(sha2({x}, 256), {DIGEST_REPEATED}) AS BINARY)"
+        return f"CASE WHEN octet_length({x}) > {LONGEST_NAME} THEN {digest} ELSE {x} END"
+
+    def person_hash(self, person: str, key: bytes) -> str:
+        digits = f"left(sha2(concat(X'{key.hex()}', {person}), 256), {OFFSET_DIGITS})"
+        return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def whole(self, x: str, column: Column) -> tuple[str, str]:
         if column.kind == "decimal":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lrm.domain import Domain
+from lrm.domain import Domain, persons
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
@@ -94,8 +94,7 @@ class SparkTable:
     ) -> DataFrame:
         """A frame of class numbers and their counts, not yet computed."""
         rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
-        unit = domain.unit
-        person = None if unit.column is None else needed[unit.column]
+        person = None if domain.unit.column is None else needed[domain.unit.column]
         frame = self._frame.selectExpr(*rows.selected(person))
         given = rows.joined(list(rows.joins()))
         for wide in rows.wide():
@@ -105,9 +104,8 @@ class SparkTable:
         listed = [f"{rows.number(given)} AS number", *(["person"] if person else [])]
         frame = frame.selectExpr(*listed).where("number IS NOT NULL")
         if person is not None:
-            place = "row_number() OVER (PARTITION BY person ORDER BY number) AS place"
-            frame = frame.where("person IS NOT NULL").selectExpr("number", place)
-            frame = frame.where(f"place <= {unit.max_rows}")
+            frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)
+            frame = frame.where(rows.kept(persons.fresh_key()))
         return frame.groupBy("number").count()
 
     @staticmethod
