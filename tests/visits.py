@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from lrm.privacy.unit import PrivacyUnit
+
+UNIT = PrivacyUnit("patient", 2)
 DOMAIN = """\
 lrm-domain: 1
 table: visits

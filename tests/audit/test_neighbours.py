@@ -267,7 +267,7 @@ def seen_from_outside(rows, engine, capfd):
 @pytest.mark.parametrize("batch", ["few cells", "many bins"])
 def test_what_can_be_seen_from_outside_is_the_same(planned, replay, engine, batch, caplog, capfd):
     planned(PEOPLE, "laplace", batch).save("plan.lrm")
-    Ledger.open("l.sqlite").create("visits", "10", "epsilon")
+    Ledger.open("l.sqlite").create("visits", "10", unit=PEOPLE)
     logging.getLogger("py4j").setLevel(logging.INFO)  # else every call's own number is logged
     caplog.set_level(logging.DEBUG)
     one, other = (seen_from_outside(rows, engine, capfd) for rows in (NEAR, []))

@@ -14,7 +14,7 @@ from lrm.domain.file import parse_domain
 from lrm.ledger import Ledger
 from lrm.plans.planner import plan
 from lrm.sql import compile_sql
-from visits import DOMAIN, QUERIES, RELEASE, write_files
+from visits import DOMAIN, QUERIES, RELEASE, UNIT, write_files
 
 WORKLOAD = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
 COUNTS = [8213, 7411, 9127, 6521]
@@ -100,8 +100,8 @@ def planned(visits_plans: dict[str, bytes], visits_files: Path) -> None:
 @pytest.fixture
 def ledger(visits_files: Path) -> Ledger:
     book = Ledger.open("l.sqlite")
-    book.create("visits", "1", "epsilon")
-    book.create("shared", "1", "rho")
+    book.create("visits", "1", "epsilon", unit=UNIT)
+    book.create("shared", "1", "rho", unit=UNIT)
     return book
 
 

@@ -12,6 +12,9 @@ from lrm.cli.budget import budget
 from lrm.errors import BudgetError, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP, PureDP
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 
 @pytest.fixture
@@ -31,21 +34,24 @@ def run(path, *arguments, width=80):
 @pytest.fixture
 def filled(path):
     run(path, "create", "people", "--limit", "1")
-    run(path, "create", "visits", "--limit", "1/3", "--unit", "rho")
+    run(path, "create", "visits", "--limit", "1/3", "--accounting", "rho")
     ledger = Ledger.open(path)
-    ledger.spend("people", PureDP(Fraction(1, 10)), purpose="counts by [bold]age[/bold] and region")
-    ledger.spend("visits", PureDP(Fraction(1, 7)), purpose="a digest: " + "0123456789abcdef" * 4)
+    purpose = "counts by [bold]age[/bold] and region"
+    ledger.spend("people", PureDP(Fraction(1, 10)), unit=ROW, purpose=purpose)
+    purpose = "a digest: " + "0123456789abcdef" * 4
+    ledger.spend("visits", PureDP(Fraction(1, 7)), unit=ROW, purpose=purpose)
     return ledger
 
 
 def test_create_says_what_may_be_spent(path):
-    assert (
-        run(path, "create", "people", "--limit", "0.5") == "table 'people' may spend 0.5 epsilon\n"
+    assert run(path, "create", "people", "--limit", "0.5") == (
+        "table 'people' may spend 0.5 epsilon\n'people' protects one row, added or removed\n"
     )
-    made = json.loads(run(path, "create", "b", "--limit", "1/3", "--unit", "rho", "--json"))
+    made = json.loads(run(path, "create", "b", "--limit", "1/3", "--accounting", "rho", "--json"))
     assert made == {
         "table": "b",
-        "unit": "rho",
+        "accounting": "rho",
+        "unit": ROW.facts,
         "limit": "1/3",
         "spent": "0",
         "remaining": "1/3",
@@ -86,10 +92,10 @@ def test_long_amounts_are_short_decimals_on_the_safe_side(path):
     """Spent up, remaining down, marked as rounded; JSON keeps what is exact."""
     third = Fraction(10**30, 3 * 10**30 + 1)
     limit = Fraction(2, 3) + Fraction(1, 10**20)
-    said = run(path, "create", "visits", "--limit", str(limit), "--unit", "rho")
-    assert said == "table 'visits' may spend ≈0.666666 rho\n"
-    Ledger.open(path).spend("visits", ZCDP(third), purpose="a third")
-    cells = run(path, "show").rstrip().splitlines()[-1].split()
+    said = run(path, "create", "visits", "--limit", str(limit), "--accounting", "rho")
+    assert said.startswith("table 'visits' may spend ≈0.666666 rho\n")
+    Ledger.open(path).spend("visits", ZCDP(third), unit=ROW, purpose="a third")
+    cells = run(path, "show").rstrip().splitlines()[-3].split()
     assert cells == ["visits", "rho", "≈0.666666", "≈0.333334", "≈0.333333"]
     amounts = [line.split()[4] for line in run(path, "history").rstrip().splitlines()[-2:]]
     assert amounts == ["≈0.666666", "≈0.333334"]

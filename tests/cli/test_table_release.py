@@ -118,9 +118,11 @@ def test_a_matrix_plan_takes_no_table_and_counts_name_no_budget(run, plan_file, 
     refused(run(*args[:-2], "--counts", "c.csv", "--no-ledger", "--budget", "b"), 2, "--ledger")
     refused(run(*args[:4], "--table", "visits.csv", "--no-ledger"), 2, "-o")
     Path("c.csv").write_text("1\n2\n3\n4\n")
-    done = run(*args, "--counts", "c.csv", "--budget", "visits")
+    refused(run(*args, "--counts", "c.csv", "--budget", "visits"), 1, "protects one row, added")
+    ledger.create("rows", 1)
+    done = run(*args, "--counts", "c.csv", "--budget", "rows")
     assert done.exit_code == 0, done.output
-    assert ledger.remaining("visits") == Fraction(1, 2)
+    assert (ledger.remaining("rows"), ledger.remaining("visits")) == (Fraction(1, 2), 1)
 
 
 def test_the_ledger_may_come_from_the_environment(run, planned, ledger, monkeypatch):

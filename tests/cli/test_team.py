@@ -9,7 +9,7 @@ import pytest
 import lrm
 from engines import empty_postgres_database
 from lrm.ledger import Ledger
-from visits import refused
+from visits import UNIT, refused
 
 pytestmark = pytest.mark.usefixtures("planned")
 
@@ -30,7 +30,7 @@ def url(visits_files):
 
 def test_table_and_ledger_in_one_database(run, url):
     ledger = Ledger.open(url)
-    ledger.create("visits", "1", "epsilon")
+    ledger.create("visits", "1", "epsilon", unit=UNIT)
     separator = "&" if "?" in url else "?"
     table = f"{url}{separator}table=visits"
     args = ("release", "plan.lrm", "--table", table, "--ledger", url, "--epsilon", "0.25")

@@ -13,9 +13,12 @@ from pathlib import Path
 
 import lrm.ledger.core
 import lrm.ledger.sqlite
-from lrm.errors import BudgetExceeded
+from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.budget import PureDP
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 STEPS = [Fraction(1, 200), Fraction(1, 350), Fraction(1, 150)]
 
@@ -55,10 +58,15 @@ def main() -> None:
         while True:
             turn += 1
             try:
-                entry = ledger.spend("people", PureDP(STEPS[turn % 3]), purpose=f"by {os.getpid()}")
+                entry = ledger.spend(
+                    "people", PureDP(STEPS[turn % 3]), unit=ROW, purpose=f"by {os.getpid()}"
+                )
             except BudgetExceeded:
                 if turn % 3 == 1:  # the smallest step no longer fits
                     return
+            except LedgerError as error:
+                reports.write(f"refused: {error}\n")
+                return
             else:
                 reports.write(f"{entry.digest}\n")
 

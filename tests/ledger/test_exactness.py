@@ -14,6 +14,9 @@ from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger import Ledger
 from lrm.privacy.amounts import LEAST_AMOUNT
 from lrm.privacy.budget import ZCDP, PureDP
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 amounts = st.fractions(min_value=LEAST_AMOUNT, max_value=1, max_denominator=10**15)
 pures = amounts.map(PureDP)
@@ -44,9 +47,9 @@ class Spending(RuleBasedStateMachine):
     def _spend(self, table, privacy, cost):
         if cost > self.left[table]:
             with pytest.raises(BudgetExceeded):
-                self.ledger.spend(table, privacy, purpose="too much")
+                self.ledger.spend(table, privacy, unit=ROW, purpose="too much")
             return
-        assert self.ledger.spend(table, privacy, purpose="some").amount == cost
+        assert self.ledger.spend(table, privacy, unit=ROW, purpose="some").amount == cost
         self.left[table] -= cost
         self.entries += 1
 
@@ -76,7 +79,7 @@ class Spending(RuleBasedStateMachine):
     @rule(privacy=concentrated)
     def refuse_rho_from_epsilon(self, privacy):
         with pytest.raises(LedgerError, match="kept in epsilon"):
-            self.ledger.spend("epsilon", privacy, purpose="wrong unit")
+            self.ledger.spend("epsilon", privacy, unit=ROW, purpose="wrong unit")
 
     @invariant()
     def sums_are_exact(self):

@@ -9,66 +9,69 @@ from fractions import Fraction
 import pytest
 
 from lrm.errors import BudgetError, BudgetExceeded, LedgerError
-from lrm.ledger import Kind, Ledger, Unit
+from lrm.ledger import Accounting, Kind, Ledger
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP, rho_for
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 TENTH = PureDP(Fraction(1, 10))
 
 
 def test_ten_tenths_are_one_and_an_eleventh_is_refused(ledger):
     for number in range(10):
-        entry = ledger.spend("people", TENTH, purpose=f"release {number}")
+        entry = ledger.spend("people", TENTH, unit=ROW, purpose=f"release {number}")
         assert entry.amount == Fraction(1, 10)
     assert ledger.remaining("people") == 0
     with pytest.raises(
         BudgetExceeded, match=r"has 0 epsilon left of 1, but this release costs 0.1"
     ):
-        ledger.spend("people", TENTH, purpose="one too many")
+        ledger.spend("people", TENTH, unit=ROW, purpose="one too many")
     with pytest.raises(BudgetExceeded):
-        ledger.spend("people", PureDP(Fraction(1, 10**12)), purpose="however small")
+        ledger.spend("people", PureDP(Fraction(1, 10**12)), unit=ROW, purpose="however small")
     assert ledger.remaining("people") == 0
     assert len(ledger.history("people")) == 11
 
 
 def test_tables_do_not_share(ledger):
-    ledger.spend("people", PureDP(Fraction(1)), purpose="all of it")
+    ledger.spend("people", PureDP(Fraction(1)), unit=ROW, purpose="all of it")
     assert ledger.remaining("people") == 0
     assert ledger.remaining("visits") == Fraction(1, 2)
 
 
 def test_a_pure_release_costs_half_its_square_in_rho(ledger):
-    entry = ledger.spend("visits", TENTH, purpose="pure")
-    assert (entry.amount, entry.unit, entry.promise) == (
+    entry = ledger.spend("visits", TENTH, unit=ROW, purpose="pure")
+    assert (entry.amount, entry.accounting, entry.promise) == (
         Fraction(1, 200),
-        Unit.RHO,
+        Accounting.RHO,
         "epsilon=1/10",
     )
-    ledger.spend("visits", ZCDP(Fraction(99, 200)), purpose="the rest")
+    ledger.spend("visits", ZCDP(Fraction(99, 200)), unit=ROW, purpose="the rest")
     assert ledger.remaining("visits") == 0
 
 
 def test_what_cannot_be_counted_is_refused_with_the_way_out(ledger):
     with pytest.raises(LedgerError, match="kept in epsilon and takes pure releases only"):
-        ledger.spend("people", ZCDP(Fraction(1, 10)), purpose="gaussian")
+        ledger.spend("people", ZCDP(Fraction(1, 10)), unit=ROW, purpose="gaussian")
     promise = ApproxDP(Fraction(1, 10), Fraction(1, 10**9))
     with pytest.raises(LedgerError, match="release with pure epsilon, or use a table whose"):
-        ledger.spend("people", promise, purpose="gaussian")
+        ledger.spend("people", promise, unit=ROW, purpose="gaussian")
     rho = rho_for(promise.epsilon, promise.delta)
     with pytest.raises(LedgerError, match=r"alone implies no rho; scale the noise to a rho "):
-        ledger.spend("visits", promise, purpose="gaussian")
+        ledger.spend("visits", promise, unit=ROW, purpose="gaussian")
     with pytest.raises(LedgerError, match="promise of type float"):
-        ledger.spend("people", 0.1, purpose="a bare number")
-    assert ledger.spend("visits", ZCDP(rho), purpose="the way out").amount == rho
+        ledger.spend("people", 0.1, unit=ROW, purpose="a bare number")
+    assert ledger.spend("visits", ZCDP(rho), unit=ROW, purpose="the way out").amount == rho
     assert len(ledger.history()) == 3
 
 
 def test_amounts_of_many_digits_are_told_short_and_on_the_safe_side(ledger):
     """What is left is rounded down and what it would cost up: the sentence stays true."""
     odd = Fraction(29_946_115_347_177, 3 * 10**15 + 7)
-    ledger.spend("visits", ZCDP(Fraction(1, 2) - odd), purpose="nearly all")
+    ledger.spend("visits", ZCDP(Fraction(1, 2) - odd), unit=ROW, purpose="nearly all")
     wanted = ZCDP(odd + Fraction(1, 10**20))
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.spend("visits", wanted, purpose="one grain more than is left")
+        ledger.spend("visits", wanted, unit=ROW, purpose="one grain more than is left")
     said = str(refused.value)
     assert "/" not in said
     left, cost = (Fraction(number) for number in re.findall(r"≈([0-9.]+)", said))
@@ -79,15 +82,17 @@ def test_amounts_of_many_digits_are_told_short_and_on_the_safe_side(ledger):
 
 
 def test_preview_is_what_spend_would_do(ledger):
-    assert ledger.preview("people", TENTH).remaining == Fraction(9, 10)
+    assert ledger.preview("people", TENTH, unit=ROW).remaining == Fraction(9, 10)
     assert ledger.remaining("people") == 1
     with pytest.raises(BudgetExceeded):
-        ledger.preview("people", PureDP(Fraction(11, 10)))
+        ledger.preview("people", PureDP(Fraction(11, 10)), unit=ROW)
 
 
 def test_history_tells_everything_in_order(ledger):
-    ledger.spend("people", TENTH, purpose="counts by age")
-    ledger.spend("visits", TENTH, purpose="visits by month, 'quoted' [bracketed] — ünïcode")
+    ledger.spend("people", TENTH, unit=ROW, purpose="counts by age")
+    ledger.spend(
+        "visits", TENTH, unit=ROW, purpose="visits by month, 'quoted' [bracketed] — ünïcode"
+    )
     entries = ledger.history()
     assert [entry.sequence for entry in entries] == [1, 2, 3, 4]
     assert [entry.kind for entry in entries] == [Kind.CREATE] * 2 + [Kind.SPEND] * 2
@@ -100,7 +105,7 @@ def test_history_tells_everything_in_order(ledger):
 
 def test_a_budget_is_made_once(ledger, location):
     with pytest.raises(LedgerError, match="already has a budget of 1 epsilon"):
-        Ledger.open(location).create("people", 5, Unit.RHO)
+        Ledger.open(location).create("people", 5, Accounting.RHO)
     assert ledger.budget("people").limit == 1
 
 
@@ -127,11 +132,15 @@ def test_malformed_budgets_are_refused(ledger, table, limit, unit, error):
 @pytest.mark.parametrize("purpose", ["", "  ", "two\nlines", "nul\x00", "x" * 501])
 def test_a_spend_needs_a_purpose(ledger, purpose):
     with pytest.raises(LedgerError, match="a purpose must"):
-        ledger.spend("people", TENTH, purpose=purpose)
+        ledger.spend("people", TENTH, unit=ROW, purpose=purpose)
 
 
 def test_an_unknown_table_is_named_with_those_that_exist(ledger):
-    for ask in (ledger.remaining, ledger.history, lambda t: ledger.spend(t, TENTH, purpose="x")):
+    for ask in (
+        ledger.remaining,
+        ledger.history,
+        lambda t: ledger.spend(t, TENTH, unit=ROW, purpose="x"),
+    ):
         with pytest.raises(LedgerError, match=r"'People' \(it has: 'people', 'visits'\)"):
             ask("People")
 
@@ -141,7 +150,7 @@ def test_a_missing_ledger_is_not_made_by_a_typing_error(location):
     for ask in (
         absent.verify,
         absent.budgets,
-        lambda: absent.spend("people", TENTH, purpose="x"),
+        lambda: absent.spend("people", TENTH, unit=ROW, purpose="x"),
     ):
         with pytest.raises(LedgerError, match=r"there is no ledger at .* `lrm budget create`"):
             ask()
@@ -154,7 +163,7 @@ def test_a_clock_that_jumps_changes_nothing(ledger):
     now = datetime(2026, 3, 29, 1, 59, tzinfo=UTC)
     for jump in jumps:
         shifted = Ledger(ledger._store, clock=lambda jump=jump: now + jump)
-        shifted.spend("people", TENTH, purpose="at some time")
+        shifted.spend("people", TENTH, unit=ROW, purpose="at some time")
     ledger.verify()
     assert ledger.remaining("people") == Fraction(6, 10)
     assert [e.time[:4] for e in ledger.history("people")[1:]] == ["1926", "2026", "2126", "2026"]
@@ -165,16 +174,18 @@ def test_ctrl_c_within_a_spend_leaves_no_trace(ledger):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Ledger(ledger._store, clock=interrupt).spend("people", TENTH, purpose="interrupted")
+        Ledger(ledger._store, clock=interrupt).spend(
+            "people", TENTH, unit=ROW, purpose="interrupted"
+        )
     assert ledger.remaining("people") == 1
-    ledger.spend("people", TENTH, purpose="the lock is free again")
+    ledger.spend("people", TENTH, unit=ROW, purpose="the lock is free again")
     ledger.verify()
 
 
 def test_threads_share_one_ledger(ledger):
     def attempt(number):
         try:
-            return ledger.spend("people", TENTH, purpose=f"thread {number}").digest
+            return ledger.spend("people", TENTH, unit=ROW, purpose=f"thread {number}").digest
         except BudgetExceeded:
             return None
 
@@ -188,7 +199,7 @@ def test_threads_share_one_ledger(ledger):
 def test_a_noted_head_stays_on_the_chain(ledger):
     heads = [ledger.head()]
     for number in range(3):
-        ledger.spend("people", TENTH, purpose=str(number))
+        ledger.spend("people", TENTH, unit=ROW, purpose=str(number))
         heads.append(ledger.verify())
     assert len(set(heads)) == 4
     for head in heads:

@@ -13,6 +13,9 @@ import pytest
 
 from lrm.ledger import Ledger
 from lrm.privacy.budget import PureDP
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 RACER = Path(__file__).with_name("racer.py")
 PROCESSES = 50
@@ -74,6 +77,7 @@ def check(ledger, folder):
     assert budget.spent == sum(entry.amount for entry in entries)
     assert 0 <= budget.remaining < Fraction(1, 350), "survivors went on until nothing fitted"
     ledger.verify()
+    assert not [line for line in reports(folder) if line.startswith("refused")]
     reported = [line for line in reports(folder) if len(line) == 64]
     assert len(reported) == len(set(reported)) > 0
     assert set(reported) <= {entry.digest for entry in entries}, "a success without its entry"
@@ -101,7 +105,7 @@ def test_killed_at_each_moment_of_a_spend(location, tmp_path, moment, left):
     assert racer.returncode == -signal.SIGKILL
     assert (ledger.remaining("people") == 1) == bool(left)
     assert reports(tmp_path) == ["ready"]
-    ledger.spend("people", PureDP(Fraction(1, 2)), purpose="after the crash")
+    ledger.spend("people", PureDP(Fraction(1, 2)), unit=ROW, purpose="after the crash")
     ledger.verify()
 
 

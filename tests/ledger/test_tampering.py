@@ -13,15 +13,19 @@ from lrm.errors import LedgerError
 from lrm.ledger import Ledger
 from lrm.ledger.entries import Row
 from lrm.privacy.budget import PureDP
+from lrm.privacy.unit import PrivacyUnit
+
+ROW = PrivacyUnit()
 
 TENTH = PureDP(Fraction(1, 10))
 COLUMNS = {field.name: field.name for field in fields(Row)} | {"table": "table_name"}
-CONTENT = "kind, table_name, unit, amount, promise, purpose, time"
+CONTENT = "kind, table_name, accounting, unit, amount, promise, purpose, time"
 CHANGES = {
     "sequence": "40",
     "kind": "refund",
     "table": "visits",
-    "unit": "rho",
+    "accounting": "rho",
+    "unit": PrivacyUnit(None, 5).text,
     "amount": "1/20",
     "promise": "epsilon=1/20",
     "purpose": "another",
@@ -66,7 +70,7 @@ class Intruder:
 @pytest.fixture
 def intruder(location, ledger):
     for number in range(4):
-        ledger.spend("people", TENTH, purpose=f"release {number}")
+        ledger.spend("people", TENTH, unit=ROW, purpose=f"release {number}")
     return Intruder(location)
 
 
@@ -74,7 +78,7 @@ def refused_everywhere(ledger):
     for ask in (
         ledger.verify,
         ledger.budgets,
-        lambda: ledger.spend("people", TENTH, purpose="after tampering"),
+        lambda: ledger.spend("people", TENTH, unit=ROW, purpose="after tampering"),
         lambda: ledger.create("third", 1, "epsilon"),
     ):
         with pytest.raises(LedgerError, match=r"changed from outside: .*; spend nothing from it"):
@@ -144,8 +148,8 @@ def test_replace_into_is_refused(tmp_path):
     """SQLite's REPLACE deletes without firing delete triggers."""
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     ledger.create("people", 1, "epsilon")
-    ledger.spend("people", TENTH, purpose="release")
-    row = "2, kind, table_name, unit, '1/20', promise, purpose, time, previous, digest"
+    ledger.spend("people", TENTH, unit=ROW, purpose="release")
+    row = "2, kind, table_name, accounting, unit, '1/20', promise, purpose, time, previous, digest"
     with pytest.raises(sqlite3.IntegrityError, match="must follow the head"):
         Intruder(str(tmp_path / "ledger.sqlite")).execute(
             f"REPLACE INTO entries SELECT {row} FROM entries WHERE sequence = 2"
@@ -159,7 +163,8 @@ def test_replace_into_is_refused(tmp_path):
 def test_a_consistent_forgery_is_found_by_its_sums(ledger, intruder):
     """Right digests do not help an entry that spends more than there was."""
     last = ledger._store.read().rows[-1]
-    forged = Row(7, "spend", "people", "epsilon", "7/10", "", "x", "", last.digest, "").sealed()
+    content = "spend", "people", "epsilon", ROW.text, "7/10", "epsilon=7/10", "x", ""
+    forged = Row(7, *content, last.digest, "").sealed()
     values = ", ".join(repr(value) for value in forged.values())
     intruder.execute(f"INSERT INTO @entries VALUES ({values})")
     with pytest.raises(LedgerError, match="entry 7 spends more than was left"):
@@ -181,7 +186,7 @@ def test_an_older_copy_is_consistent_and_only_a_noted_head_tells(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     ledger.create("people", 1, "epsilon")
     shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "older.sqlite")
-    ledger.spend("people", TENTH, purpose="release")
+    ledger.spend("people", TENTH, unit=ROW, purpose="release")
     noted = ledger.head()
     shutil.copy(tmp_path / "older.sqlite", tmp_path / "ledger.sqlite")
     assert ledger.verify() != noted

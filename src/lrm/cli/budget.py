@@ -10,6 +10,7 @@ from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Entry
+    from lrm.privacy.unit import PrivacyUnit
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -45,32 +46,61 @@ def budget() -> None:
 @click.argument("table")
 @click.option("--limit", required=True, metavar="AMOUNT", help="Exact, such as 1, 0.5 or 1/3.")
 @click.option(
-    "--unit",
+    "--accounting",
     type=click.Choice(["epsilon", "rho"]),
     default="epsilon",
     show_default=True,
     help="epsilon for pure releases only, rho for Gaussian and pure ones.",
 )
+@click.option("--domain", metavar="FILE", help="The domain file that declares whom it protects.")
+@click.option("--person", metavar="COLUMN", help="Or the column that identifies the person.")
+@click.option(
+    "--max-rows", type=click.IntRange(min=1), metavar="N", help="Or most rows of one person (1)."
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "substitute"]),
+    help="One unit added or removed (default), or replaced.",
+)
 @_shared
-def create(table: str, limit: str, unit: str, ledger: str, *, as_json: bool) -> None:
-    """Give TABLE its budget, once: a limit never changes.
+def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any) -> None:
+    r"""Give TABLE its budget, once: neither the limit nor whom it protects ever changes.
 
-    Makes the ledger if there is none.
+    By default it protects one row, added or removed. Makes the ledger if there is none.
 
     \b
     Example:
-      lrm budget create people --limit 1 --ledger budget.sqlite
-    """  # noqa: D301 - click wants the character itself
+      lrm budget create visits --limit 1 --domain domain.yaml --ledger budget.sqlite
+      lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
+    """
     from lrm.cli.output import print_json
     from lrm.ledger import Ledger
     from lrm.spelling import spell_amount
 
-    made = Ledger.open(ledger).create(table, limit, unit)
-    if as_json:
+    made = Ledger.open(ledger).create(table, limit, accounting, unit=_unit(choices))
+    if choices["as_json"]:
         print_json(_budget_fields(made))
     else:
-        limit = spell_amount(made.limit, "down")
-        echo(f"table '{made.table}' may spend {limit} {made.unit.value}")
+        limit = f"{spell_amount(made.limit, 'down')} {made.accounting.value}"
+        echo(f"table '{made.table}' may spend {limit}\n{_protected(made)}")
+
+
+def _unit(choices: dict[str, Any]) -> "PrivacyUnit":
+    """The unit that the options declare."""
+    from lrm.domain.file import read_domain
+    from lrm.privacy.unit import PrivacyUnit
+
+    person, rows, neighbours = choices["person"], choices["max_rows"], choices["neighbours"]
+    if choices["domain"] is not None:
+        if person or rows or neighbours:
+            raise click.UsageError(
+                "the domain declares whom the budget protects; leave out --person, --max-rows "
+                "and --neighbours"
+            )
+        return read_domain(choices["domain"]).unit
+    if person is not None and rows is None:
+        raise click.UsageError("--person needs --max-rows: how many rows may one person have?")
+    return PrivacyUnit(person, rows or 1, neighbours or "add-remove")
 
 
 @budget.command(short_help="What is left of each budget.")
@@ -95,18 +125,20 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"budgets": [_budget_fields(each) for each in budgets]})
         return
-    columns = ("table", "unit", "limit", "spent", "remaining")
+    columns = ("table", "accounting", "limit", "spent", "remaining")
     rows = [
         (
             b.table,
-            b.unit.value,
+            b.accounting.value,
             spell_amount(b.limit, "down"),
             spell_amount(b.spent, "up"),
             spell_amount(b.remaining, "down"),
         )
         for b in budgets
     ]
-    print_table(columns, rows, words=("table", "unit"))
+    print_table(columns, rows, words=("table", "accounting"))
+    for each in budgets:
+        echo(_protected(each))
 
 
 @budget.command(short_help="Everything that was ever spent.")
@@ -133,7 +165,7 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
             e.time[:10],
             e.table,
             e.kind.value,
-            f"{_amount(e)} {e.unit.value}",
+            f"{_amount(e)} {e.accounting.value}",
             e.purpose,
         )
         for e in entries
@@ -168,22 +200,31 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
         echo(f"the history is consistent\nhead {head}")
 
 
-def _budget_fields(budget: "Budget") -> dict[str, str]:
+def _protected(budget: "Budget") -> str:
+    """Whom a budget protects, as lines that fit the terminal."""
+    from textwrap import fill
+
+    return fill(f"'{budget.table}' protects {budget.unit.words}", 79, subsequent_indent="  ")
+
+
+def _budget_fields(budget: "Budget") -> dict[str, Any]:
     return {
         "table": budget.table,
-        "unit": budget.unit.value,
+        "accounting": budget.accounting.value,
+        "unit": budget.unit.facts,
         "limit": str(budget.limit),
         "spent": str(budget.spent),
         "remaining": str(budget.remaining),
     }
 
 
-def _entry_fields(entry: "Entry") -> dict[str, str | int]:
+def _entry_fields(entry: "Entry") -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "kind": entry.kind.value,
         "table": entry.table,
-        "unit": entry.unit.value,
+        "accounting": entry.accounting.value,
+        "unit": entry.unit.facts,
         "amount": str(entry.amount),
         "promise": entry.promise,
         "purpose": entry.purpose,

@@ -50,7 +50,11 @@ def _preview(intent: "Intent", payer: str, ledger: str | None) -> "Budget | None
     """The budget as it would be afterwards; refused as the release would be."""
     from lrm.ledger import Ledger
 
-    return None if ledger is None else Ledger.open(ledger).preview(payer, intent.cost)
+    return (
+        None
+        if ledger is None
+        else Ledger.open(ledger).preview(payer, intent.cost, unit=intent.unit)
+    )
 
 
 def _fields(
@@ -63,9 +67,10 @@ def _fields(
     if after is not None:
         budget = {
             "name": after.table,
-            "unit": after.unit.value,
+            "accounting": after.accounting.value,
+            "unit": after.unit.facts,
             "limit": str(after.limit),
-            "cost": str(after.cost(intent.cost)),
+            "cost": str(after.cost(intent.cost, intent.unit)),
             "remaining_after": str(after.remaining),
         }
     return {
@@ -111,10 +116,10 @@ def _cost_lines(intent: "Intent", after: "Budget | None") -> list[tuple[str, str
         amount = spell_amount(cost.epsilon if isinstance(cost, PureDP) else cost.rho, "up")
         spelt = f"{amount} {'epsilon' if pure else 'rho'}"
         return [("would spend", f"{spelt}, which no ledger would record")]
-    unit = after.unit.value
-    paid = spell_amount(after.cost(intent.cost), "up")
+    name = after.accounting.value
+    paid = spell_amount(after.cost(intent.cost, intent.unit), "up")
     left = spell_amount(after.remaining, "down")
     return [
-        ("would spend", f"{paid} {unit} from the budget of '{after.table}'"),
-        ("would leave", f"{left} of {spell_amount(after.limit, 'down')} {unit}"),
+        ("would spend", f"{paid} {name} from the budget of '{after.table}'"),
+        ("would leave", f"{left} of {spell_amount(after.limit, 'down')} {name}"),
     ]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from lrm.errors import BudgetExceeded, LedgerError
 from lrm.ledger.entries import (
+    Accounting,
     Budget,
     Entry,
     History,
     Kind,
     Row,
     Snapshot,
-    Unit,
     check_head,
     check_history,
     check_text,
@@ -25,6 +25,7 @@ from lrm.ledger.entries import (
 from lrm.ledger.store import DEFAULT_TIMEOUT, Store
 from lrm.privacy.amounts import Amount, parse_amount, spell
 from lrm.privacy.budget import Privacy
+from lrm.privacy.unit import PrivacyUnit
 from lrm.spelling import spell_amount
 
 
@@ -50,11 +51,14 @@ class Ledger:
     >>> import tempfile
     >>> from fractions import Fraction
     >>> from lrm.privacy.budget import PureDP
+    >>> from lrm.privacy.unit import PrivacyUnit
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.open(f"{folder.name}/ledger.sqlite")
-    >>> ledger.create("people", limit="1", unit="epsilon").remaining
+    >>> person = PrivacyUnit("person_id", max_rows=3)
+    >>> ledger.create("people", limit="1", unit=person).remaining
     Fraction(1, 1)
-    >>> entry = ledger.spend("people", PureDP(Fraction(1, 10)), purpose="counts by age")
+    >>> promise = PureDP(Fraction(1, 10))
+    >>> entry = ledger.spend("people", promise, unit=person, purpose="counts by age")
     >>> ledger.remaining("people")
     Fraction(9, 10)
     >>> folder.cleanup()
@@ -94,32 +98,51 @@ class Ledger:
         """Where the ledger is; holds no password."""
         return self._store.name
 
-    def create(self, table: str, limit: Amount, unit: Unit | str) -> Budget:
+    def create(
+        self,
+        table: str,
+        limit: Amount,
+        accounting: Accounting | str = Accounting.EPSILON,
+        *,
+        unit: PrivacyUnit | None = None,
+    ) -> Budget:
         """Give ``table`` a budget, once and for all; makes the ledger if there is none.
 
-        A limit cannot be raised later: what was promised to the people in the table
-        would change.
+        Neither limit nor unit can be changed later: what was promised to the people in the
+        table would change.
+
+        Parameters
+        ----------
+        table
+            The name of the budget.
+        limit
+            The most that may be spent, exactly.
+        accounting
+            ``"epsilon"`` for pure releases only, ``"rho"`` for Gaussian and pure ones.
+        unit
+            Whom the limit protects; by default one row, added or removed.
         """
         check_text(table, "a table name")
-        kind = _unit(unit)
-        amount = parse_amount(limit, f"the limit in {kind.value}")
-        budget = Budget(table, kind, amount, Fraction(0))
+        kept_in = _accounting(accounting)
+        amount = parse_amount(limit, f"the limit in {kept_in.value}")
+        protected = PrivacyUnit() if unit is None else _checked_unit(unit)
+        budget = Budget(table, kept_in, protected, amount, Fraction(0))
         self._store.prepare()
 
         def decide(snapshot: Snapshot) -> Row:
             existing = check_history(snapshot).budgets.get(table)
             if existing is not None:
+                limit = f"{spell_amount(existing.limit, 'down')} {existing.accounting.value}"
                 raise LedgerError(
-                    f"table '{table}' already has a budget of "
-                    f"{spell_amount(existing.limit, 'down')} {existing.unit.value} in this ledger, "
+                    f"table '{table}' already has a budget of {limit} in this ledger, "
                     "and limits never change; spend from it"
                 )
-            return self._row(snapshot, budget, amount)
+            return self._row(snapshot, budget, amount, protected)
 
         self._store.append(decide)
         return budget
 
-    def spend(self, table: str, privacy: Privacy, *, purpose: str) -> Entry:
+    def spend(self, table: str, privacy: Privacy, *, unit: PrivacyUnit, purpose: str) -> Entry:
         """Spend what a release with this promise costs; call it before reading data.
 
         Parameters
@@ -129,6 +152,10 @@ class Ledger:
         privacy
             What the release promises. In a budget kept in rho, a pure release costs
             epsilon²/2.
+        unit
+            Whom the release protects. Where the budget protects more, such as five rows
+            instead of one, the release costs more; where nothing follows for the unit of
+            the budget, it is refused.
         purpose
             What the release is for, in words or as a digest of its plan.
 
@@ -146,18 +173,20 @@ class Ledger:
             cannot count such a promise; no data may be read then.
         """
         check_text(purpose, "a purpose")
+        _checked_unit(unit)
 
         def decide(snapshot: Snapshot) -> Row:
             budget = self._budget(check_history(snapshot), table)
-            cost = _affordable(budget, privacy)
-            return self._row(snapshot, budget, cost, privacy, purpose)
+            cost = _affordable(budget, privacy, unit)
+            return self._row(snapshot, budget, cost, unit, privacy, purpose)
 
         return read_entry(self._store.append(decide))
 
-    def preview(self, table: str, privacy: Privacy) -> Budget:
+    def preview(self, table: str, privacy: Privacy, *, unit: PrivacyUnit) -> Budget:
         """Return the budget as it would be after a spend, which is refused as it would be."""
         budget = self.budget(table)
-        return replace(budget, spent=budget.spent + _affordable(budget, privacy))
+        cost = _affordable(budget, privacy, _checked_unit(unit))
+        return replace(budget, spent=budget.spent + cost)
 
     def budget(self, table: str) -> Budget:
         """Return the budget of ``table``."""
@@ -168,7 +197,7 @@ class Ledger:
         return tuple(self._history().budgets.values())
 
     def remaining(self, table: str) -> Fraction:
-        """Return what is left of the budget of ``table``, in its unit."""
+        """Return what is left of the budget of ``table``, in ε or ρ."""
         return self.budget(table).remaining
 
     def history(self, table: str | None = None) -> tuple[Entry, ...]:
@@ -215,11 +244,12 @@ class Ledger:
             )
         return budget
 
-    def _row(
+    def _row(  # noqa: PLR0913, PLR0917 - the parts of one entry
         self,
         snapshot: Snapshot,
         budget: Budget,
         amount: Fraction,
+        unit: PrivacyUnit,
         privacy: Privacy | None = None,
         purpose: str = "",
     ) -> Row:
@@ -228,7 +258,8 @@ class Ledger:
             sequence=snapshot.count + 1,
             kind=(Kind.CREATE if privacy is None else Kind.SPEND).value,
             table=budget.table,
-            unit=budget.unit.value,
+            accounting=budget.accounting.value,
+            unit=unit.text,
             amount=str(amount),
             promise="" if privacy is None else promise_text(privacy),
             purpose=purpose,
@@ -238,23 +269,29 @@ class Ledger:
         ).sealed()
 
 
-def _affordable(budget: Budget, privacy: Privacy) -> Fraction:
+def _affordable(budget: Budget, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
     """Return what the promise costs, unless it is more than what is left."""
-    cost = budget.cost(privacy)
+    cost = budget.cost(privacy, unit)
     if cost > budget.remaining:
-        unit = budget.unit.value
+        name = budget.accounting.value
         raise BudgetExceeded(
-            f"table '{budget.table}' has {spell_amount(budget.remaining, 'down')} {unit} left of "
+            f"table '{budget.table}' has {spell_amount(budget.remaining, 'down')} {name} left of "
             f"{spell_amount(budget.limit, 'down')}, but this release costs "
             f"{spell_amount(cost, 'up')}; ask for less, or do without it"
         )
     return cost
 
 
-def _unit(unit: Unit | str) -> Unit:
+def _accounting(accounting: Accounting | str) -> Accounting:
     try:
-        return Unit(unit)
+        return Accounting(accounting)
     except ValueError:
         raise LedgerError(
-            f"a budget is kept in 'epsilon' or 'rho', but {spell(unit)} came; name one of these"
+            f"a budget is kept in 'epsilon' or 'rho', not in {spell(accounting)}"
         ) from None
+
+
+def _checked_unit(unit: PrivacyUnit) -> PrivacyUnit:
+    if not isinstance(unit, PrivacyUnit):
+        raise LedgerError(f"unit must be a PrivacyUnit, not {type(unit).__name__}")
+    return unit

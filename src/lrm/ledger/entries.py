@@ -7,10 +7,12 @@ in another order without every later digest being wrong.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 
 from lrm.errors import BudgetError, LedgerError
 from lrm.privacy.amounts import check_exact
@@ -24,14 +26,16 @@ from lrm.privacy.budget import (
     rho_for,
     rho_of_pure,
 )
+from lrm.privacy.unit import PrivacyUnit
 from lrm.spelling import spell_amount
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500
+_FRACTION = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
 
 
-class Unit(Enum):
-    """What a budget is counted in."""
+class Accounting(Enum):
+    """What the losses of a budget are added up in."""
 
     EPSILON = "epsilon"
     """Pure differential privacy."""
@@ -54,6 +58,7 @@ class Row:
     sequence: int
     kind: str
     table: str
+    accounting: str
     unit: str
     amount: str
     promise: str
@@ -65,7 +70,7 @@ class Row:
     def expected_digest(self) -> str:
         """Return the SHA-256 that this content should carry."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "digest"}
-        canonical = json.dumps({"lrm-ledger": 1, **content}, sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps({"lrm-ledger": 2, **content}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def values(self) -> tuple[int | str, ...]:
@@ -89,15 +94,17 @@ def stored_row(values: Sequence[object]) -> Row:
 class Entry:
     """One line of a history: a budget that was created, or an amount that was spent.
 
-    ``amount`` is in the budget's ``unit``; ``promise`` spells what was released, for
-    example ``epsilon=1/10``. ``time`` informs the reader and nothing else: order is
-    given by ``sequence`` alone, so a clock that jumps does no harm.
+    ``promise`` spells what was released, for example ``epsilon=1/10``, and ``unit`` says
+    whom that protects; ``amount`` is what it costs for the unit of the budget. ``time``
+    informs the reader and nothing else: order is given by ``sequence`` alone, so a clock
+    that jumps does no harm.
     """
 
     sequence: int
     kind: Kind
     table: str
-    unit: Unit
+    accounting: Accounting
+    unit: PrivacyUnit
     amount: Fraction
     promise: str
     purpose: str
@@ -107,10 +114,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A table's budget: its limit, and what has been spent of it."""
+    """A table's budget: whom it protects, its limit, and what has been spent of it."""
 
     table: str
-    unit: Unit
+    accounting: Accounting
+    unit: PrivacyUnit
     limit: Fraction
     spent: Fraction
 
@@ -119,22 +127,28 @@ class Budget:
         """What may still be spent."""
         return self.limit - self.spent
 
-    def cost(self, privacy: Privacy) -> Fraction:
-        """Return what a release with this promise costs in the budget's unit.
+    def cost(self, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
+        """Return what a promise for ``unit`` costs in this budget, exactly.
+
+        Where the budget's unit is ``steps`` steps of ``unit`` wide, group privacy makes
+        ε ``steps`` times and ρ ``steps**2`` times as large.
 
         Raises
         ------
         LedgerError
-            When the promise cannot be counted in this unit.
+            When the promise bounds nothing for the budget's unit, or cannot be added up.
         """
-        match privacy, self.unit:
-            case PureDP(), Unit.EPSILON:
-                return privacy.epsilon
-            case PureDP(), Unit.RHO:
-                return rho_of_pure(privacy).rho
-            case ZCDP(), Unit.RHO:
-                return privacy.rho
-            case ZCDP(), Unit.EPSILON:
+        steps = self.unit.steps_of(unit)
+        if steps is None:
+            raise LedgerError(_other_unit(self, unit))
+        match privacy, self.accounting:
+            case PureDP(), Accounting.EPSILON:
+                return steps * privacy.epsilon
+            case PureDP(), Accounting.RHO:
+                return steps**2 * rho_of_pure(privacy).rho
+            case ZCDP(), Accounting.RHO:
+                return steps**2 * privacy.rho
+            case ZCDP(), Accounting.EPSILON:
                 raise LedgerError(_pure_only(self, "one in rho"))
             case ApproxDP(), _:
                 raise LedgerError(_refuse_approximate(self, privacy))
@@ -222,6 +236,31 @@ def promise_text(privacy: Privacy) -> str:
             return f"epsilon={privacy.epsilon}, delta={privacy.delta}"
 
 
+def _exact(text: str) -> Fraction:
+    """Read a fraction as it was spelled; ``1e999999999`` would fill the memory."""
+    if not _FRACTION.fullmatch(text):
+        raise ValueError("not a fraction")
+    return Fraction(text)
+
+
+def _promise_from(text: str) -> Privacy:
+    """Read what ``promise_text`` wrote for a promise that can be charged."""
+    name, _, amount = text.partition("=")
+    value = _exact(amount)
+    privacy: Privacy = PureDP(value) if name == "epsilon" else ZCDP(value)
+    if promise_text(privacy) != text:
+        raise ValueError("not in canonical form")
+    return privacy
+
+
+@lru_cache(maxsize=256)
+def _unit_from(text: str) -> PrivacyUnit:
+    unit = PrivacyUnit.from_facts(json.loads(text))
+    if unit.text != text:
+        raise ValueError("not in canonical form")
+    return unit
+
+
 def check_text(text: str, what: str) -> None:
     """Refuse a table name or purpose that is empty, long, or hides characters."""
     if not isinstance(text, str) or not text.strip() or len(text) > _MOST_TEXT:
@@ -235,20 +274,21 @@ def check_text(text: str, what: str) -> None:
 def read_entry(row: Row) -> Entry:
     """Read the stored text of an entry whose digest has been checked."""
     try:
-        amount = Fraction(row.amount)
+        amount = _exact(row.amount)
         entry = Entry(
             row.sequence,
             Kind(row.kind),
             row.table,
-            Unit(row.unit),
+            Accounting(row.accounting),
+            _unit_from(row.unit),
             amount,
             row.promise,
             row.purpose,
             row.time,
             row.digest,
         )
-        check_exact(amount, entry.unit.value, LEAST_RHO, MOST_RHO)
-    except (ValueError, TypeError, ZeroDivisionError) as error:
+        check_exact(amount, "an amount", LEAST_RHO, MOST_RHO)
+    except (ValueError, TypeError, ZeroDivisionError, RecursionError) as error:
         raise _tampered(f"entry {row.sequence} is unreadable") from error
     if str(amount) != row.amount:
         raise _tampered(f"entry {row.sequence} has an amount that is not in lowest terms")
@@ -261,13 +301,24 @@ def _account(entry: Entry, budgets: dict[str, Budget]) -> None:
     if entry.kind is Kind.CREATE:
         if budget is not None:
             raise _tampered(f"entry {entry.sequence} creates a budget for the second time")
-        budgets[entry.table] = Budget(entry.table, entry.unit, entry.amount, Fraction(0))
+        budgets[entry.table] = Budget(
+            entry.table, entry.accounting, entry.unit, entry.amount, Fraction(0)
+        )
         return
-    if budget is None or budget.unit is not entry.unit:
+    if budget is None or budget.accounting is not entry.accounting:
         raise _tampered(f"entry {entry.sequence} spends from a budget that does not exist")
+    if entry.amount != _cost_again(budget, entry):
+        raise _tampered(f"entry {entry.sequence} spends another amount than its promise costs")
     if entry.amount > budget.remaining:
         raise _tampered(f"entry {entry.sequence} spends more than was left")
     budgets[entry.table] = replace(budget, spent=budget.spent + entry.amount)
+
+
+def _cost_again(budget: Budget, entry: Entry) -> Fraction | None:
+    try:
+        return budget.cost(_promise_from(entry.promise), entry.unit)
+    except (LedgerError, ValueError, ZeroDivisionError):
+        return None
 
 
 def _tampered(what: str) -> LedgerError:
@@ -277,8 +328,16 @@ def _tampered(what: str) -> LedgerError:
     )
 
 
+def _other_unit(budget: Budget, unit: PrivacyUnit) -> str:
+    return (
+        f"the budget of '{budget.table}' protects {budget.unit.words}, but this release "
+        f"protects {unit.words}, from which nothing follows for the budget; release with the "
+        "budget's unit, or spend from a budget of the release's unit"
+    )
+
+
 def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
-    if budget.unit is Unit.EPSILON:
+    if budget.accounting is Accounting.EPSILON:
         return _pure_only(budget, "one with a delta")
     try:
         rho = rho_for(privacy.epsilon, privacy.delta)

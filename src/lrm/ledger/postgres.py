@@ -33,6 +33,7 @@ CREATE TABLE lrm_ledger.entries (
   sequence bigint PRIMARY KEY,
   kind text NOT NULL,
   table_name text NOT NULL,
+  accounting text NOT NULL,
   unit text NOT NULL,
   amount text NOT NULL,
   promise text NOT NULL,
@@ -69,7 +70,7 @@ CREATE TRIGGER head_follows BEFORE UPDATE ON lrm_ledger.head
   FOR EACH ROW EXECUTE FUNCTION lrm_ledger.head_follows();
 """  # noqa: S608 - constants of this package
 
-_VALUES = "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s"
+_VALUES = ", ".join(["%s"] * 11)
 
 
 class PostgresStore:

@@ -1,22 +1,29 @@
 """A ledger in one SQLite file.
 
 ``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that checking
-and spending cannot be separated; WAL with ``synchronous=FULL`` puts a commit on
-disk before it is reported. A process killed at any moment leaves either the whole
-entry or nothing. The file must lie on a local disk: WAL does not work over a
-network file system.
+and spending cannot be separated; ``synchronous=EXTRA`` puts a commit on disk before it
+is reported. A process killed at any moment leaves either the whole entry or nothing.
+The file must lie on a local disk, whose locks hold between processes.
+
+SQLite keeps its journal beside the file, under the name by which the file was opened.
+Through a second name of the same file, a process does not see the journal of another
+one: with a write-ahead log both spent the whole limit, and with a rollback journal a
+commit that was cut short is not rolled back. So :mod:`lrm.ledger.place` refuses files
+with a second name, and the journal is a rollback journal, whose locks are those of the
+file itself: what slips through between two checks is still serialised.
 """
 
-import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from lrm.errors import LedgerError
 from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
+from lrm.ledger.place import FilePlace
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
 
 _APPLICATION_ID = 0x6C726D31  # "lrm1": tells a ledger from any other SQLite file
@@ -34,6 +41,7 @@ CREATE TABLE entries (
   sequence INTEGER PRIMARY KEY,
   kind TEXT NOT NULL,
   table_name TEXT NOT NULL,
+  accounting TEXT NOT NULL,
   unit TEXT NOT NULL,
   amount TEXT NOT NULL,
   promise TEXT NOT NULL,
@@ -66,54 +74,53 @@ WHEN NEW.version IS NOT OLD.version OR NOT EXISTS (
 PRAGMA application_id = {_APPLICATION_ID};
 """  # noqa: S608 - constants of this package
 
-_INSERT = f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT = f"INSERT INTO entries ({COLUMNS}) VALUES ({', '.join('?' * 11)})"  # noqa: S608
 
 
 class SqliteStore:
     """Rows in a SQLite file at ``path``; waits up to ``timeout`` seconds for its lock."""
 
     def __init__(self, path: Path, *, timeout: float = DEFAULT_TIMEOUT) -> None:
-        self._path = path.absolute()
+        self._place = FilePlace(path)
         self._timeout = timeout
 
     @property
     def name(self) -> str:
         """The file's path."""
-        return str(self._path)
+        return self._place.name
 
     def prepare(self) -> None:
         """Make an empty ledger where there is none; leave an existing one alone."""
-        self._check_place()
+        self._place.check_folder()
         with self._explained(), closing(self._connect("rwc")) as db:
             self._begin(db, "IMMEDIATE")
-            empty = _is_empty(db)
-            db.execute("ROLLBACK")
-            if empty:  # the mode of somebody else's file stays what it is
-                self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
-            self._begin(db, "IMMEDIATE")
+            self._place.check_file()
             if _is_empty(db):
                 for statement in _statements(_SCHEMA):
                     db.execute(statement)
             self._check_schema(db)
-            db.execute("COMMIT")
-        self._sync_directory()
+            self._commit(db)
+        self._place.sync_folder()
 
     def read(self) -> Snapshot:
         """Return all rows and the head, as of one moment."""
-        self._check_exists()
-        with self._explained(), closing(self._connect_to_read()) as db:
+        self._place.check_file()
+        # Opened for writing where possible: a journal that a killed process left behind is
+        # rolled back first. SQLite falls back to reading where the file cannot be written.
+        with self._explained(), closing(self._connect("rw")) as db:
             self._begin(db, "DEFERRED")
             return self._snapshot(db)
 
     def append(self, decide: Callable[[Snapshot], Row]) -> Row:
         """Add the row that ``decide`` makes of the present state, in one transaction."""
-        self._check_exists()
+        self._place.check_file()
         with self._explained(), closing(self._connect("rw")) as db:
             # Closing without COMMIT rolls back, also when Ctrl-C comes in between.
             self._begin(db, "IMMEDIATE")
+            self._place.check_file()
             row = decide(self._snapshot(db))
             db.execute(_INSERT, row.values())
-            db.execute("COMMIT")
+            self._commit(db)
             return row
 
     def _snapshot(self, db: sqlite3.Connection) -> Snapshot:
@@ -131,42 +138,44 @@ class SqliteStore:
         head = db.execute("SELECT version FROM head").fetchone()
         if head is None or head[0] != SCHEMA_VERSION:
             raise LedgerError(version_error(self.name, head and head[0]))
+        if db.execute("PRAGMA journal_mode").fetchone()[0] != "delete":
+            raise LedgerError(
+                f"ledger {self.name} was switched to a write-ahead log by another program; "
+                "switch it back with PRAGMA journal_mode = DELETE"
+            )
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         db = sqlite3.connect(
-            f"{self._path.as_uri()}?mode={mode}",
+            f"{self._place.path.as_uri()}?mode={mode}",
             uri=True,
             timeout=min(_WAIT_IN_C, self._timeout),
             isolation_level=None,
         )
-        if mode.startswith("rw"):
-            # Settings of the connection, not of the file; fullfsync matters on macOS only.
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA fullfsync = ON")
-        return db
-
-    def _connect_to_read(self) -> sqlite3.Connection:
-        """Open for reading, also on media where SQLite cannot put its lock file.
-
-        Without a ``-wal`` file beside it nobody has the ledger open, and it can be
-        read as it is.
-        """
-        db = self._connect("ro")
+        # Settings of the connection, not of the file, though setting them reads it. EXTRA
+        # also syncs the folder after the journal is deleted: otherwise a power cut could bring
+        # it back, and undo the commit. fullfsync matters on macOS only.
         try:
-            self._patiently(lambda: db.execute("SELECT 1 FROM sqlite_schema"))
-        except sqlite3.OperationalError as error:
-            db.close()
-            unwritable = error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY"))
-            if not unwritable or Path(f"{self._path}-wal").exists():
-                raise
-            return self._connect("ro&immutable=1")
+            for setting in ("synchronous = EXTRA", "fullfsync = ON"):
+                self._patiently(partial(db.execute, f"PRAGMA {setting}"))
         except BaseException:
             db.close()
             raise
         return db
 
     def _begin(self, db: sqlite3.Connection, how: str) -> None:
-        self._patiently(lambda: db.execute(f"BEGIN {how}"))
+        """Begin a transaction and read something, which is what takes the lock of a reader."""
+
+        def begin() -> None:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            db.execute(f"BEGIN {how}")
+            db.execute("SELECT 1 FROM sqlite_schema").fetchone()
+
+        self._patiently(begin)
+
+    def _commit(self, db: sqlite3.Connection) -> None:
+        """Commit; a reader may hold it up, and the transaction stays open until it does not."""
+        self._patiently(lambda: db.execute("COMMIT"))
 
     def _patiently(self, attempt: Callable[[], object]) -> None:
         """Repeat ``attempt`` while another process holds the lock, up to the timeout."""
@@ -199,6 +208,10 @@ class SqliteStore:
             "free some space and try again",
             "SQLITE_IOERR": "could not be read or written (disk full, quota or failing disk?); "
             "check the disk and try again",
+            "SQLITE_READONLY_ROLLBACK": "was left in the middle of a spend; open it once with "
+            "write access to the file and its directory",
+            "SQLITE_READONLY_DBMOVED": "was moved or replaced while it was open; check what "
+            "is there now and try again",
             "SQLITE_READONLY": "cannot be written; give yourself write access to the file "
             "and its directory",
             "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write the file "
@@ -210,25 +223,6 @@ class SqliteStore:
             if code.startswith(prefix):
                 return f"ledger {self.name} {reason}"
         return f"ledger {self.name} is no ledger or damaged ({error}); restore a copy"
-
-    def _check_place(self) -> None:
-        if not self._path.parent.is_dir():
-            raise LedgerError(f"ledger {self.name} has no directory to be in; make it first")
-        if self._path.is_dir():
-            raise LedgerError(f"ledger {self.name} is a directory; name a file in it")
-
-    def _check_exists(self) -> None:
-        self._check_place()
-        if not self._path.exists():
-            raise LedgerError(f"there is no ledger at {self.name}; {CREATE_HINT}")
-
-    def _sync_directory(self) -> None:
-        """Put the new file's name on disk, which SQLite leaves to the caller."""
-        directory = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

@@ -5,11 +5,13 @@ from typing import Protocol
 
 from lrm.ledger.entries import Row, Snapshot
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DEFAULT_TIMEOUT = 30.0
 
 CREATE_HINT = "make one with `lrm budget create`"
-COLUMNS = "sequence, kind, table_name, unit, amount, promise, purpose, time, previous, digest"
+COLUMNS = (
+    "sequence, kind, table_name, accounting, unit, amount, promise, purpose, time, previous, digest"
+)
 
 
 class Store(Protocol):
@@ -44,7 +46,13 @@ class Store(Protocol):
 
 def version_error(name: str, version: object) -> str:
     """Say that a ledger was written by another version."""
+    older = isinstance(version, int) and version < SCHEMA_VERSION
     return (
         f"ledger {name} has format version {version}, but this lrm knows version "
-        f"{SCHEMA_VERSION}; install the lrm that wrote it"
+        f"{SCHEMA_VERSION}; "
+        + (
+            "create a new ledger whose limits are what the old one has left"
+            if older
+            else "install the lrm that wrote it"
+        )
     )

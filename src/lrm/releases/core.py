@@ -261,7 +261,11 @@ class Intent:
     ) -> Release:
         """Pay from ``budget`` of ``ledger``, then count, then measure with noise."""
         purpose = f"plan {self.plan.digest[:16]}"
-        entry = None if ledger is None else ledger.spend(budget, self.cost, purpose=purpose)
+        entry = (
+            None
+            if ledger is None
+            else ledger.spend(budget, self.cost, unit=self.unit, purpose=purpose)
+        )
         # From here on the budget is gone, whatever happens: privacy may be wasted, never
         # overspent. So data is read behind this line alone.
         try:
@@ -270,7 +274,7 @@ class Intent:
             if entry is not None:
                 reason.add_note(
                     f"the budget of {entry.table!r} has paid {spell_amount(entry.amount, 'up')} "
-                    f"{entry.unit.value} for this release, which it does not get back"
+                    f"{entry.accounting.value} for this release, which it does not get back"
                 )
             raise
         head = None if entry is None else f"{entry.sequence}:{entry.digest}"
