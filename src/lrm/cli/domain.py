@@ -100,13 +100,15 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
     from lrm.tables import open_table
 
     declared = read_domain(file)
+    fits = ""
     if table is not None:
-        open_table(table).check(declared)
+        opened = open_table(table)
+        opened.check(declared)
+        fits = f", and {opened.name} has its columns"
     if as_json:
         print_json(_fields(declared))
         return
     print_facts(_lines(declared))
-    fits = "" if table is None else f", and {table} has its columns"
     echo(f"{file} is complete{fits}")
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lrm.errors import FileFormatError, UsageError
+from lrm.files.locations import is_address, shown
 
 __all__ = ["check_target", "write_bytes", "write_text"]
 
@@ -59,9 +60,11 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse what `write_bytes` would refuse, before any work or privacy is spent on it."""
     target, mode = _target(path)
     if not target.parent.is_dir():
-        raise FileFormatError(f"cannot write {path}: there is no folder {target.parent}")
+        raise FileFormatError(f"cannot write {shown(path)}: there is no folder for it; make it")
     if mode is not None and not os.access(target, os.W_OK):
-        raise FileFormatError(f"cannot write {path}: it is write-protected; choose another name")
+        raise FileFormatError(
+            f"cannot write {shown(path)}: it is write-protected; choose another name"
+        )
     with _new_file(target, path) as (handle, name):
         os.close(handle)
         name.unlink()
@@ -69,6 +72,8 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 def _target(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     """The file behind ``path``, links followed, and its rights where it exists already."""
+    if is_address(os.fspath(path)):
+        raise UsageError(f"expected the name of a file to write, not {shown(path)}")
     try:
         target = Path(os.path.realpath(path))
         found = target.stat().st_mode
@@ -108,4 +113,4 @@ def _refusal(
     path: str | os.PathLike[str], reason: OSError | ValueError, hint: str = ""
 ) -> FileFormatError:
     why = getattr(reason, "strerror", None) or str(reason)
-    return FileFormatError(f"cannot write {path}: {why}{hint}")
+    return FileFormatError(f"cannot write {shown(path)}: {why}{hint}")

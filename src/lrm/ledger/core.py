@@ -1,6 +1,5 @@
 """The ledger itself: budgets per table, spent before data is read."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lrm.errors import BudgetExceeded, LedgerError
+from lrm.files.locations import is_address, shown
 from lrm.ledger.entries import (
     Accounting,
     Budget,
@@ -79,16 +79,12 @@ class Ledger:
         timeout
             For how many seconds to wait while another process is writing.
         """
-        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", str(location))
-        if scheme is None:
+        if not is_address(str(location)):
             from lrm.ledger.sqlite import SqliteStore  # noqa: PLC0415 - loads only what is used
 
             return cls(SqliteStore(Path(location), timeout=timeout))
-        if scheme[1] not in {"postgresql", "postgres"}:
-            raise LedgerError(
-                f"a ledger is a file or a postgresql:// URL, but {scheme[1]}:// came; "
-                "name one of these"
-            )
+        if not str(location).startswith(("postgresql://", "postgres://")):
+            raise LedgerError(f"a ledger is a file or a postgresql:// URL, not {shown(location)}")
         from lrm.ledger.postgres import PostgresStore  # noqa: PLC0415 - needs an extra
 
         return cls(PostgresStore(str(location), timeout=timeout))

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lrm.errors import LedgerError
+from lrm.files.locations import unescaped_password, why_unreachable
 from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
 
@@ -142,7 +143,10 @@ class PostgresStore:
                     db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
                 yield db
         except self._driver.Error as error:
-            raise LedgerError(self._explain(error)) from error
+            reason = self._explain(error)
+        else:
+            return
+        raise LedgerError(reason)  # apart from the driver's own words, which may quote the URL
 
     def _explain(self, error: Exception) -> str:
         errors = self._driver.errors
@@ -161,8 +165,9 @@ class PostgresStore:
             case errors.InsufficientPrivilege():
                 reason = "may not be used by this user; ask its owner for SELECT and INSERT"
             case _:
-                said = " ".join(str(error).split()) or type(error).__name__
-                reason = f"could not be used ({said}); check the URL and the server"
+                said = error.diag.message_primary if isinstance(error, self._driver.Error) else None
+                said = " ".join(said.split()) if said else why_unreachable(str(error))
+                reason = f"could not be used: {said}"
         return f"ledger {self.name} {reason}"
 
 
@@ -179,11 +184,13 @@ def _driver() -> ModuleType:
 
 def _bare(driver: ModuleType, url: str) -> str:
     try:
-        parts = driver.conninfo.conninfo_to_dict(url)
+        parts = {} if unescaped_password(url) else driver.conninfo.conninfo_to_dict(url)
     except driver.Error:
+        parts = {}
+    if not parts:
         raise LedgerError(
-            "the ledger's PostgreSQL URL cannot be read; "
-            "write it as postgresql://user@host:5432/database"
-        ) from None
+            "the ledger's PostgreSQL URL cannot be read; write it as "
+            "postgresql://user@host:5432/database, and @ and / in a password as %40 and %2F"
+        )
     port = f":{parts['port']}" if "port" in parts else ""
     return f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

@@ -17,6 +17,7 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from lrm.domain import Attribute, Categories, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
+from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 
@@ -220,5 +221,7 @@ def name_parts(name: str) -> tuple[str, ...]:
     parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', name)
     rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
     if not parts or rebuilt != name:
-        raise TableError(f'{name!r} is no name of a table; write table, schema.table or "a.b".c')
+        raise TableError(
+            f'{shown(name)!r} is no name of a table; write table, schema.table or "a.b".c'
+        )
     return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)

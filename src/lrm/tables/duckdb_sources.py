@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lrm.domain import Domain
 from lrm.errors import TableError
+from lrm.files.locations import shown
 from lrm.tables.base import Column, guarded, name_parts
 from lrm.tables.duckdb_connection import connection, describe
 from lrm.tables.duckdb_sql import DuckDbSql
@@ -53,7 +54,7 @@ def files_of(pattern: str) -> tuple[str, ...]:
     files = tuple(file for file in found if Path(file).is_file())
     if not files:
         folder = " (it is a folder; write FOLDER/*.parquet)" if Path(pattern).is_dir() else ""
-        raise TableError(f"no file matches {pattern!r}{folder}")
+        raise TableError(f"no file matches {shown(pattern)!r}{folder}")
     return files
 
 
@@ -120,7 +121,7 @@ class DatabaseFile:
 
     def __init__(self, path: str, table: str) -> None:
         if not Path(path).is_file():
-            raise TableError(f"there is no database file {path!r}")
+            raise TableError(f"there is no database file {shown(path)!r}")
         self._path = path
         self._table = ".".join(SQL.name(part) for part in name_parts(table))
         self.label = table

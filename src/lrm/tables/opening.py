@@ -7,6 +7,7 @@ from importlib import import_module
 
 from lrm.domain import CsvForm
 from lrm.errors import TableError
+from lrm.files.locations import shown
 from lrm.tables.base import Table
 
 __all__ = ["ENGINES", "open_table"]
@@ -17,6 +18,9 @@ ENGINES = (
     "lrm.tables.duckdb_table",
 )
 """One module an engine. Its ``open_source(source, name)`` returns None for what is not its own."""
+
+SCHEMES = ("postgresql://", "postgres://", "spark:")
+"""How addresses begin that an engine may see: others would be taken for names of files."""
 
 
 def open_table(source: object, name: str | None = None, *, csv: CsvForm | None = None) -> Table:
@@ -49,13 +53,12 @@ def open_table(source: object, name: str | None = None, *, csv: CsvForm | None =
     """
     if csv is not None:
         return _open_csv(source, name, csv)
-    for engine in ENGINES:
+    refused = isinstance(source, str) and "://" in source and not source.startswith(SCHEMES)
+    for engine in () if refused else ENGINES:
         table: Table | None = import_module(engine).open_source(source, name)
         if table is not None:
             return table
-    what = (
-        repr(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
-    )
+    what = repr(shown(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     raise TableError(
         f"{what} is no table that lrm can open; give a .csv or .parquet file, "
         "FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME, spark:TABLE, or a frame"

@@ -11,6 +11,7 @@ import numpy as np
 
 from lrm.domain import Bins, Domain, persons
 from lrm.errors import TableError
+from lrm.files.locations import unescaped_password, why_unreachable
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
@@ -52,7 +53,15 @@ def open_source(source: object, name: str | None = None) -> PostgresTable | None
     """Open ``postgresql://…?table=schema.name``; None for anything else."""
     if not isinstance(source, str) or not source.startswith(("postgresql:", "postgres:")):
         return None
-    parts = urlsplit(source)
+    if unescaped_password(source):
+        raise TableError(
+            "the PostgreSQL URL has an @ that is not escaped; write @ and / in a password as %40 "
+            "and %2F"
+        )
+    try:
+        parts = urlsplit(source)
+    except ValueError:
+        raise TableError("the PostgreSQL URL cannot be read; check its brackets") from None
     options = parse_qsl(parts.query, keep_blank_values=True)
     tables = [value for key, value in options if key == "table"]
     if len(tables) != 1:
@@ -170,11 +179,13 @@ class PostgresTable:
 
     @contextmanager
     def _reading(self) -> Iterator[psycopg.Connection[Any]]:
+        reason = None
         try:
             db = self._driver.connect(self._url, client_encoding="utf8", connect_timeout=15)
         except self._driver.OperationalError as error:
-            reason = str(error).partition("\n")[0]  # of connecting: no row is near
-            raise TableError(f"PostgreSQL cannot be reached: {reason}") from None
+            reason = why_unreachable(str(error))
+        if reason is not None:  # raised here, so that no traceback finds the driver's own words
+            raise TableError(f"PostgreSQL cannot be reached: {reason}")
         with db:
             db.read_only = True
             yield db

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain, persons
+from lrm.errors import TableError
+from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
 from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
@@ -33,13 +35,18 @@ def open_source(source: object, name: str | None = None) -> SparkTable | None:
     if not isinstance(source, str) or not source.startswith("spark:"):
         return None
     place = source.removeprefix("spark:").removeprefix("//")
+    if place.lower().startswith("jdbc:"):
+        raise TableError(
+            "spark: takes the name of a table or the path of Parquet files, no JDBC address; "
+            "make it a table of the session, or pass a Spark frame to lrm.open_table"
+        )
     spark = session()
     if "/" in place or place.endswith(".parquet"):
-        frame = guarded(f"opening {place!r} on Spark", lambda: spark.read.parquet(place))
+        frame = guarded(f"opening {shown(place)!r} on Spark", lambda: spark.read.parquet(place))
     else:
         quoted = ".".join(SQL.name(part) for part in name_parts(place))
-        frame = guarded(f"opening table {place!r} on Spark", lambda: spark.table(quoted))
-    return SparkTable(frame, name or place.rstrip("/").rpartition("/")[2])
+        frame = guarded(f"opening table {shown(place)!r} on Spark", lambda: spark.table(quoted))
+    return SparkTable(frame, name or place.partition("?")[0].rstrip("/").rpartition("/")[2])
 
 
 class SparkTable:

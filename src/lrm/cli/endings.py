@@ -1,0 +1,85 @@
+"""How a command ends that did not succeed: one line on standard error, and an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from lrm.errors import LrmError, UsageError
+
+__all__ = ["INTERRUPTED", "end"]
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
+
+PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
+"""Commands that open tables or databases: do not show the message of an unexpected exception."""
+
+PAID = "the budget of "
+"""How the note begins that a release leaves on an error after it has paid."""
+
+
+def end(reason: BaseException, given: Sequence[str]) -> int:
+    """Report why a command failed, and return its exit code.
+
+    Nothing that is printed holds a control character, or the address of a database that was
+    given; with ``LRM_DEBUG`` it also says where in the code it happened.
+
+    Parameters
+    ----------
+    reason
+        What was raised.
+    given
+        The arguments of the command.
+    """
+    from lrm.files.locations import redacted
+    from lrm.spelling import visible
+
+    if isinstance(reason, BrokenPipeError):  # the reader has seen enough
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
+        return 1
+    expected = (click.Abort, click.ClickException, KeyboardInterrupt)
+    debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, expected)
+    secrets = [*given, os.environ.get("LRM_LEDGER", "")]
+    if debug:
+        shown = redacted(_frames(reason, private=given[0] in PRIVATE_COMMANDS), secrets)
+        click.echo(visible(shown, lines=True), err=True, nl=False)
+    sentence, code = _outcome(reason, debug=debug)
+    click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
+    return code
+
+
+def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
+    """The one sentence that says what went wrong, and the exit code."""
+    if isinstance(reason, (click.Abort, KeyboardInterrupt)):
+        cause = reason.__cause__ if isinstance(reason, click.Abort) else reason
+        return f"interrupted; no half-written file was left behind{_paid(cause)}", INTERRUPTED
+    if isinstance(reason, click.UsageError):
+        hint = f" (see '{reason.ctx.command_path} --help')" if reason.ctx else ""
+        return reason.format_message().replace("\n", " ").rstrip(".") + hint, 2
+    if isinstance(reason, click.ClickException):
+        return reason.format_message(), reason.exit_code
+    if isinstance(reason, MemoryError):
+        reason = LrmError("not enough memory; try a smaller workload or another mechanism")
+    if isinstance(reason, LrmError):
+        return str(reason) + _paid(reason), 2 if isinstance(reason, UsageError) else 1
+    where = traceback.extract_tb(reason.__traceback__)[-1]
+    what = f"an error in lrm itself ({type(reason).__name__} in {where.name})"
+    more = "" if debug else "; run again with LRM_DEBUG=1 to see where"
+    return f"{what}{more}; please report it{_paid(reason)}", 1
+
+
+def _paid(reason: BaseException | None) -> str:
+    """What a release had paid before it failed; other notes may be of a library's making."""
+    notes = getattr(reason, "__notes__", ())
+    return "".join(f"; {note}" for note in notes if note.startswith(PAID))
+
+
+def _frames(reason: BaseException, *, private: bool) -> str:
+    """Where it happened; what an exception says only where no counts are in hand."""
+    if not private:
+        return "".join(traceback.format_exception(reason))
+    frames = "".join(traceback.format_tb(reason.__traceback__))
+    return f"{frames}{type(reason).__name__} (its message is withheld)\n"
