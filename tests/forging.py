@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 
-from lrm.archive import write_archive
+from lrm.files.archive import write_archive
 
 
 def edited(record, **changes):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lrm.errors import CountsError, FileFormatError
+from lrm.files.npy import parse_npy
+from lrm.files.parquet import parse_parquet
+from lrm.files.reading import read_bytes
 from lrm.privacy.mechanism import TrueCounts
 
 __all__ = ["read_counts"]
@@ -49,26 +49,22 @@ def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
             f"counts are read from {', '.join(readers)} files, but the name is {file.name!r}; "
             "save them as one of those"
         )
+    data = read_bytes(file, "counts file")
     values, problem = None, ""
     try:
-        if not file.exists():
-            problem = f"no counts file at {file}; check the name"
-        else:
-            values = readers[file.suffix.lower()](file)
+        values = readers[file.suffix.lower()](file, data)
     except (CountsError, FileFormatError):
         raise
     except MemoryError:
-        problem = f"the counts in {file} are damaged, or do not fit the memory"
-    except OSError as reason:
-        problem = f"cannot read the counts {file}: {reason.strerror or 'it is no such file'}"
+        problem = f"the counts in {file} do not fit the memory"
     if values is None:
         raise FileFormatError(problem)
     return TrueCounts(values)
 
 
-def _read_csv(path: Path) -> list[int]:
+def _read_csv(path: Path, data: bytes) -> list[int]:
     try:
-        text: str | None = path.read_text(encoding="utf-8-sig")
+        text: str | None = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = None
     if text is None:
@@ -78,7 +74,7 @@ def _read_csv(path: Path) -> list[int]:
         lines.pop()
     skipped = 1 if lines and _LABEL.fullmatch(lines[0]) else 0
     if len(lines) == skipped:
-        raise CountsError(f"{path} holds no counts; it needs one whole number a line")
+        raise CountsError(f"{path} holds no counts; it needs one whole number per line")
     return list(_whole_numbers(path, lines[skipped:], skipped + 1))
 
 
@@ -97,13 +93,12 @@ def _whole_numbers(path: Path, lines: list[str], first: int) -> Iterable[int]:
             )
 
 
-def _read_npy(path: Path) -> Any:
+def _read_npy(path: Path, data: bytes) -> Any:
     try:
-        with path.open("rb") as file:  # np.load leaves a damaged file open
-            array = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        array = parse_npy(data)
+    except FileFormatError:
         array = None
-    if not isinstance(array, np.ndarray):
+    if array is None:
         raise FileFormatError(
             f"{path} is damaged or does not hold one NumPy array; write it with numpy.save"
         )
@@ -112,16 +107,15 @@ def _read_npy(path: Path) -> Any:
     return array
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_parquet(path: Path, data: bytes) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for this kind of file only
-    import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
     try:
-        table = pq.read_table(path)
-    except pa.ArrowException:
+        table = parse_parquet(data)
+    except FileFormatError:
         table = None
     if table is None:
-        raise FileFormatError(f"{path} is damaged or is no Parquet file; write it again")
+        raise FileFormatError(f"{path} is damaged or is not a Parquet file; write it again")
     if table.num_columns != 1:
         raise CountsError(
             f"{path}: counts need one column, but {table.num_columns} came; keep the counts alone"

@@ -13,12 +13,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lrm.errors import FileFormatError, UsageError
+from lrm.files.reading import TEXT_LIMIT, read_bytes
 
 if TYPE_CHECKING:
     import pathlib
     from collections.abc import Iterator
 
 __all__ = ["Node", "dump", "parse", "read_text"]
+
+LONGEST = 1 << 23
+"""Most characters of a YAML text (8 million): each value becomes an object of about 1 kB."""
 
 _TODO = "!todo"
 _RESOLVERS: tuple[tuple[str, str, str], ...] = (
@@ -81,13 +85,12 @@ def _text(dumper: Any, text: str) -> Any:
 
 def read_text(path: pathlib.Path) -> str:
     """Read a UTF-8 file; an unreadable one is an error with the way out."""
+    data = read_bytes(path, "text file", TEXT_LIMIT)
     try:
-        return path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise FileFormatError(f"{path} is not UTF-8 text; save it as UTF-8") from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileFormatError(f"{path} cannot be read: {reason}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def dump(data: Any) -> str:
@@ -108,6 +111,8 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
     error
         The class of every error about this text.
     """
+    if len(text) > LONGEST:
+        raise error(f"{source} has more than {LONGEST:,} characters")
     yaml = _yaml()
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _loader())):

@@ -41,7 +41,7 @@ def test_a_page_is_replaced_only_by_force(run, release_file, in_folder):
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        (["nothing.lrm"], 1, "no file at nothing.lrm"),
+        (["nothing.lrm"], 1, "no plan file at nothing.lrm"),
         (["counts.csv"], 1, "no plan, no release and no comparison"),
         (["noise.bin"], 1, "no plan, no release and no comparison"),
         (["answers.lrm", "--epsilon", "1"], 2, "--epsilon is for plans"),

@@ -154,4 +154,4 @@ def test_a_file_of_an_older_format_is_refused(run, released, monkeypatch):
     from lrm.releases import file as release_file
 
     monkeypatch.setattr(release_file, "VERSION", 9)
-    refused(run("show", "out.lrm"), 1, "has format version 2", "reads version 9", "again")
+    refused(run("show", "out.lrm"), 1, "has format version 2, not 9", "older", "again")

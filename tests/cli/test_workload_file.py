@@ -78,7 +78,7 @@ def test_names_in_parquet():
         ({"a": [1.0, float("nan")]}, "finite"),
         ({"a": [1, 2], "b": ["x", "y"]}, "'b'"),
         ({"query": ["x", None], "a": [1, 2]}, "row 2"),
-        ({"query": ["x", "y"]}, "none came"),
+        ({"query": ["x", "y"]}, "got none"),
     ],
 )
 def test_wrong_parquet(columns, words):

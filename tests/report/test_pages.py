@@ -204,11 +204,11 @@ def test_pages_depend_on_the_file_alone(tmp_path):
 )
 def test_other_json_is_refused(text):
     with pytest.raises(FileFormatError, match="no plan, no release and no comparison"):
-        parse_comparison(text, "file.json")
+        parse_comparison(text.encode(), "file.json")
 
 
 def test_a_comparison_survives_json():
-    again = parse_comparison(json.dumps(comparison()), "comparison.json")
+    again = parse_comparison(json.dumps(comparison()).encode(), "comparison.json")
     assert comparison_page(again) == comparison_page(comparison())
 
 

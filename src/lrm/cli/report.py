@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from lrm.releases import Release
     from lrm.releases.postprocess import Processed
 
-LARGEST_JSON = 1 << 26
-"""A comparison of all mechanisms has some thousand characters; 64 MB are none."""
-
 
 def chosen_steps(
     ctx: click.Context, param: click.Parameter, value: str | None
@@ -89,9 +86,9 @@ def report(file: str, output: str | None, **choices: Any) -> None:
 
 
 def _page(file: str, choices: dict[str, Any]) -> tuple[str, str]:
-    from lrm.cli.show import format_of
+    from lrm.files.archive import archive_format
 
-    kind = format_of(file)
+    kind = archive_format(file)
     if kind == "lrm-release":
         return "release", _release_page(file, choices)
     if choices["post_process"] is not None:
@@ -139,17 +136,8 @@ def _plan_page(file: str, choices: dict[str, Any]) -> str:
 
 
 def _comparison_page(file: str, choices: dict[str, Any]) -> str:
-    from lrm.errors import FileFormatError
+    from lrm.files.reading import TEXT_LIMIT, read_bytes
     from lrm.report import comparison_page, parse_comparison
 
     _refuse_amounts(choices, "comparison")
-    place = Path(file)
-    try:
-        if place.stat().st_size > LARGEST_JSON:
-            raise FileFormatError(f"{file} is too large for a comparison")
-        text = place.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        text = ""  # told as what it is not
-    except OSError as reason:
-        raise FileFormatError(f"cannot read {file}: {reason.strerror or reason}") from reason
-    return comparison_page(parse_comparison(text, file))
+    return comparison_page(parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file))

@@ -1,7 +1,5 @@
 """``lrm show``: what a plan or a release says."""
 
-import json
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +46,7 @@ def show(file: str, **choices: Any) -> None:
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.errors import FileFormatError
+    from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
     from lrm.plots import KINDS
     from lrm.releases.file import load_release
@@ -57,7 +56,7 @@ def show(file: str, **choices: Any) -> None:
     check_output(choices["plot"], kinds=KINDS)
     check_output(choices["csv"])
     check_output(choices["export"])
-    kind = format_of(file)
+    kind = archive_format(file)
     if kind == "lrm-release":
         _show_release(load_release(file), choices)
         return
@@ -75,16 +74,6 @@ def show(file: str, **choices: Any) -> None:
         print_json({"kind": "plan", **plan_fields(plan)})
     else:
         print_facts(plan_lines(plan))
-
-
-def format_of(path: str) -> str | None:
-    """What the header says; whatever else is wrong, loading the file tells."""
-    try:
-        with zipfile.ZipFile(path) as bundle:
-            kind = json.loads(bundle.read("header.json"))["format"]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, NotImplementedError):
-        return None
-    return str(kind)
 
 
 def _show_release(release: "Release", choices: dict[str, Any]) -> None:

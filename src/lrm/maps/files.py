@@ -1,8 +1,8 @@
-"""Linear maps and cell maps as plain values and arrays, and back."""
+"""Linear maps as plain values and arrays, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
-from lrm.maps.levels import LevelMap
-from lrm.maps.linear import AllRanges, DenseMap, LinearMap, Prefix, SparseMap
+from lrm.files.facts import Arrays, Facts
+from lrm.maps.levels import MOST_LEVELS, LevelMap
+from lrm.maps.linear import AllRanges, DenseMap, LinearMap, Prefix, SparseMap, check_weights
+from lrm.maps.sparse_format import check_compressed
 
 __all__ = ["pack_map", "unpack_map"]
 
-Arrays = dict[str, NDArray[Any]]
+_MOST = 1 << 40
 
 
-def pack_map(name: str, linear_map: LinearMap, arrays: Arrays) -> dict[str, Any]:
+def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put the arrays of a map into ``arrays`` and return its plain facts."""
     facts: dict[str, Any] = {"kind": linear_map.kind}
     for key, value in linear_map.contents().items():
@@ -29,28 +31,80 @@ def pack_map(name: str, linear_map: LinearMap, arrays: Arrays) -> dict[str, Any]
     return facts
 
 
-def unpack_map(name: str, facts: Mapping[str, Any], arrays: Arrays) -> LinearMap:
-    """Build the map that ``pack_map`` took apart."""
+def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: tuple[int | None, int]) -> LinearMap:
+    """Build the map that ``pack_map`` took apart.
 
-    def array(key: str) -> NDArray[Any]:
-        return arrays[f"{name}-{key}"]
+    Parameters
+    ----------
+    name
+        The map's name among the facts, and that its arrays begin with.
+    facts, arrays
+        What the file holds.
+    shape
+        The shape that the map must have; None stands for any number of rows.
+    """
+    kind = facts.kind(name)
+    if kind not in _BUILDERS:
+        raise FileFormatError(f"the {name} is of an unknown kind; was it made by another lrm?")
+    keys, build = _BUILDERS[kind]
+    found = build(name, facts.part(name, ["kind", *keys]), arrays, shape)
+    if found.shape[1] != shape[1] or shape[0] not in {None, found.shape[0]}:
+        raise FileFormatError(f"the {name} has the wrong shape {found.shape}")
+    return found
 
-    builders: dict[str, Callable[[], LinearMap]] = {
-        "dense": lambda: DenseMap(array("matrix")),
-        "sparse": lambda: SparseMap(
-            sp.csr_array(
-                (array("data"), array("indices"), array("indptr")), shape=tuple(facts["shape"])
-            )
-        ),
-        "prefix": lambda: Prefix(facts["cells"]),
-        "all-ranges": lambda: AllRanges(facts["cells"]),
-        "levels": lambda: LevelMap(
-            facts["cells"], tuple(facts["fanouts"]), tuple(facts["weights"]), facts["contrast"]
-        ),
-    }
-    try:
-        return builders[facts["kind"]]()
-    except (KeyError, TypeError, ValueError) as reason:
-        raise FileFormatError(
-            f"the {name} of this file is of an unknown or broken form; was it made by another lrm?"
-        ) from reason
+
+Shape = tuple[int | None, int]
+
+
+def _dense(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    del facts
+    matrix = arrays.take(f"{name}-matrix", "f8", shape)
+    if 0 in matrix.shape:
+        raise FileFormatError(f"the {name} is empty")
+    check_weights(matrix)
+    return DenseMap(matrix)
+
+
+def _sparse(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    sides = facts.integers("shape", 1, _MOST)
+    if len(sides) != 2 or sides[1] != shape[1]:
+        raise FileFormatError(f"the {name} has the wrong shape {sides}")
+    data = arrays.take(f"{name}-data", "f8", (None,))
+    indices = arrays.take(f"{name}-indices", "i8", (None,))
+    indptr = arrays.take(f"{name}-indptr", "i8", (None,))
+    check_weights(data)
+    # Before SciPy sees them: building a matrix alone already follows its indices.
+    check_compressed(data, indices, indptr, sides)
+    found = SparseMap(sp.csr_array((data, indices, indptr), shape=sides))
+    check_weights(found.matrix.data)  # duplicates were summed
+    return found
+
+
+def _prefix(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    del name, arrays
+    return Prefix(facts.integer("cells", 1, shape[1]))
+
+
+def _all_ranges(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    del name, arrays
+    return AllRanges(facts.integer("cells", 1, shape[1]))
+
+
+def _levels(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    del name, arrays
+    return LevelMap(
+        facts.integer("cells", 1, shape[1]),
+        facts.integers("fanouts", 2, _MOST)[: MOST_LEVELS + 1],
+        facts.numbers("weights"),
+        facts.flag("contrast"),
+    )
+
+
+_BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], LinearMap]]] = {
+    "dense": ([], _dense),
+    "sparse": (["shape"], _sparse),
+    "prefix": (["cells"], _prefix),
+    "all-ranges": (["cells"], _all_ranges),
+    "levels": (["cells", "fanouts", "weights", "contrast"], _levels),
+}
+"""Of each kind, its plain values and how it is built."""

@@ -153,6 +153,13 @@ def left_inverse(
     rank
         The rank of L, where it is known: no other singular values count.
     """
+    try:
+        return _fitting(strategy, rounding, rank)
+    except la.LinAlgError:
+        raise ConvergenceError("the strategy cannot be inverted in float64") from None
+
+
+def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInverse:
     r, n = strategy.shape
     if isinstance(strategy, LevelMap):
         if not np.all(strategy.eigenvalues() > 0):
@@ -174,7 +181,8 @@ def left_inverse(
             return NormalEquations(matrix, factor)
     left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
     floor = max(values[0] * max(r, n) * 2.3e-16, 4 * rounding * np.sqrt(max(r, n)))
-    kept = np.arange(len(values)) < rank if rank else (values > floor) & (values[0] > 0)
+    kept = np.arange(len(values)) < rank if rank else values > floor
+    kept &= values > 0
     return Spectral((right[kept].T / values[kept]) @ left[:, kept].T)
 
 
@@ -197,7 +205,8 @@ def _diagonal_rows(strategy: SparseMap) -> tuple[NDArray[np.int64], NDArray[np.i
     if np.any(owner < 0):
         return None
     others = np.setdiff1d(np.arange(matrix.shape[0]), owner)
-    return (owner, others) if len(others) <= n // 2 else None
+    few = len(others) <= n // 2 and len(others) * n <= DENSE_ENTRIES
+    return (owner, others) if few else None
 
 
 def _woodbury(

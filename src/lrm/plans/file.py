@@ -8,12 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lrm.accuracy.bounds import Spectrum
-from lrm.archive import read_archive, write_archive
 from lrm.domain.file import domain_text, parse_domain
-from lrm.errors import FileFormatError, LrmError
+from lrm.errors import FileFormatError
+from lrm.files.archive import blaming, read_archive, write_archive
+from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import pack_map, unpack_map
 from lrm.plans.core import Plan
-from lrm.quantise import IntegerStrategy, inverse_of, unit_strategy
+from lrm.quantise import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.reduce import CellMap, over_merged
 from lrm.workload import Labels, Workload
@@ -21,12 +22,34 @@ from lrm.workload import Labels, Workload
 __all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]
 
 VERSION = 2
-Arrays = dict[str, NDArray[Any]]
+
+FACTS = (
+    "mechanism",
+    "noise",
+    "exact",
+    "least_error",
+    "details",
+    "digest",
+    "labels",
+    "domain",
+    "workload",
+    "strategy",
+    "reconstruction",
+    "merged_cells",
+    "bits",
+    "row_rank",
+    "sensitivity",
+    "max_records",
+)
+"""What a plan file states."""
+
+ROUNDED = 1e-6
+"""How far rounding may bring an error below a bound on it."""
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write ``plan`` to ``path``, whole or not at all."""
-    arrays: Arrays = {}
+    arrays: dict[str, NDArray[Any]] = {}
     facts = pack_plan(plan, arrays)
     write_archive(path, "plan", VERSION, facts, arrays)
 
@@ -34,17 +57,13 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan; a damaged, foreign or newer file is a ``FileFormatError``."""
     facts, arrays = read_archive(path, "plan", VERSION)
-    try:
-        return unpack_plan(facts, arrays)
-    except FileFormatError:
-        raise
-    except (LrmError, KeyError, TypeError, ValueError, IndexError) as reason:
-        raise FileFormatError(
-            f"{path} does not hold a whole plan; make it again with `lrm plan`"
-        ) from reason
+    with blaming(path, "plan"):
+        plan = unpack_plan(facts, arrays)
+        arrays.check_all_taken()
+        return plan
 
 
-def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
+def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put a plan's arrays into ``arrays`` and return its plain facts."""
     workload, measured, rebuild = plan.workload, plan.measured, plan.rebuild
     arrays["singular-values"] = plan.spectrum.singular_values
@@ -75,54 +94,93 @@ def pack_plan(plan: Plan, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def unpack_plan(facts: dict[str, Any], arrays: Arrays) -> Plan:
-    """Build the plan that ``pack_plan`` took apart, and check that it is the same."""
-    queries = unpack_map("workload", facts["workload"], arrays)
-    domain = None if facts["domain"] is None else parse_domain(facts["domain"])
-    workload = Workload(
-        queries,
-        labels=Labels.from_facts(facts["labels"]),
-        importance=arrays.get("importance"),
-        domain=domain,
-    )
-    measured = IntegerStrategy(
-        unpack_map("strategy", facts["strategy"], arrays),
-        CellMap(int(facts["merged_cells"]), arrays["cell-index"], arrays["cell-factor"]),
-        int(facts["bits"]),
-        facts["row_rank"],
-    )
-    given = facts["reconstruction"]
-    merged = over_merged(queries, measured.cells)
-    if merged is None:
+def unpack_plan(values: Any, arrays: Arrays) -> Plan:
+    """Build the plan that ``pack_plan`` took apart, and check that it is the same.
+
+    Nothing that follows from the integers is believed: sensitivity, limits, the queries over
+    merged cells, the reconstruction and the digest are computed again.
+    """
+    facts = Facts(values, FACTS)
+    index = arrays.take("cell-index", "i8", (None,))
+    workload = _workload(facts, arrays, len(index))
+    measured = _measured(facts, arrays, index)
+    queries = over_merged(workload.queries, measured.cells)
+    if queries is None:
         raise FileFormatError("the plan merges cells that its own queries tell apart")
+    given = None
+    if facts.has("reconstruction"):
+        shape = workload.shape[0], measured.matrix.shape[0]
+        given = unpack_map("reconstruction", facts, arrays, shape)
+    if given is None and not facts.flag("exact"):
+        raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
+    inverse = inverse_of(measured) if given is None else None
+    unit = unit_strategy(measured.matrix, measured.bits)
     plan = Plan(
         workload=workload,
-        mechanism=str(facts["mechanism"]),
+        mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
         measured=measured,
-        rebuild=Reconstruction(
-            merged,
-            unit_strategy(measured.matrix, measured.bits),
-            None if given is not None else inverse_of(measured),
-            None if given is None else unpack_map("reconstruction", given, arrays),
-        ),
-        least_error=float(facts["least_error"]),
-        spectrum=Spectrum(arrays["singular-values"], queries.shape[1]),
-        noise=facts["noise"],
-        exact=bool(facts["exact"]),
-        details=facts["details"],
+        rebuild=Reconstruction(queries, unit, inverse, given),
+        least_error=facts.number("least_error"),
+        spectrum=Spectrum(arrays.take("singular-values", "f8", (None,)), workload.shape[1]),
+        noise="laplace"
+        if facts.choice("noise", "laplace", "gaussian") == "laplace"
+        else "gaussian",
+        exact=facts.flag("exact"),
+        details=_details(facts),
     )
     _check_same(plan, facts)
     return plan
 
 
-def _check_same(plan: Plan, facts: dict[str, Any]) -> None:
-    """Recompute what privacy rests on from the integers themselves."""
-    measured = plan.measured
-    same = (
-        plan.digest == facts["digest"]
-        and measured.sensitivity == int(facts["sensitivity"])
-        and measured.max_records == int(facts["max_records"])
-        and measured.cells.size == plan.workload.shape[1]
+def _workload(facts: Facts, arrays: Arrays, cells: int) -> Workload:
+    queries = unpack_map("workload", facts, arrays, (None, cells))
+    importance = None
+    if "importance" in arrays:
+        importance = arrays.take("importance", "f8", (queries.shape[0],))
+    return Workload(
+        queries,
+        labels=Labels.from_facts(facts.any("labels")),
+        importance=importance,
+        domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
     )
-    if not same:
-        raise FileFormatError("the plan's sensitivity or digest does not match its own integers")
+
+
+def _measured(facts: Facts, arrays: Arrays, index: NDArray[Any]) -> IntegerStrategy:
+    merged = facts.integer("merged_cells", 1, len(index))
+    factor = arrays.take("cell-factor", "i8", (len(index),))
+    return IntegerStrategy(
+        unpack_map("strategy", facts, arrays, (None, merged)),
+        CellMap(merged, index, factor),
+        facts.integer("bits", 0, CARRIER_BITS),
+        facts.optional("row_rank", lambda name: facts.integer(name, 1, merged)),
+    )
+
+
+def _details(facts: Facts) -> dict[str, Any]:
+    """Facts about the search, which people see and nothing is computed from."""
+    details = facts.any("details")
+    types: dict[str, tuple[type, ...]] = {
+        "seconds": (int, float),
+        "converged": (bool,),
+        "interrupted": (bool,),
+    }
+    if not isinstance(details, dict):
+        raise FileFormatError("'details' must be an object of JSON")
+    for name, kinds in types.items():
+        if name in details and type(details[name]) not in kinds:
+            raise FileFormatError(f"'{name}' of 'details' is of the wrong type")
+    return details
+
+
+def _check_same(plan: Plan, facts: Facts) -> None:
+    """Compare what the file states with what follows from its integers."""
+    measured = plan.measured
+    if facts.whole("sensitivity") != measured.sensitivity:
+        raise FileFormatError("the stated sensitivity is not that of the integers")
+    if facts.whole("max_records") != measured.max_records:
+        raise FileFormatError("the stated number of records is not that of the integers")
+    # A bound from below that lies above the error would claim the impossible.
+    if plan.exact and plan.least_error > plan.weighted_unit_error * (1 + ROUNDED):
+        raise FileFormatError("the stated bound on the error is above the error")
+    if facts.text("digest") != plan.digest:
+        raise FileFormatError("the digest is not that of the contents")

@@ -7,20 +7,28 @@ could fail looks at shapes, types and declared limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrm.errors import CountsError
+from lrm.errors import BudgetError, CountsError
 from lrm.privacy.budget import Privacy, PureDP
-from lrm.privacy.noise import Calibrated, calibrate_gaussian, calibrate_laplace
+from lrm.privacy.noise import (
+    Calibrated,
+    calibrate_gaussian,
+    calibrate_laplace,
+    check_gaussian,
+    check_laplace,
+)
 
 __all__ = [
     "Measurable",
     "Measurements",
     "TrueCounts",
     "calibrate",
+    "check_calibration",
     "check_fit",
     "check_total",
     "measure",
@@ -126,6 +134,25 @@ def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated
     if isinstance(privacy, PureDP):
         return calibrate_laplace(strategy.sensitivity * factor, privacy)
     return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
+
+
+def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about its noise
+    strategy: Measurable,
+    privacy: Privacy,
+    factor: int,
+    distribution: str,
+    scale: float,
+    loss: Fraction,
+) -> None:
+    """Refuse noise that `calibrate` does not come to, in exact arithmetic and without a sampler."""
+    if isinstance(privacy, PureDP):
+        expected = "discrete Laplace"
+        check_laplace(strategy.sensitivity * factor, privacy, scale, loss)
+    else:
+        expected = "discrete Gaussian"
+        check_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy, scale, loss)
+    if distribution != expected:
+        raise BudgetError(f"the noise must be {expected} for this promise")
 
 
 def check_fit(counts: TrueCounts, strategy: Measurable) -> None:

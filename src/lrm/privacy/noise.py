@@ -19,7 +19,13 @@ from lrm.errors import BudgetError
 from lrm.privacy.amounts import upward_float
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
 
-__all__ = ["Calibrated", "calibrate_gaussian", "calibrate_laplace"]
+__all__ = [
+    "Calibrated",
+    "calibrate_gaussian",
+    "calibrate_laplace",
+    "check_gaussian",
+    "check_laplace",
+]
 
 LARGEST_SCALE = 2.0**54
 """With this scale a draw beyond 2^62 has probability below e^−256; larger ones are refused.
@@ -27,6 +33,13 @@ LARGEST_SCALE = 2.0**54
 The sampler saturates at the ends of its 64-bit integers. Saturation is harmless for
 privacy (it is applied to the sum), but a saturated value would be no measurement.
 """
+
+
+LARGEST_DISTANCE = 2**62
+"""The sampler's privacy map takes distances as 64-bit integers, and wraps larger ones."""
+
+TIGHT = 2.0**-40
+"""How far scale and loss may lie from the exact ones, upwards: room for 64 floats."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +90,9 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     (True, True)
     """
     rho = zcdp_of(privacy).rho
-    distance = math.isqrt(squared_sensitivity - 1) + 1  # the map takes whole distances: round up
-    scale = upward_float(Fraction(math.isqrt(int(distance**2 * 2**80 / (2 * rho))) + 1, 2**40))
-    _check_scale(scale, "rho")
+    distance = _whole_root(squared_sensitivity)
+    scale = gaussian_scale(squared_sensitivity, rho)
+    _check_scale(scale, distance, "rho")
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
     return _tightened("discrete Gaussian", dp.m.make_gaussian, space, distance, scale, privacy, rho)
@@ -92,8 +105,8 @@ def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
     >>> noise.scale >= 30, noise.loss <= Fraction(1, 10)
     (True, True)
     """
-    scale = upward_float(Fraction(sensitivity) / privacy.epsilon)
-    _check_scale(scale, "epsilon")
+    scale = laplace_scale(sensitivity, privacy.epsilon)
+    _check_scale(scale, sensitivity, "epsilon")
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     return _tightened(
@@ -101,8 +114,59 @@ def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
     )
 
 
-def _check_scale(scale: float, amount: str) -> None:
-    if scale > LARGEST_SCALE:
+def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
+    """The least scale of Laplace noise that keeps ``epsilon``: Δ/ε, rounded up."""
+    return upward_float(Fraction(sensitivity) / epsilon)
+
+
+def gaussian_scale(squared_sensitivity: int, rho: Fraction) -> float:
+    """The least scale of Gaussian noise that keeps ``rho``: Δ/√(2ρ), rounded up."""
+    square = Fraction(_whole_root(squared_sensitivity) ** 2 * 2**80) / (2 * rho)
+    return upward_float(Fraction(math.isqrt(int(square)) + 1, 2**40))
+
+
+def _whole_root(square: int) -> int:
+    """The square root, rounded up: privacy maps take whole distances."""
+    return math.isqrt(square - 1) + 1
+
+
+def check_laplace(sensitivity: int, privacy: PureDP, scale: float, loss: Fraction) -> None:
+    """Refuse a scale or a loss that `calibrate_laplace` does not come to.
+
+    >>> check_laplace(3, PureDP(Fraction(1, 10)), 30.0, Fraction(1, 10))
+    >>> check_laplace(3, PureDP(Fraction(1, 10)), 3.0, Fraction(1))
+    Traceback (most recent call last):
+    ...
+    lrm.errors.BudgetError: the noise has another scale than the promise needs
+    """
+    _check_stated(scale, laplace_scale(sensitivity, privacy.epsilon))
+    _check_loss(loss, Fraction(sensitivity) / Fraction(scale), privacy.epsilon)
+
+
+def check_gaussian(
+    squared_sensitivity: int, privacy: Privacy, scale: float, loss: Fraction
+) -> None:
+    """Refuse a scale or a loss that `calibrate_gaussian` does not come to."""
+    rho = zcdp_of(privacy).rho
+    _check_stated(scale, gaussian_scale(squared_sensitivity, rho))
+    _check_loss(
+        loss, Fraction(_whole_root(squared_sensitivity)) ** 2 / (2 * Fraction(scale) ** 2), rho
+    )
+
+
+def _check_stated(scale: float, least: float) -> None:
+    # The privacy map may have asked for a few floats more than the least.
+    if not least <= scale <= least * (1 + TIGHT):
+        raise BudgetError("the noise has another scale than the promise needs")
+
+
+def _check_loss(loss: Fraction, exact: Fraction, allowed: Fraction) -> None:
+    if not (exact <= loss <= allowed and loss <= exact * (1 + Fraction(TIGHT))):
+        raise BudgetError("the noise loses another amount of privacy than is stated")
+
+
+def _check_scale(scale: float, distance: int, amount: str) -> None:
+    if scale > LARGEST_SCALE or distance > LARGEST_DISTANCE:
         raise BudgetError(
             f"so small {amount} needs noise too large for 64-bit integers with this plan; "
             f"use a larger {amount}, or plan with a larger max_records"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm import accuracy
-from lrm.errors import UsageError, WorkloadError
+from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
@@ -22,6 +22,7 @@ from lrm.privacy.mechanism import (
     Measurements,
     TrueCounts,
     calibrate,
+    check_calibration,
     check_fit,
     check_total,
     measure,
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from lrm.tables import Table
 
 __all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table"]
+
+
+SIMULATED_SCALE = 1e-6
+"""How far the scale of simulated noise may lie from what is stated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,35 @@ class Release:
 
     def __post_init__(self) -> None:
         self.plan.check_unit(self.unit)
+        self._check_noise()
+        values = np.array(self.noisy_measurements)
+        if values.dtype != np.int64 or values.shape != (self.plan.rank,):
+            raise UsageError(
+                f"the plan has {self.plan.rank} measurements, which are 64-bit integers; got an "
+                f"array of {values.dtype.name} and shape {values.shape}"
+            )
+        values.flags.writeable = False
+        object.__setattr__(self, "noisy_measurements", values)
+
+    def _check_noise(self) -> None:
+        """Refuse noise that is not what the promise needs, for this plan and this unit."""
+        if isinstance(self.privacy, PureDP) != (self.plan.noise == "laplace"):
+            raise BudgetError(f"{self.plan.noise} noise cannot keep this promise")
+        if self.simulated:  # it promises nothing, and states errors all the same
+            nominal = accuracy.noise_scale(
+                self.privacy, self.plan.measured.sensitivity_for(self.plan.noise) * self.unit.factor
+            )
+            if not abs(self.scale / nominal - 1) < SIMULATED_SCALE:
+                raise BudgetError("the simulated noise has another scale than is stated")
+            return
+        check_calibration(
+            self.plan.measured,
+            self.privacy,
+            self.unit.factor,
+            self.distribution,
+            self.scale,
+            self.loss,
+        )
 
     @property
     def names(self) -> Sequence[str]:

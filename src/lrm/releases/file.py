@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import os
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.archive import read_archive, write_archive
-from lrm.errors import FileFormatError, LrmError
+from lrm.errors import FileFormatError
+from lrm.files.archive import blaming, read_archive, write_archive
+from lrm.files.facts import Arrays, Facts
 from lrm.plans.file import pack_plan, unpack_plan
 from lrm.privacy.amounts import format_amount
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
-from lrm.releases.core import Release
+from lrm.releases.core import Release, check_listable
 
 __all__ = ["load_release", "privacy_facts", "save_release"]
 
 VERSION = 2
+
+FACTS = (
+    "software",
+    "simulated",
+    "privacy",
+    "loss",
+    "unit",
+    "noise",
+    "ledger_head",
+    "plan",
+)
+"""What a release file states."""
+
+ROUNDED = 1e-6
+"""How far a stated result may lie from the computed one, relatively."""
 
 
 def privacy_facts(privacy: Privacy) -> dict[str, str]:
@@ -35,12 +50,17 @@ def privacy_facts(privacy: Privacy) -> dict[str, str]:
     }
 
 
-def _privacy_from(facts: dict[str, str]) -> Privacy:
-    if facts["guarantee"] == "pure":
-        return PureDP(Fraction(facts["epsilon"]))
-    if facts["guarantee"] == "zCDP":
-        return ZCDP(Fraction(facts["rho"]))
-    return ApproxDP(Fraction(facts["epsilon"]), Fraction(facts["delta"]))
+def _privacy(facts: Facts) -> Privacy:
+    words = facts.any("privacy")
+    guarantee = words.get("guarantee") if isinstance(words, dict) else None
+    if guarantee == "pure":
+        return PureDP(facts.part("privacy", ["guarantee", "epsilon"]).fraction("epsilon"))
+    if guarantee == "zCDP":
+        return ZCDP(facts.part("privacy", ["guarantee", "rho"]).fraction("rho"))
+    if guarantee == "approximate":
+        both = facts.part("privacy", ["guarantee", "epsilon", "delta"])
+        return ApproxDP(both.fraction("epsilon"), both.fraction("delta"))
+    raise FileFormatError("the guarantee must be 'pure', 'zCDP' or 'approximate'")
 
 
 def save_release(release: Release, path: str | os.PathLike[str]) -> None:
@@ -50,7 +70,6 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
     arrays["noisy-measurements"] = release.noisy_measurements
     arrays["answers"] = release.answers
     arrays["standard-errors"] = release.standard_errors
-    arrays["intervals-95"] = release.intervals(0.95)
     facts = {
         "software": release.software,
         "simulated": release.simulated,
@@ -65,26 +84,43 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
 
 
 def load_release(path: str | os.PathLike[str]) -> Release:
-    """Read a release; a damaged, foreign or newer file is a ``FileFormatError``."""
-    facts, arrays = read_archive(path, "release", VERSION)
-    try:
+    """Read a release; a damaged, foreign or newer file is a ``FileFormatError``.
+
+    What the plan and the noisy measurements do not determine is the promise, the unit, and where
+    the release was paid for. All else is computed again, and the file refused where it disagrees:
+    the noise that the promise needs, the answers, and their standard errors.
+    """
+    values, arrays = read_archive(path, "release", VERSION)
+    with blaming(path, "release"):
+        facts = Facts(values, FACTS)
+        plan = unpack_plan(facts.any("plan"), arrays)
+        noise = facts.part("noise", ["distribution", "scale"])
         release = Release(
-            unpack_plan(facts["plan"], arrays),
-            arrays["noisy-measurements"],
-            _privacy_from(facts["privacy"]),
-            Fraction(facts["loss"]),
-            facts["noise"]["distribution"],
-            float.fromhex(facts["noise"]["scale"]),
-            PrivacyUnit.from_facts(facts["unit"]),
-            facts["simulated"],
-            facts["software"],
-            facts["ledger_head"],
+            plan,
+            arrays.take("noisy-measurements", "i8", (plan.rank,)),
+            _privacy(facts),
+            facts.fraction("loss"),
+            noise.text("distribution", r"[A-Za-z ]{1,40}"),
+            float.fromhex(noise.text("scale", r"0x1\.[0-9a-f]{1,13}p[+-][0-9]{1,3}")),
+            PrivacyUnit.from_facts(facts.any("unit")),
+            facts.flag("simulated"),
+            facts.text("software", r"[ -~]{1,100}"),
+            facts.optional(
+                "ledger_head", lambda name: facts.text(name, r"[0-9]{1,18}:[0-9a-f]{64}")
+            ),
         )
-        whole = np.allclose(release.answers, arrays["answers"], rtol=1e-6, atol=1e-6)
-    except FileFormatError:
-        raise
-    except (LrmError, KeyError, TypeError, ValueError, IndexError) as reason:
-        raise FileFormatError(f"{path} does not hold a whole release") from reason
-    if not whole:
-        raise FileFormatError(f"{path} is damaged: its answers do not follow from its measurements")
-    return release
+        _check_same(release, arrays)
+        arrays.check_all_taken()
+        return release
+
+
+def _check_same(release: Release, arrays: Arrays) -> None:
+    """Compare the results that the file states with those that follow from its measurements."""
+    check_listable(release.plan)
+    count = release.plan.workload.shape[0]
+    errors, answers = release.standard_errors, release.answers
+    # Beside the noise, or the answer where that is larger: another machine rounds differently.
+    tolerance = ROUNDED * (errors + np.abs(answers))
+    for name, expected in (("answers", answers), ("standard-errors", errors)):
+        if not np.all(np.abs(arrays.take(name, "f8", (count,)) - expected) <= tolerance):
+            raise FileFormatError(f"its {name} do not follow from its measurements")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
-from lrm.errors import FileFormatError
+from lrm.errors import BudgetError, FileFormatError
+from lrm.files.json_text import parse_json
+from lrm.privacy.amounts import parse_amount
+from lrm.privacy.budget import LEAST_DELTA
 from lrm.releases.promise import equation
 from lrm.report.elements import (
     Markup,
@@ -26,13 +27,13 @@ from lrm.spelling import number, ratio, seconds
 __all__ = ["comparison_page", "parse_comparison"]
 
 
-def parse_comparison(text: str, source: str) -> dict[str, Any]:
+def parse_comparison(data: bytes, source: str) -> dict[str, Any]:
     """Read the JSON of a comparison; anything else is a ``FileFormatError``."""
     try:
-        facts = json.loads(text)
+        facts = parse_json(data)
         for _, part in _parts(facts):
             _check(part)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (FileFormatError, ValueError, TypeError, KeyError, AttributeError):
         raise FileFormatError(
             f"{source} is no plan, no release and no comparison; a comparison is what "
             "`lrm compare … --json` prints"
@@ -88,8 +89,8 @@ def _amount(part: Mapping[str, Any]) -> str:
 
 def _equation(sign: str, amount: Any) -> str:
     try:
-        return equation(sign, Fraction(str(amount)))
-    except (ValueError, ZeroDivisionError, OverflowError):
+        return equation(sign, parse_amount(str(amount), sign, least=LEAST_DELTA))
+    except BudgetError:
         return f"{sign} = {amount}"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from lrm.errors import FileFormatError, WorkloadError
+from lrm.files.reading import TEXT_LIMIT, read_bytes
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
@@ -64,15 +66,17 @@ def read_csv(path: Path) -> Workload:
 def _lines(path: Path) -> list[_Line]:
     """All lines that hold something, their fields stripped of blanks."""
     lines = []
+    data = read_bytes(path, "workload file", TEXT_LIMIT)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            for fields in reader:
-                stripped = [field.strip() for field in fields]
-                if any(stripped):
-                    lines.append(_Line(reader.line_num, stripped))
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from reason
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for fields in reader:
+            stripped = [field.strip() for field in fields]
+            if any(stripped):
+                lines.append(_Line(reader.line_num, stripped))
     except csv.Error as reason:
         raise FileFormatError(
             f"{path}: line {reader.line_num} is no CSV ({reason}); save it as CSV again"

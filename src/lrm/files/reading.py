@@ -1,0 +1,61 @@
+"""The one reader of files: regular, of a bounded size, and whole in memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lrm.errors import FileFormatError
+
+__all__ = ["FILE_LIMIT", "TEXT_LIMIT", "opening", "read_bytes"]
+
+FILE_LIMIT = 1 << 30
+"""Most bytes that a file of arrays may have, packed or unpacked (1 GiB)."""
+
+TEXT_LIMIT = 1 << 26
+"""Most bytes of a text (64 MiB): the objects that it becomes take up to 30 times as much."""
+
+
+@contextmanager
+def opening(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn what can go wrong on the way to a file's bytes into one sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileFormatError(f"no {what} at {path}; check the name") from None
+    except OSError as reason:
+        raise FileFormatError(
+            f"cannot read the {what} {path}: {reason.strerror or 'it is damaged'}"
+        ) from None
+    except MemoryError:
+        raise FileFormatError(
+            f"cannot read the {what} {path}: it needs more memory than there is"
+        ) from None
+
+
+def read_bytes(path: str | os.PathLike[str], what: str, limit: int = FILE_LIMIT) -> bytes:
+    """Read a regular file of at most ``limit`` bytes.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    what
+        What it should be, for errors: ``"plan file"``.
+    limit
+        Most bytes that it may have.
+    """
+    with opening(path, what), Path(path).open("rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise FileFormatError(f"cannot read the {what} {path}: it is not a regular file")
+        # It may grow while it is read: what is read decides, not what was there.
+        data = file.read(limit + 1) if found.st_size <= limit else b""
+        if found.st_size > limit or len(data) > limit:
+            raise FileFormatError(
+                f"cannot read the {what} {path}: it has more than {limit >> 20:,} MiB"
+            )
+        return data
