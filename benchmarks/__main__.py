@@ -1,4 +1,4 @@
-"""Run benchmarks: ``python -m benchmarks [strategies|scaling|gaussian|unseen|sql|counting] …``."""
+"""Run benchmarks: ``python -m benchmarks WHAT``, see ``--help`` for the choices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ OTHERS = {
     "unseen": "benchmarks.unseen",
     "sql": "benchmarks.sql_compile",
     "counting": "benchmarks.counting",
+    "tools": "benchmarks.tools.__main__",
 }
 """Benchmarks with options of their own."""
 
 
 def main() -> None:
     """Parse, measure, print, write, draw."""
+    if sys.argv[1:2] and sys.argv[1] in OTHERS:
+        what = sys.argv.pop(1)  # before parsing: these have --only and --output of their own
+        runpy.run_module(OTHERS[what], run_name="__main__")
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "what",
@@ -35,11 +40,8 @@ def main() -> None:
     parser.add_argument("--methods", help="comma-separated; all but 'best thorough' by default")
     parser.add_argument("--unlimited", action="store_true", help="slow methods on all sizes")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for rows and plot")
-    chosen, rest = parser.parse_known_args()
-    if chosen.what in OTHERS:
-        sys.argv[1:] = rest
-        runpy.run_module(OTHERS[chosen.what], run_name="__main__")
-    elif chosen.what == "scaling":
+    chosen = parser.parse_args()
+    if chosen.what == "scaling":
         scaling.run(chosen.output / "scaling.csv", only=chosen.only or "")
     else:
         _strategies(chosen)
