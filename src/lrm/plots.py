@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +101,7 @@ def plot_comparison(comparison: Comparison, privacy: Privacy, path: str | os.Pat
         raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
     planned.sort(key=lambda pair: pair[0].error, reverse=True)
     errors = [_total(plan, privacy) for _, plan in planned]
-    bound = planned[0][1].lower_bound(**asdict(privacy))
+    bound = planned[0][1].accuracy(privacy).lower_bound
     floor = min([error for error in errors if error > 0] + [bound] if bound > 0 else errors)
     queries, cells = planned[0][1].workload.shape
     with _figure(path, 7.0, 1.3 + 0.42 * len(planned)) as (_, axes):
@@ -154,7 +153,7 @@ def plot_side_by_side(
 
 def plot_query_errors(plan: Plan, privacy: Privacy, path: str | os.PathLike[str]) -> None:
     """Draw the standard error of every query, largest first."""
-    errors = np.sort(plan.standard_errors(**asdict(privacy)))[::-1]
+    errors = np.sort(plan.accuracy(privacy).standard_errors)[::-1]
     shown = _spread(len(errors))
     edges = np.append(shown, len(errors)) + 0.5
     with _figure(path, 7.0, 3.4) as (_, axes):
@@ -216,7 +215,7 @@ def plot_answers(
 
 
 def _total(plan: Plan, privacy: Privacy) -> float:
-    return plan.expected_squared_error(**asdict(privacy))
+    return plan.accuracy(privacy).squared_error
 
 
 def _guarantee(privacy: Privacy) -> str:

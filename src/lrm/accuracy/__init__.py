@@ -1,11 +1,5 @@
-"""Accuracy before data: errors and intervals of a plan, and what no strategy can beat."""
+"""Accuracy: errors and intervals of a batch, and what no strategy can beat."""
 
-from lrm.accuracy.core import (
-    amount_for_error,
-    half_widths,
-    noise_deviation,
-    noise_scale,
-    privacy_of,
-)
+from lrm.accuracy.core import Accuracy, amount_for_error, privacy_of
 
-__all__ = ["amount_for_error", "half_widths", "noise_deviation", "noise_scale", "privacy_of"]
+__all__ = ["Accuracy", "amount_for_error", "privacy_of"]

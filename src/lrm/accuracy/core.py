@@ -1,13 +1,16 @@
-"""Accuracy before data: what a plan's noise will be, as a function of privacy alone."""
+"""Accuracy: what the noise does to the answers, from the law of the integers that carry it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
-from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
+from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
@@ -23,15 +26,14 @@ from lrm.privacy.budget import (
     parse_delta,
     zcdp_of,
 )
+from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.unit import PrivacyUnit
 from lrm.reconstruction import Reconstruction
 
-__all__ = [
-    "amount_for_error",
-    "half_widths",
-    "noise_deviation",
-    "noise_scale",
-    "privacy_of",
-]
+__all__ = ["Accuracy", "amount_for_error", "privacy_of"]
+
+DIGITS = 6
+"""An amount found for a wanted error is rounded up to so many digits."""
 
 
 def privacy_of(
@@ -63,57 +65,120 @@ def privacy_of(
     return ApproxDP(parse_amount(epsilon, "epsilon"), parse_delta(delta))
 
 
-def noise_scale(privacy: Privacy, sensitivity: float) -> float:
-    """Scale of the noise on one measurement: Laplace b = Δ/ε, or Gaussian σ = Δ/√(2ρ)."""
-    if isinstance(privacy, PureDP):
-        return sensitivity / float(privacy.epsilon)
-    return sensitivity / math.sqrt(2 * float(zcdp_of(privacy).rho))
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """Errors and intervals of a batch's answers: the one place that states them.
 
+    Made by ``plan.accuracy(privacy)``, of the noise that would be drawn, and by
+    ``release.accuracy``, of the noise that was.
 
-def noise_deviation(privacy: Privacy, sensitivity: float) -> float:
-    """Standard deviation of the noise on one measurement."""
-    scale = noise_scale(privacy, sensitivity)
-    return math.sqrt(2.0) * scale if isinstance(privacy, PureDP) else scale
-
-
-def half_widths(
-    rebuild: Reconstruction, privacy: Privacy, sensitivity: float, confidence: float
-) -> Floats:
-    """Half the width of the two-sided interval of every answer.
-
-    The noise of an answer is a weighted sum of independent Laplace (or Gaussian) variables
-    with the weights of its row of B; for Laplace its quantiles are computed as such.
+    Parameters
+    ----------
+    rebuild
+        How the answers follow from the measurements.
+    law
+        The noise on each measured integer.
+    step
+        What one integer counts for: 2^−bits.
+    privacy
+        The promise.
+    unit
+        Whom it protects.
+    least_total
+        A number that ``‖B‖²·Δ²`` of no strategy for the batch is below.
     """
-    if not 0 < confidence < 1:
-        raise BudgetError(
-            f"confidence must lie between 0 and 1, but {confidence} came; 0.95 is usual"
-        )
-    scale = noise_scale(privacy, sensitivity)
-    if not isinstance(privacy, PureDP):
-        return gaussian_half_widths(scale * np.sqrt(rebuild.row_squared_norms), confidence)
-    parts = [
-        laplace_sum_half_widths(rebuild.rows(start, stop), confidence)
-        for start, stop in rebuild.row_ranges()
-    ]
-    return scale * np.concatenate(parts)
+
+    rebuild: Reconstruction
+    law: NoiseLaw
+    step: float
+    privacy: Privacy
+    unit: PrivacyUnit
+    least_total: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on one measurement."""
+        return self.law.deviation * self.step
+
+    @property
+    def squared_error(self) -> float:
+        """Expected squared error, summed over the batch."""
+        return self.rebuild.squared_norm * self.deviation**2
+
+    @property
+    def root_mean_squared_error(self) -> float:
+        """That of a typical query."""
+        return math.sqrt(self.squared_error / self.rebuild.shape[0])
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Standard error of each answer."""
+        errors = np.sqrt(self.rebuild.row_squared_norms) * self.deviation
+        errors.flags.writeable = False
+        return errors
+
+    def half_widths(self, confidence: float = 0.95, rows: Sequence[int] | None = None) -> Floats:
+        """Half the width of each answer's two-sided interval; of some rows, where they are given.
+
+        The noise of an answer is within it with at least the probability ``confidence``.
+        """
+        if not 0 < confidence < 1:
+            raise BudgetError(
+                f"confidence must lie between 0 and 1, not {confidence}; 0.95 is usual"
+            )
+        return half_widths(self.rebuild, self.law, confidence, rows) * self.step
+
+    def ideal_deviation(self, sensitivity: float) -> float:
+        """Standard deviation of noise on real numbers, for a strategy of this sensitivity."""
+        moved = sensitivity * self.unit.factor
+        if isinstance(self.privacy, PureDP):
+            return math.sqrt(2.0) * moved / float(self.privacy.epsilon)
+        return moved / math.sqrt(2.0 * float(zcdp_of(self.privacy).rho))
+
+    @property
+    def lower_bound(self) -> float:
+        """No strategy has a smaller squared error with such noise on real numbers."""
+        return self.least_total * self.ideal_deviation(1.0) ** 2
 
 
-def amount_for_error(noise: Noise, unit_error: float, wanted: float) -> Fraction:
-    """The least ε (Laplace) or ρ (Gaussian) for a total squared error of ``wanted``.
+def amount_for_error(error_at: Callable[[Fraction], float], wanted: float) -> Fraction:
+    """The least amount whose error is at most ``wanted``, rounded up to six digits.
 
-    ``unit_error`` is ‖B‖²·Δ². Rounded up to six digits, so that the error is kept.
+    Parameters
+    ----------
+    error_at
+        The error at an amount (ε or ρ); falls with it.
+    wanted
+        The error that is wanted.
+
+    Examples
+    --------
+    >>> amount_for_error(lambda epsilon: 2 / float(epsilon) ** 2, 200)
+    Fraction(1, 10)
     """
     if not (math.isfinite(wanted) and wanted > 0):
-        raise BudgetError(f"a wanted error must be a number above 0, but {wanted} came")
-    exact = math.sqrt(2 * unit_error / wanted) if noise == "laplace" else unit_error / (2 * wanted)
-    if exact == 0:
+        raise BudgetError(f"a wanted error must be a number above 0, not {wanted}")
+    if error_at(Fraction(1)) == 0 == error_at(Fraction(1, 1000)):
         raise BudgetError("this batch has no error at any epsilon: all its weights are 0")
-    if not LEAST_AMOUNT <= exact <= MOST_AMOUNT:
+    low, high = math.log10(LEAST_AMOUNT), math.log10(MOST_AMOUNT)
+    # A rounding error of the error must not cost a step: 0.1, not 0.100001.
+    most = wanted * (1 + 1e-12)
+    if error_at(_rounded_up(high)) > most or error_at(_rounded_up(low)) <= most:
         raise BudgetError(
             f"no epsilon (or rho) between {float(LEAST_AMOUNT):.0e} and {float(MOST_AMOUNT):.0e} "
             "gives this error; ask for one nearer to what the plan can have"
         )
-    digits = 5 - math.floor(math.log10(exact))
-    step = Fraction(10) ** -digits
-    # A rounding error of the square root must not cost a step: 0.1, not 0.100001.
-    return math.ceil(Fraction(exact) * (1 - Fraction(1, 10**12)) / step) * step
+    while high - low > 1e-13 * max(1.0, abs(high)):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if error_at(_rounded_up(middle)) <= most else (middle, high)
+    return _rounded_up(high)
+
+
+def _rounded_up(logarithm: float) -> Fraction:
+    """10 to the power of ``logarithm``, rounded up to six digits."""
+    exact = Fraction(10.0**logarithm)
+    step = Fraction(10) ** (math.floor(logarithm) + 1 - DIGITS)
+    amount = math.ceil(exact * (1 - Fraction(1, 10**12)) / step) * step
+    return min(max(amount, LEAST_AMOUNT), MOST_AMOUNT)

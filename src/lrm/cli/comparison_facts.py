@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lrm.cli.expected import Expected
 from lrm.cli.output import echo, number, print_table, ratio, seconds
 from lrm.cli.plan_facts import certificate
 
@@ -24,7 +23,7 @@ def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any
         rows.append(
             {
                 "mechanism": outcome.mechanism,
-                "expected_squared_error": Expected(plan, promise).squared_error,
+                "expected_squared_error": promise.accuracy(plan).squared_error,
                 "ratio_to_best": result.ratio_to_best(outcome),
                 "measurements": plan.rank,
                 "sensitivity": plan.sensitivity,
@@ -40,7 +39,7 @@ def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any
         "queries": planned.workload.shape[0] if planned else None,
         "cells": planned.workload.shape[1] if planned else None,
         "rank": planned.spectrum.rank if planned else None,
-        "lower_bound": Expected(planned, promise).lower_bound if planned else None,
+        "lower_bound": promise.accuracy(planned).lower_bound if planned else None,
         "best": result.best.mechanism if result.best else None,
         "mechanisms": rows,
     }
@@ -59,7 +58,7 @@ def print_comparison(result: "Comparison", promise: "Promise") -> None:
         rows.append(
             (
                 outcome.mechanism,
-                number(Expected(plan, promise).squared_error, 5),
+                number(promise.accuracy(plan).squared_error, 5),
                 ratio(result.ratio_to_best(outcome)),
                 f"{plan.rank:,}",
                 seconds(plan.details["seconds"]) + stopped,
@@ -71,7 +70,7 @@ def print_comparison(result: "Comparison", promise: "Promise") -> None:
         echo("* stopped early, with the best so far")
     if result.best is not None and result.best.plan is not None:
         least = result.best.plan
-        bound = number(Expected(least, promise).lower_bound, 5)
+        bound = number(promise.accuracy(least).lower_bound, 5)
         echo(
             f"no strategy has an error below {bound}:\n"
             f"{result.best.mechanism} is {certificate(least)}"

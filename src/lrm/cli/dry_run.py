@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lrm.cli.expected import Expected
 from lrm.cli.output import echo
 from lrm.cli.promises import Promise, spell_amount
 
 if TYPE_CHECKING:
+    from lrm.accuracy import Accuracy
     from lrm.ledger import Budget
     from lrm.plans import Plan
     from lrm.releases import Intent
@@ -23,7 +23,7 @@ def print_dry_run(plan: "Plan", promise: Promise, choices: dict[str, Any]) -> No
     intent = intend(plan, **promise.amounts, neighbours=relation, max_rows=rows)
     payer = _check_source(plan, choices)
     after = _preview(intent, payer, choices["ledger"])
-    expected = Expected(plan, promise, intent.unit)
+    expected = promise.accuracy(plan, intent.unit)
     confidence, limit = choices["confidence"], choices["limit"]
     if choices["as_json"]:
         print_json(_fields(intent, after, expected, confidence))
@@ -58,7 +58,7 @@ def _preview(intent: "Intent", payer: str, ledger: str | None) -> "Budget | None
 
 
 def _fields(
-    intent: "Intent", after: "Budget | None", expected: Expected, confidence: float
+    intent: "Intent", after: "Budget | None", expected: "Accuracy", confidence: float
 ) -> dict[str, Any]:
     from lrm.cli.explain import worst_queries
     from lrm.releases.file import privacy_facts
@@ -84,26 +84,27 @@ def _fields(
         "confidence": confidence,
         "queries": [
             {**label.facts, "standard_error": error, "half_width": half}
-            for label, error, half in worst_queries(expected, confidence, None)
+            for label, error, half in worst_queries(intent.plan, expected, confidence, None)
         ],
     }
 
 
 def _print(
-    intent: "Intent", after: "Budget | None", expected: Expected, confidence: float, limit: int
+    intent: "Intent", after: "Budget | None", expected: "Accuracy", confidence: float, limit: int
 ) -> None:
     from lrm.cli.explain import print_worst
     from lrm.cli.output import number, print_facts
+    from lrm.releases.promise import parameter_words
 
     print_facts(
         [
-            ("promise", f"{expected.promise.words}, for {intent.unit.words}"),
+            ("promise", f"{parameter_words(intent.noise.privacy)}, for {intent.unit.words}"),
             *_cost_lines(intent, after),
             ("total error", f"{number(expected.squared_error, 6)} (expected, squared)"),
             ("a query's error", f"{number(expected.root_mean_squared_error)} (root mean square)"),
         ]
     )
-    print_worst(expected, confidence, limit)
+    print_worst(intent.plan, expected, confidence, limit)
     echo("a dry run: nothing was spent, and no row was read")
 
 

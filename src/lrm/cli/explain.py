@@ -10,7 +10,7 @@ from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options, spell_amount
 
 if TYPE_CHECKING:
-    from lrm.cli.expected import Expected
+    from lrm.accuracy import Accuracy
     from lrm.plans import Plan
     from lrm.workload import Label
 
@@ -40,8 +40,8 @@ def explain(plan: str, **choices: Any) -> None:
 
     Give --epsilon to see the error of every query, or --error or --rmse for the least
     epsilon whose error is as wanted. A plan for Gaussian noise takes --rho, or --epsilon
-    with --delta, and finds the least rho. Intervals are exact for the noise, which is a
-    weighted sum of Laplace variables (or of normal ones).
+    with --delta, and finds the least rho. Intervals hold the noise at least as
+    often as they say: it is a weighted sum of discrete Laplace (or Gaussian) variables.
 
     \b
     Example:
@@ -81,7 +81,6 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
     """The amounts asked for, or the least one whose error is as wanted."""
-    from lrm.cli.expected import amount_for
     from lrm.errors import BudgetError
 
     asked = Promise.read(choices)
@@ -94,21 +93,21 @@ def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
         if not (math.isfinite(rmse) and rmse > 0):
             raise BudgetError(f"a wanted error must be a number above 0, but {rmse} came")
         wanted = rmse**2 * plan.workload.shape[0]
-    least = amount_for(plan, wanted)
+    least = plan.epsilon_for(wanted)
     return Promise(epsilon=least) if plan.noise == "laplace" else Promise(rho=least)
 
 
-def _bounds(expected: "Expected") -> dict[str, float]:
+def _bounds(plan: "Plan", promise: Promise) -> dict[str, float]:
     """The bounds at these amounts; those of the paper, with its C and r, for Laplace noise."""
-    plan, promise, spectrum = expected.plan, expected.promise, expected.plan.spectrum
+    spectrum = plan.spectrum
     bounds = {
         "rank": spectrum.rank,
         "condition": spectrum.condition,
-        "lower_bound": expected.lower_bound,
+        "lower_bound": promise.accuracy(plan).lower_bound,
     }
     if plan.noise == "gaussian" or promise.epsilon is None:
         return bounds
-    scale = (float(promise.epsilon) / expected.factor) ** 2
+    scale = (float(promise.epsilon) / plan.unit.factor) ** 2
     return {
         **bounds,
         "svd_lower_bound": spectrum.lower_bound / scale,
@@ -119,7 +118,7 @@ def _bounds(expected: "Expected") -> dict[str, float]:
 
 
 def worst_queries(
-    expected: "Expected", confidence: float, limit: int | None
+    plan: "Plan", expected: "Accuracy", confidence: float, limit: int | None
 ) -> list[tuple["Label", float, float]]:
     """The queries of largest error: label, standard error, half-width of the interval.
 
@@ -129,21 +128,20 @@ def worst_queries(
 
     from lrm.workload import EXPLICIT_QUERIES
 
-    labels = expected.plan.workload.labels
+    labels = plan.workload.labels
     if len(labels) > EXPLICIT_QUERIES:
         return []
     errors = expected.standard_errors
     order = [int(i) for i in np.argsort(-errors, kind="stable")[:limit]]
-    half = expected.half_widths(order, confidence)
+    half = expected.half_widths(confidence, order)
     return [
         (labels[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
     ]
 
 
 def _fields(plan: "Plan", promise: Promise, confidence: float, limit: int | None) -> dict[str, Any]:
-    from lrm.cli.expected import Expected
 
-    expected = Expected(plan, promise)
+    expected = promise.accuracy(plan)
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
@@ -152,31 +150,30 @@ def _fields(plan: "Plan", promise: Promise, confidence: float, limit: int | None
         "expected_squared_error": expected.squared_error,
         "root_mean_squared_error": expected.root_mean_squared_error,
         "at_most_above_best": plan.at_most_above_best,
-        "bounds": _bounds(expected),
+        "bounds": _bounds(plan, promise),
         "queries": [
             {**label.facts, "standard_error": deviation, "half_width": half}
-            for label, deviation, half in worst_queries(expected, confidence, limit)
+            for label, deviation, half in worst_queries(plan, expected, confidence, limit)
         ],
     }
 
 
 def _print(plan: "Plan", promise: Promise, confidence: float, limit: int) -> None:
-    from lrm.cli.expected import Expected
     from lrm.cli.output import print_facts
 
     facts = _fields(plan, promise, confidence, 0)
     print_facts([*_promise_lines(plan, promise), *_error_lines(plan, facts)])
-    print_worst(Expected(plan, promise), confidence, limit)
+    print_worst(plan, promise.accuracy(plan), confidence, limit)
 
 
-def print_worst(expected: "Expected", confidence: float, limit: int) -> None:
+def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: int) -> None:
     """Print the queries of largest error with their intervals."""
     from lrm.cli.output import number, print_table
 
-    queries = expected.plan.workload.shape[0]
+    queries = plan.workload.shape[0]
     rows = [
         (label.name, number(error), f"±{number(half)}")
-        for label, error, half in worst_queries(expected, confidence, limit)
+        for label, error, half in worst_queries(plan, expected, confidence, limit)
     ]
     if not rows:
         echo(f"none of {queries:,} queries listed")

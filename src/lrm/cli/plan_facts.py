@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from lrm.cli.expected import Expected
 from lrm.cli.output import number, ratio, seconds
 from lrm.cli.promises import Promise
 
@@ -26,7 +25,8 @@ def plan_fields(plan: "Plan") -> dict[str, Any]:
     """Everything about a plan that a summary tells, as plain values."""
     queries, cells = plan.workload.shape
     one = Fraction(1)
-    expected = Expected(plan, Promise(one) if plan.noise == "laplace" else Promise(rho=one))
+    amounts = Promise(one) if plan.noise == "laplace" else Promise(rho=one)
+    expected = amounts.accuracy(plan)
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,

@@ -10,7 +10,9 @@ import click
 from lrm.spelling import spell_amount
 
 if TYPE_CHECKING:
+    from lrm.accuracy import Accuracy
     from lrm.plans import Plan
+    from lrm.privacy.unit import PrivacyUnit
 
 __all__ = ["Promise", "amount_options", "spell_amount"]
 
@@ -78,6 +80,10 @@ class Promise:
         if self.epsilon is None or self.delta is None:
             return None
         return rho_for(self.epsilon, self.delta)
+
+    def accuracy(self, plan: "Plan", unit: "PrivacyUnit | None" = None) -> "Accuracy":
+        """What a release of a plan with these amounts will be like."""
+        return plan.accuracy(plan.privacy(**self.amounts), unit)
 
     def check(self, plan: "Plan") -> None:
         """Refuse amounts that the plan's noise cannot promise."""

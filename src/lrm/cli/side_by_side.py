@@ -3,7 +3,6 @@
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from lrm.cli.expected import Expected
 from lrm.cli.output import echo, number, print_table, ratio
 from lrm.cli.promises import Promise
 
@@ -55,8 +54,8 @@ def _errors(both: "SideBySide", promise: Promise) -> list[tuple[str, float | Non
     return [
         (
             one.mechanism,
-            None if one.plan is None else Expected(one.plan, pure).squared_error,
-            None if other.plan is None else Expected(other.plan, promise).squared_error,
+            None if one.plan is None else pure.accuracy(one.plan).squared_error,
+            None if other.plan is None else promise.accuracy(other.plan).squared_error,
         )
         for one, other in pairs
     ]

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lrm import accuracy
+from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.accuracy.bounds import Spectrum
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.maps.linear import Floats
-from lrm.privacy.budget import Amount, Noise, Privacy
+from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
+from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.quantise import IntegerStrategy
 from lrm.reconstruction import Reconstruction
@@ -154,11 +155,27 @@ class Plan:
         self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
     ) -> Privacy:
         """The promise that these amounts stand for with this plan's noise."""
-        return accuracy.privacy_of(self.noise, epsilon, delta, rho)
+        return privacy_of(self.noise, epsilon, delta, rho)
 
-    def _deviation(self, epsilon: Amount | None, delta: Amount | None, rho: Amount | None) -> float:
-        unit_sensitivity = self.sensitivity * self.unit.factor
-        return accuracy.noise_deviation(self.privacy(epsilon, delta, rho), unit_sensitivity)
+    def accuracy(self, privacy: Privacy, unit: PrivacyUnit | None = None) -> Accuracy:
+        """Errors and intervals of a release with this promise: of the noise it would draw.
+
+        Parameters
+        ----------
+        privacy
+            The promise, such as ``plan.privacy("0.1")``.
+        unit
+            Whom it protects, where that is not what the plan's domain says.
+        """
+        protected = self.unit if unit is None else unit
+        return Accuracy(
+            self.rebuild,
+            law_of(self.measured, privacy, protected.factor),
+            2.0**-self.measured.bits,
+            privacy,
+            protected,
+            self.least_total,
+        )
 
     def expected_squared_error(
         self,
@@ -168,7 +185,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> float:
         """Expected squared error, summed over the batch: ``2·‖B‖²·Δ²/ε²`` for Laplace noise."""
-        return self.rebuild.squared_norm * self._deviation(epsilon, delta, rho) ** 2
+        return self.accuracy(self.privacy(epsilon, delta, rho)).squared_error
 
     def standard_errors(
         self,
@@ -178,7 +195,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> Floats:
         """Standard error of each answer."""
-        return np.sqrt(self.rebuild.row_squared_norms) * self._deviation(epsilon, delta, rho)
+        return self.accuracy(self.privacy(epsilon, delta, rho)).standard_errors
 
     def half_widths(
         self,
@@ -189,9 +206,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> Floats:
         """Half the width of each answer's two-sided interval."""
-        privacy = self.privacy(epsilon, delta, rho)
-        unit_sensitivity = self.sensitivity * self.unit.factor
-        return accuracy.half_widths(self.rebuild, privacy, unit_sensitivity, confidence)
+        return self.accuracy(self.privacy(epsilon, delta, rho)).half_widths(confidence)
 
     def lower_bound(
         self,
@@ -201,8 +216,7 @@ class Plan:
         rho: Amount | None = None,
     ) -> float:
         """No strategy of any rank has a smaller expected total squared error (see docs)."""
-        scale = accuracy.noise_deviation(self.privacy(epsilon, delta, rho), self.unit.factor)
-        return self.least_total * scale**2
+        return self.accuracy(self.privacy(epsilon, delta, rho)).lower_bound
 
     @cached_property
     def least_total(self) -> float:
@@ -212,10 +226,19 @@ class Plan:
         # An error that weighs each query at most max(importance) bounds the plain sum.
         return self.least_error / float(self.workload.importance.max())
 
-    def epsilon_for(self, expected_squared_error: float) -> Fraction:
+    def privacy_for(self, expected_squared_error: float) -> PureDP | ZCDP:
         """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
-        unit_error = self.unit_error * self.unit.factor**2
-        return accuracy.amount_for_error(self.noise, unit_error, expected_squared_error)
+        promise = PureDP if self.noise == "laplace" else ZCDP
+
+        def error_at(amount: Fraction) -> float:
+            return self.accuracy(promise(amount)).squared_error
+
+        return promise(amount_for_error(error_at, expected_squared_error))
+
+    def epsilon_for(self, expected_squared_error: float) -> Fraction:
+        """The amount of ``privacy_for``: ε, or ρ with Gaussian noise."""
+        found = self.privacy_for(expected_squared_error)
+        return found.epsilon if isinstance(found, PureDP) else found.rho
 
     @cached_property
     def digest(self) -> str:

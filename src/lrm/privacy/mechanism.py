@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import BudgetError, CountsError
-from lrm.privacy.budget import Privacy, PureDP
+from lrm.privacy.budget import Privacy, PureDP, zcdp_of
+from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.noise import (
     Calibrated,
     calibrate_gaussian,
     calibrate_laplace,
     check_gaussian,
     check_laplace,
+    gaussian_scale,
+    laplace_scale,
 )
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "check_calibration",
     "check_fit",
     "check_total",
+    "law_of",
     "measure",
 ]
 
@@ -153,6 +157,19 @@ def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about i
         check_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy, scale, loss)
     if distribution != expected:
         raise BudgetError(f"the noise must be {expected} for this promise")
+
+
+def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
+    """The noise that `calibrate` starts from, without its sampler.
+
+    Calibration may raise the scale by some units in the last place, so that errors stated
+    with this law are those of the noise drawn to 1e-13 of them.
+    """
+    if isinstance(privacy, PureDP):
+        moved = strategy.sensitivity * factor
+        return NoiseLaw("laplace", laplace_scale(moved, privacy.epsilon))
+    squared = strategy.squared_l2_sensitivity * factor**2
+    return NoiseLaw("gaussian", gaussian_scale(squared, zcdp_of(privacy).rho))
 
 
 def check_fit(counts: TrueCounts, strategy: Measurable) -> None:

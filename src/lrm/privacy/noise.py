@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lrm.errors import BudgetError
 from lrm.privacy.amounts import upward_float
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
+from lrm.privacy.laws import NoiseLaw
 
 __all__ = [
     "Calibrated",
@@ -25,6 +26,8 @@ __all__ = [
     "calibrate_laplace",
     "check_gaussian",
     "check_laplace",
+    "gaussian_scale",
+    "laplace_scale",
 ]
 
 LARGEST_SCALE = 2.0**54
@@ -48,10 +51,8 @@ class Calibrated:
 
     Parameters
     ----------
-    distribution
-        ``"discrete Laplace"`` or ``"discrete Gaussian"``.
-    scale
-        Its scale, on the integers that are measured.
+    law
+        The distribution and its scale, on the integers that are measured.
     privacy
         The promise that was asked for.
     loss
@@ -59,11 +60,20 @@ class Calibrated:
         what was asked for.
     """
 
-    distribution: str
-    scale: float
+    law: NoiseLaw
     privacy: Privacy
     loss: Fraction
     sampler: Any
+
+    @property
+    def distribution(self) -> str:
+        """``"discrete Laplace"`` or ``"discrete Gaussian"``."""
+        return self.law.distribution
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, on the integers that are measured."""
+        return self.law.scale
 
     def add_to(self, true_values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw the noise and add it, in exact integers."""
@@ -84,18 +94,20 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     ρ-zCDP of the discrete Gaussian with ``σ² = Δ²/(2ρ)`` is theorem 4 of Canonne, Kamath and
     Steinke (2020), coordinate by coordinate, by composition.
 
+    OpenDP's map takes the L2 distance as a float64, which is rounded up.
+
     >>> from lrm.privacy.budget import ZCDP
-    >>> noise = calibrate_gaussian(9, ZCDP(Fraction(1, 8)))
-    >>> noise.scale >= 6, noise.loss <= Fraction(1, 8)
+    >>> noise = calibrate_gaussian(10, ZCDP(Fraction(1, 8)))
+    >>> noise.scale >= 40**0.5, noise.loss <= Fraction(1, 8)
     (True, True)
     """
     rho = zcdp_of(privacy).rho
-    distance = _whole_root(squared_sensitivity)
-    scale = gaussian_scale(squared_sensitivity, rho)
-    _check_scale(scale, distance, "rho")
+    law = NoiseLaw("gaussian", gaussian_scale(squared_sensitivity, rho))
+    distance = _upward_root(Fraction(squared_sensitivity))
+    _check_scale(law.scale, distance, "rho")
     dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="i64")
-    return _tightened("discrete Gaussian", dp.m.make_gaussian, space, distance, scale, privacy, rho)
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    return _tightened(law, dp.m.make_gaussian, space, distance, privacy, rho)
 
 
 def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
@@ -105,13 +117,11 @@ def calibrate_laplace(sensitivity: int, privacy: PureDP) -> Calibrated:
     >>> noise.scale >= 30, noise.loss <= Fraction(1, 10)
     (True, True)
     """
-    scale = laplace_scale(sensitivity, privacy.epsilon)
-    _check_scale(scale, sensitivity, "epsilon")
+    law = NoiseLaw("laplace", laplace_scale(sensitivity, privacy.epsilon))
+    _check_scale(law.scale, sensitivity, "epsilon")
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return _tightened(
-        "discrete Laplace", dp.m.make_laplace, space, sensitivity, scale, privacy, privacy.epsilon
-    )
+    return _tightened(law, dp.m.make_laplace, space, sensitivity, privacy, privacy.epsilon)
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
@@ -120,14 +130,15 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
 
 
 def gaussian_scale(squared_sensitivity: int, rho: Fraction) -> float:
-    """The least scale of Gaussian noise that keeps ``rho``: Δ/√(2ρ), rounded up."""
-    square = Fraction(_whole_root(squared_sensitivity) ** 2 * 2**80) / (2 * rho)
-    return upward_float(Fraction(math.isqrt(int(square)) + 1, 2**40))
+    """The least scale of Gaussian noise that keeps ``rho``: √(Δ²/(2ρ)), rounded up."""
+    return _upward_root(Fraction(squared_sensitivity) / (2 * rho))
 
 
-def _whole_root(square: int) -> int:
-    """The square root, rounded up: privacy maps take whole distances."""
-    return math.isqrt(square - 1) + 1
+def _upward_root(squared: Fraction) -> float:
+    """The square root, rounded up to a float: to 80 binary digits first."""
+    shift = max(0, 80 - squared.numerator.bit_length() // 2 + squared.denominator.bit_length() // 2)
+    root = math.isqrt(math.ceil(squared * 4**shift) - 1) + 1
+    return upward_float(Fraction(root, 2**shift))
 
 
 def check_laplace(sensitivity: int, privacy: PureDP, scale: float, loss: Fraction) -> None:
@@ -149,9 +160,7 @@ def check_gaussian(
     """Refuse a scale or a loss that `calibrate_gaussian` does not come to."""
     rho = zcdp_of(privacy).rho
     _check_stated(scale, gaussian_scale(squared_sensitivity, rho))
-    _check_loss(
-        loss, Fraction(_whole_root(squared_sensitivity)) ** 2 / (2 * Fraction(scale) ** 2), rho
-    )
+    _check_loss(loss, Fraction(squared_sensitivity) / (2 * Fraction(scale) ** 2), rho)
 
 
 def _check_stated(scale: float, least: float) -> None:
@@ -165,7 +174,7 @@ def _check_loss(loss: Fraction, exact: Fraction, allowed: Fraction) -> None:
         raise BudgetError("the noise loses another amount of privacy than is stated")
 
 
-def _check_scale(scale: float, distance: int, amount: str) -> None:
+def _check_scale(scale: float, distance: float, amount: str) -> None:
     if scale > LARGEST_SCALE or distance > LARGEST_DISTANCE:
         raise BudgetError(
             f"so small {amount} needs noise too large for 64-bit integers with this plan; "
@@ -174,19 +183,19 @@ def _check_scale(scale: float, distance: int, amount: str) -> None:
 
 
 def _tightened(  # noqa: PLR0913, PLR0917 - the parts of one measurement
-    distribution: str,
+    law: NoiseLaw,
     make: Callable[..., Any],
     space: tuple[Any, Any],
-    distance: int,
-    scale: float,
+    distance: float,
     privacy: Privacy,
     allowed: Fraction,
 ) -> Calibrated:
     """Raise the scale, float by float, until the map itself keeps the promise."""
+    scale = law.scale
     for _ in range(64):
         sampler = make(*space, scale=scale)
         loss = Fraction(sampler.map(distance))
         if loss <= allowed:
-            return Calibrated(distribution, scale, privacy, loss, sampler)
+            return Calibrated(NoiseLaw(law.noise, scale), privacy, loss, sampler)
         scale = math.nextafter(scale, math.inf)
     raise BudgetError("no noise scale keeps the promise asked for; ask for a larger amount")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrm import accuracy
+from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError, UsageError, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
+from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.mechanism import (
     Measurements,
     TrueCounts,
@@ -100,9 +101,7 @@ class Release:
         if isinstance(self.privacy, PureDP) != (self.plan.noise == "laplace"):
             raise BudgetError(f"{self.plan.noise} noise cannot keep this promise")
         if self.simulated:  # it promises nothing, and states errors all the same
-            nominal = accuracy.noise_scale(
-                self.privacy, self.plan.measured.sensitivity_for(self.plan.noise) * self.unit.factor
-            )
+            nominal = self.plan.accuracy(self.privacy, self.unit).law.scale
             if not abs(self.scale / nominal - 1) < SIMULATED_SCALE:
                 raise BudgetError("the simulated noise has another scale than is stated")
             return
@@ -129,22 +128,23 @@ class Release:
         values.flags.writeable = False
         return values
 
-    @property
-    def _sensitivity(self) -> float:
-        return self.plan.sensitivity * self.unit.factor
-
     @cached_property
+    def accuracy(self) -> Accuracy:
+        """Errors and intervals of the answers: of the noise that was drawn, at its real scale."""
+        law = NoiseLaw(self.plan.noise, self.scale)
+        return replace(self.plan.accuracy(self.privacy, self.unit), law=law)
+
+    @property
     def standard_errors(self) -> Floats:
         """Standard error of each answer, from the noise alone."""
-        deviation = accuracy.noise_deviation(self.privacy, self._sensitivity)
-        return np.sqrt(self.plan.rebuild.row_squared_norms) * deviation
+        return self.accuracy.standard_errors
 
     def intervals(self, confidence: float = 0.95) -> Floats:
         """Lower and upper end of each answer's interval, as an m×2 array.
 
         They cover the noise alone: not rows that were dropped or lie outside the domain.
         """
-        half = accuracy.half_widths(self.plan.rebuild, self.privacy, self._sensitivity, confidence)
+        half = self.accuracy.half_widths(confidence)
         return np.column_stack([self.answers - half, self.answers + half])
 
     def save(self, path: str | os.PathLike[str]) -> None:

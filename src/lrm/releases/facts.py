@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from lrm.accuracy import noise_deviation
 from lrm.domain.file import domain_text
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
@@ -181,9 +180,7 @@ def _mechanism(release: Release) -> dict[str, Any]:
             },
             "integer_step": unit,
             "scale": release.scale * unit,
-            "standard_deviation": noise_deviation(
-                release.privacy, plan.sensitivity * release.unit.factor
-            ),
+            "standard_deviation": release.accuracy.deviation,
         },
     }
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from lrm.maps.linear import Floats
+from lrm.accuracy import Accuracy
 from lrm.plans import Plan
 from lrm.report.batches import query_label
 from lrm.report.elements import Markup, figure, paragraph, section, table
@@ -17,13 +15,12 @@ from lrm.spelling import number, ratio
 __all__ = ["bound_words", "error_section"]
 
 
-def error_section(  # noqa: PLR0913 - whose errors, at what cost, and how much of them
+def error_section(
     plan: Plan,
-    errors: Floats,
-    deviation: Callable[[float], float],
+    accuracy: Accuracy,
     amount: str,
     *,
-    half_widths: tuple[Floats, float] | None = None,
+    confidence: float = 0.95,
     limit: int = 0,
 ) -> Markup:
     """The error of each query, sorted, beside those of simpler mechanisms.
@@ -32,19 +29,17 @@ def error_section(  # noqa: PLR0913 - whose errors, at what cost, and how much o
     ----------
     plan
         The plan whose errors these are.
-    errors
-        Standard error of each query.
-    deviation
-        Standard deviation of the noise for a sensitivity.
+    accuracy
+        Of the plan, or of a release of it.
     amount
         The privacy spent, in words.
-    half_widths
-        Half-widths of intervals and their confidence, where queries shall be listed.
+    confidence
+        Confidence level of the intervals.
     limit
-        How many queries are listed.
+        How many queries are listed with their intervals, largest errors first.
     """
-    ours = Rival(plan.mechanism, errors)
-    others = sorted(rivals_of(plan, deviation), key=lambda rival: rival.total)
+    ours = Rival(plan.mechanism, accuracy.standard_errors)
+    others = sorted(rivals_of(plan, accuracy), key=lambda rival: rival.total)
     caption = (
         "Standard error of every query, sorted for each mechanism by itself; lower is better. "
         "A standard error is how far an answer typically lies from the truth."
@@ -54,7 +49,7 @@ def error_section(  # noqa: PLR0913 - whose errors, at what cost, and how much o
         paragraph(bound_words(plan)),
         figure(draw_errors(ours, others, amount), caption),
         _totals(ours, others, amount),
-        _worst(plan, errors, half_widths, limit),
+        _worst(plan, accuracy, confidence, limit),
     )
 
 
@@ -85,21 +80,19 @@ def _totals(ours: Rival, others: list[Rival], amount: str) -> Markup:
     return table(caption, columns, rows, ours=ours.mechanism)
 
 
-def _worst(
-    plan: Plan, errors: Floats, half_widths: tuple[Floats, float] | None, limit: int
-) -> Markup:
-    if half_widths is None or limit == 0:
+def _worst(plan: Plan, accuracy: Accuracy, confidence: float, limit: int) -> Markup:
+    if limit == 0:
         return Markup("")
-    half, confidence = half_widths
+    errors = accuracy.standard_errors
     order = np.argsort(-errors, kind="stable")[:limit]
     workload = plan.workload
     rows = [
         (
             query_label(workload.labels[int(i)]),
             number(float(errors[i])),
-            f"± {number(float(half[i]))}",
+            f"± {number(float(half))}",
         )
-        for i in order
+        for i, half in zip(order, accuracy.half_widths(confidence, order.tolist()), strict=True)
     ]
     every = (
         "Every query" if len(order) == len(errors) else f"{len(order):,} of {len(errors):,} queries"

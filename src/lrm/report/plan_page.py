@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-from lrm import accuracy
 from lrm.errors import WorkloadError
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
@@ -28,29 +25,30 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     True
     """
     check_listable(plan)
-    factor = plan.unit.factor
-
-    def deviation(sensitivity: float) -> float:
-        return accuracy.noise_deviation(privacy, sensitivity * factor)
-
-    errors = plan.rebuild.row_squared_norms**0.5 * deviation(plan.sensitivity)
-    half = accuracy.half_widths(plan.rebuild, privacy, plan.sensitivity * factor, confidence)
+    expected = plan.accuracy(privacy)
     amount = parameter_words(privacy)
     queries, cells = plan.workload.shape
-    typical = math.sqrt(float((errors**2).mean()))
     key = key_numbers(
         [
             ("queries", f"{queries:,}", f"over {cells:,} cells"),
             ("would cost", amount, variant_name(privacy)),
-            ("typical error", number(typical), "root mean square of a query"),
-            ("largest error", number(float(errors.max())), "standard error of a query"),
+            (
+                "typical error",
+                number(expected.root_mean_squared_error),
+                "root mean square of a query",
+            ),
+            (
+                "largest error",
+                number(float(expected.standard_errors.max())),
+                "standard error of a query",
+            ),
         ]
     )
     words = promise_sentences(privacy, plan.unit)
     sections = [
         key,
         batch_section(plan.workload),
-        error_section(plan, errors, deviation, amount, half_widths=(half, confidence), limit=limit),
+        error_section(plan, expected, amount, confidence=confidence, limit=limit),
         section("What would be promised", promise(words)),
         section("What is not promised", items(NOT_PROMISED)),
         section("The plan", _details(plan)),

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from lrm import accuracy
 from lrm.privacy.amounts import format_amount
 from lrm.privacy.budget import PureDP
 from lrm.releases import Release
@@ -59,11 +58,6 @@ def release_page(
     """
     plan = release.plan
     check_listable(plan)
-    factor = release.unit.factor
-
-    def deviation(sensitivity: float) -> float:
-        return accuracy.noise_deviation(release.privacy, sensitivity * factor)
-
     amount = parameter_words(release.privacy)
     sections = [
         _simulated(release),
@@ -71,7 +65,7 @@ def release_page(
         _answers(release, confidence, limit, processed),
         batch_section(plan.workload),
         section("What it cost", _cost(release)),
-        error_section(plan, release.standard_errors, deviation, amount),
+        error_section(plan, release.accuracy, amount),
         section("What is promised", _promise(release)),
         section("What is not promised", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from lrm.accuracy import Accuracy
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
@@ -34,15 +34,15 @@ class Rival:
         return float((self.errors**2).sum())
 
 
-def rivals_of(plan: Plan, deviation: Callable[[float], float]) -> list[Rival]:
+def rivals_of(plan: Plan, accuracy: Accuracy) -> list[Rival]:
     """Rivals that need no search: noise on cells, noise on answers, and trees.
 
     Parameters
     ----------
     plan
         Whose batch and noise they share.
-    deviation
-        Standard deviation of the noise for a sensitivity.
+    accuracy
+        Of the plan at the promise: rivals are rated at the same.
     """
     queries = plan.workload.queries
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
@@ -51,15 +51,15 @@ def rivals_of(plan: Plan, deviation: Callable[[float], float]) -> list[Rival]:
     else:
         worst = float(np.sqrt(queries.column_squared_sums().max()))
     found = [
-        Rival("noise-on-data", np.sqrt(squares) * deviation(1.0)),
-        Rival("noise-on-results", np.full(len(squares), deviation(worst))),
+        Rival("noise-on-data", np.sqrt(squares) * accuracy.ideal_deviation(1.0)),
+        Rival("noise-on-results", np.full(len(squares), accuracy.ideal_deviation(worst))),
     ]
     if queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
-        found += [rival for name in TREES if (rival := _tree(plan, name, deviation))]
+        found += [rival for name in TREES if (rival := _tree(plan, name, accuracy))]
     return [rival for rival in found if rival.mechanism != plan.mechanism]
 
 
-def _tree(plan: Plan, name: str, deviation: Callable[[float], float]) -> Rival | None:
+def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Rival | None:
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum
     try:
@@ -67,5 +67,5 @@ def _tree(plan: Plan, name: str, deviation: Callable[[float], float]) -> Rival |
         other = plan_of(problem, strategy, noise=plan.noise, seconds=0.0, bounds=bounds)
     except (UsageError, ConvergenceError):
         return None  # it cannot run on this batch
-    errors = np.sqrt(other.rebuild.row_squared_norms) * deviation(other.sensitivity)
+    errors = np.sqrt(other.rebuild.row_squared_norms) * accuracy.ideal_deviation(other.sensitivity)
     return Rival(name, errors)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
-from lrm.accuracy import noise_scale
 from lrm.plans import Plan
 from lrm.releases import Release
 
@@ -86,7 +85,7 @@ def simulated_release(
     ``true_values`` are the plan's integers on counts that are not private.
     """
     privacy = plan.privacy(epsilon, delta)
-    scale = noise_scale(privacy, plan.measured.sensitivity_for(plan.noise))
+    scale = plan.accuracy(privacy).law.scale
     if plan.noise == "laplace":
         noise = discrete_laplace(scale, true_values.shape, rng)
     else:  # a rounded normal variable: σ is beyond 2^20 on a plan's integers
