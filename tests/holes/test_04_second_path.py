@@ -135,20 +135,33 @@ def test_symbolic_links_lead_to_one_name(path, tmp_path):
     assert spend_all(*names) == 10
 
 
-def in_own_namespace(script, **paths):
-    """Run a shell script where it may mount; skip where the machine does not let us."""
-    unshare = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
-    words = {name: shlex.quote(str(value)) for name, value in paths.items()}
-    command = [*unshare, "sh", "-ec", script.format(python=shlex.quote(sys.executable), **words)]
+UNSHARE = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else []), "sh", "-ec"]
+"""Runs a script in a namespace of its own: what it mounts is seen by nobody else."""
+
+
+@pytest.fixture
+def mounts(tmp_path):
+    """A folder to mount things in; skips where the machine does not let tests mount."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    probe = [*UNSHARE, f"mount --bind {shlex.quote(str(place))} {shlex.quote(str(place))}"]
     try:
-        probe = subprocess.run([*unshare, "true"], capture_output=True, check=False, timeout=30)
+        done = subprocess.run(probe, capture_output=True, check=False, timeout=30)
     except OSError:
-        pytest.skip("there is no unshare command, which the mount would be made with")
-    if probe.returncode:
+        pytest.skip("there is no unshare command, with which a mount would be made")
+    if done.returncode:
         pytest.skip("this machine does not let tests make a mount")
+    return place
+
+
+def mounted(source, target, *command):
+    """A command that runs where ``source`` is mounted on ``target`` too."""
+    words = shlex.join(map(str, command))
+    return [*UNSHARE, f"mount --bind {shlex.join([str(source), str(target)])}; exec {words}"]
+
+
+def said_by(command):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if "ermission denied" in done.stderr or "not permitted" in done.stderr:
-        pytest.skip("this machine does not let tests make a mount")
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -168,27 +181,18 @@ SPEND_ALL = (
 )
 
 
-def test_a_file_that_is_mounted_by_itself_is_refused(path, tmp_path):
-    (tmp_path / "mounted.sqlite").touch()
-    script = "mount --bind {path} {mounted}; {python} -c {code} {mounted}"
-    said = in_own_namespace(script, path=path, mounted=tmp_path / "mounted.sqlite", code=SPEND_ALL)
+def test_a_file_that_is_mounted_by_itself_is_refused(path, mounts):
+    again = mounts / "ledger.sqlite"
+    again.touch()
+    said = said_by(mounted(path, again, sys.executable, "-c", SPEND_ALL, again))
     assert said.startswith("0 ")
     assert MOUNTED in said
     assert spend_all(path) == 10, "outside, where it is no mount, it goes on"
 
 
-def test_a_folder_may_be_mounted_twice(path, tmp_path):
-    (tmp_path / "mounted").mkdir()
-    script = "mount --bind {folder} {mounted}; {python} -c {code} {path} {again}"
-    again = tmp_path / "mounted" / path.name
-    said = in_own_namespace(
-        script,
-        folder=tmp_path,
-        mounted=tmp_path / "mounted",
-        path=path,
-        again=again,
-        code=SPEND_ALL,
-    )
+def test_a_folder_may_be_mounted_twice(path, mounts):
+    again = mounts / path.name
+    said = said_by(mounted(path.parent, mounts, sys.executable, "-c", SPEND_ALL, path, again))
     assert said.startswith("10 ")
     assert "0 epsilon left" in said
 
@@ -250,6 +254,46 @@ def race(path, second, folder, processes, killed):
 
 def test_processes_race_through_two_names(tmp_path):
     race(tmp_path / "ledger.sqlite", tmp_path / "second.sqlite", tmp_path, 6, 2)
+
+
+def race_through_a_mount(path, mounts, folder, processes, killed):
+    """Half of the processes see the folder under another name: one ledger, spent exactly."""
+    ledger = Ledger.open(path)
+    ledger.create("people", 1, "epsilon")
+    again = mounts / path.name
+    with ExitStack() as stack:
+        racers = []
+        for n in range(processes):
+            rest = folder / f"report-{n}", folder / "go"
+            command = [sys.executable, RACER, path, *rest]
+            if n % 2:
+                command = mounted(path.parent, mounts, sys.executable, RACER, again, *rest)
+            racers.append(stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE)))
+        wait_for(folder, processes, lambda line: line == "ready")
+        (folder / "go").touch()
+        for victim in random.sample(racers, killed):
+            time.sleep(random.uniform(0, 0.05))  # noqa: S311 - any moment will do
+            victim.kill()
+        outcomes = [racer.communicate(timeout=200)[1] for racer in racers]
+    assert all(racer.returncode in {0, -signal.SIGKILL} for racer in racers), outcomes
+    ledger.verify()
+    entries = {entry.digest: entry.amount for entry in ledger.history("people")[1:]}
+    assert 0 <= 1 - sum(entries.values()) < Fraction(1, 350), "until nothing fitted"
+    assert set(filter(is_digest, reports(folder))) <= set(entries), "a success without its entry"
+    assert not [line for line in reports(folder) if line.startswith("refused")]
+
+
+@pytest.fixture
+def ledger_folder(tmp_path):
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_fifty_processes_race_through_a_mounted_folder(ledger_folder, mounts, tmp_path):
+    race_through_a_mount(ledger_folder / "ledger.sqlite", mounts, tmp_path, 50, 20)
 
 
 @pytest.mark.slow
