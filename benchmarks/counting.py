@@ -1,8 +1,9 @@
-"""Time counting on a generated Parquet file against the best query written by hand.
+"""Time counting on generated files.
 
-Run with ``python benchmarks/counting.py``; prints one line a case. Runs are interleaved and
-medians are given, as other work on the machine disturbs all cases alike. Peak memory is that
-of a fresh process that only counts.
+Parquet is compared with the best query written by hand, CSV with the same count through DuckDB's
+own reader. Run with ``python -m benchmarks counting``; prints one line per case. Runs are
+interleaved and medians are given, as other work on the machine disturbs all cases alike. Peak
+memory is that of a fresh process that only counts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from benchmarks.csv_readers import by_duckdb, by_lrm, generate_csv
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
 
@@ -100,7 +102,7 @@ def own_peak() -> float:
 
 def peak_memory(path: Path, case: str) -> float:
     """Peak memory in MB of a process that counts and does nothing else."""
-    command = [sys.executable, __file__, "--count", str(path), case]
+    command = [sys.executable, "-m", "benchmarks.counting", "--count", str(path), case]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -110,41 +112,82 @@ def _answered(query: str) -> object:
         return db.execute(query).fetchall()
 
 
-def measure(path: Path, rows: int, repeat: int) -> list[dict[str, object]]:
-    """Time all cases in turn, ``repeat`` times, and return one record each."""
+def parquet_works(path: Path) -> dict[str, Callable[[], object]]:
+    """What is timed on Parquet."""
     table = open_table(path)
     works: dict[str, Callable[[], object]] = {}
     for case, query in by_hand(path).items():
         works[case] = lambda query=query: _answered(query)
     for case in (*CASES, PERSONS):
         works[case] = lambda case=case: table.counts(domain_of(case))
+    return works
+
+
+def csv_works(path: Path) -> dict[str, Callable[[], object]]:
+    """What is timed on a CSV file: each count by DuckDB's reader, and by that of lrm."""
+    works: dict[str, Callable[[], object]] = {}
+    for case in ("12x16x8 cells", "12x16x1024 cells", PERSONS):
+        for reader, table in (("DuckDB", by_duckdb(path)), ("lrm", by_lrm(path))):
+            works[f"{case} {path.stem} {reader}"] = lambda case=case, table=table: table.counts(
+                domain_of(case)
+            )
+    return works
+
+
+def medians_of(
+    works: dict[str, Callable[[], object]], repeat: int
+) -> dict[str, tuple[float, float]]:
+    """Wall and processor seconds of each work, the works taking turns."""
     times: dict[str, list[tuple[float, float]]] = {case: [] for case in works}
     for _ in range(repeat):
         for case, work in works.items():
             times[case].append(timed(work))
-    found = []
-    medians = {
-        case: [statistics.median(part) for part in zip(*pairs, strict=True)]
+    return {
+        case: (
+            statistics.median(wall for wall, _ in pairs),
+            statistics.median(cpu for _, cpu in pairs),
+        )
         for case, pairs in times.items()
     }
-    best = [min(medians[case][part] for case in by_hand(path)) for part in (0, 1)]
-    for case, (wall, cpu) in medians.items():
-        found.append(
-            {
-                "case": case,
-                "rows": rows,
-                "repeat": repeat,
-                "wall_seconds": round(wall, 3),
-                "cpu_seconds": round(cpu, 3),
-                "wall_ratio": round(wall / best[0], 2),
-                "cpu_ratio": round(cpu / best[1], 2),
-                "peak_mb": round(peak_memory(path, case)) if case not in by_hand(path) else "-",
-                "seed": SEED,
-                "duckdb": duckdb.__version__,
-                "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            }
-        )
-    return found
+
+
+def measure(path: Path, repeat: int) -> list[dict[str, object]]:
+    """Time the cases on Parquet in turn, ``repeat`` times, and return one record each."""
+    medians = medians_of(parquet_works(path), repeat)
+    wall, cpu = (min(medians[case][part] for case in by_hand(path)) for part in (0, 1))
+    records = [_record(case, times, (wall, cpu)) for case, times in medians.items()]
+    for record in records:
+        if record["case"] not in by_hand(path):
+            record["peak_mb"] = round(peak_memory(path, str(record["case"])))
+    return records
+
+
+def measure_csv(path: Path, repeat: int) -> list[dict[str, object]]:
+    """Time the cases on CSV in turn; the ratios are to DuckDB's reader, case by case."""
+    medians = medians_of(csv_works(path), repeat)
+    records = []
+    for case, times in medians.items():
+        name = case.removesuffix(f" {path.stem} lrm")
+        if name == case:
+            records.append(_record(case, times, times))
+            continue
+        records.append(_record(case, times, medians[f"{name} {path.stem} DuckDB"]))
+        records[-1]["peak_mb"] = round(peak_memory(path, name))
+    return records
+
+
+def _record(case: str, times: tuple[float, float], base: tuple[float, float]) -> dict[str, object]:
+    return {
+        "case": case,
+        "wall_seconds": round(times[0], 3),
+        "cpu_seconds": round(times[1], 3),
+        "wall_ratio": round(times[0] / base[0], 2),
+        "cpu_ratio": round(times[1] / base[1], 2),
+        "peak_mb": "-",
+        "seed": SEED,
+        "duckdb": duckdb.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
 
 
 def write(records: list[dict[str, object]], path: Path) -> None:
@@ -175,13 +218,21 @@ def main() -> None:
         generate(path, options.rows)
         size = path.stat().st_size / 1e6
         sys.stdout.write(f"{options.rows:,} rows of Parquet, {size:,.0f} MB\n")
-        records = measure(path, options.rows, options.repeat)
-    line = "{case:26} {wall_seconds:>8} s wall {cpu_seconds:>8} s CPU   "
+        records = measure(path, options.repeat)
+        for name in ("plain", "quoted"):
+            written = Path(folder) / f"{name}.csv"
+            generate_csv(path, written, quoted=name == "quoted")
+            size = written.stat().st_size / 1e6
+            sys.stdout.write(f"the same as {name} CSV, {size:,.0f} MB\n")
+            records += measure_csv(written, options.repeat)
+            written.unlink()
+    line = "{case:40} {wall_seconds:>8} s wall {cpu_seconds:>8} s CPU   "
     line += "ratios {wall_ratio:>5} {cpu_ratio:>5}   peak {peak_mb} MB\n"
     for record in records:
         sys.stdout.write(line.format(**record))
     if options.out:
-        write(records, options.out)
+        told = {"rows": options.rows, "repeat": options.repeat}
+        write([{**record, **told} for record in records], options.out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from lrm.cli.options import json_option
 from lrm.cli.output import echo
 
 if TYPE_CHECKING:
-    from lrm.domain import Domain
+    from lrm.domain import CsvForm, Domain
 
 _FILE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
@@ -32,6 +32,10 @@ def domain() -> None:
 @click.argument("table")
 @click.option("-o", "--output", metavar="FILE", help="Save the draft, such as domain.yaml.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--delimiter", metavar="CHAR", help="CSV only: the character between fields.")
+@click.option("--quote", metavar="CHAR", help="CSV only: the character around fields, or none.")
+@click.option("--encoding", help="CSV only: such as latin-1; utf-8 by default.")
+@click.option("--decimal", metavar="CHAR", help="CSV only: the decimal mark, a point or comma.")
 @json_option
 def init(table: str, output: str | None, **choices: Any) -> None:
     r"""Draft a domain file for TABLE, for a person to complete.
@@ -42,6 +46,7 @@ def init(table: str, output: str | None, **choices: Any) -> None:
     \b
     Example:
       lrm domain init visits.parquet -o domain.yaml
+      lrm domain init besuche.csv --delimiter ";" --encoding latin-1 --decimal ,
     """
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
@@ -51,9 +56,10 @@ def init(table: str, output: str | None, **choices: Any) -> None:
 
     check_apart({"--output": output}, {"TABLE": table.partition("::")[0]})
     check_output(output, force=choices["force"])
-    opened = open_table(table)
+    form = _csv_form(choices)
+    opened = open_table(table, csv=form)
     columns = opened.columns()
-    text = draft(columns, _sql_name(opened.name))
+    text = draft(columns, _sql_name(opened.name), form)
     if output is not None:
         write_text(output, text)
     if choices["as_json"]:
@@ -67,6 +73,17 @@ def init(table: str, output: str | None, **choices: Any) -> None:
         "alone: no value was read. Replace each TODO from public knowledge, then run\n"
         f"lrm domain check {output}"
     )
+
+
+def _csv_form(choices: dict[str, Any]) -> "CsvForm | None":
+    """The form of CSV files that options declare, or None where they declare nothing."""
+    from lrm.domain import CsvForm
+
+    keys = ("delimiter", "quote", "encoding", "decimal")
+    facts = {key: choices[key] for key in keys if choices[key] is not None}
+    if facts.get("quote") == "none":
+        facts["quote"] = None
+    return CsvForm(**facts) if facts else None
 
 
 def _sql_name(name: str) -> str | None:

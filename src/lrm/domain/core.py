@@ -12,7 +12,7 @@ import json
 import math
 import unicodedata
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -217,7 +217,7 @@ class Domain:
             ],
             "table": self.table,
             "unit": self.unit.facts,
-            "csv": None if self.csv is None else asdict(self.csv),
+            "csv": None if self.csv is None else self.csv.facts,
         }
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)

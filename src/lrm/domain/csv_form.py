@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lrm.errors import DomainError
 
@@ -74,6 +74,12 @@ latin-1 or cp1252, not 'utf-16'; convert the file to UTF-8
                 "csv: delimiter and decimal must differ; with decimal ',' declare another delimiter"
             )
         object.__setattr__(self, "encoding", _encoding(self.encoding))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a domain file says, as its fields: ``none`` for no quote."""
+        facts = {**asdict(self), "quote": self.quote or "none"}
+        return {key: value for key, value in facts.items() if value is not None}
 
     def delimiter_of(self, file: str) -> str:
         """Return the delimiter of a file of this form: declared, or by the file's name."""

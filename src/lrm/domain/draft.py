@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lrm.domain.csv_form import CsvForm
+
 __all__ = ["draft"]
 
 _HEADER = """\
@@ -56,7 +58,9 @@ _TYPES = {
 """First words of types, without digits: INT4 and INT64 are INT."""
 
 
-def draft(columns: Sequence[tuple[str, str]], table: str | None = None) -> str:
+def draft(
+    columns: Sequence[tuple[str, str]], table: str | None = None, csv: CsvForm | None = None
+) -> str:
     """Return a draft of a domain file for a person to complete.
 
     Parameters
@@ -65,6 +69,8 @@ def draft(columns: Sequence[tuple[str, str]], table: str | None = None) -> str:
         Names and types of the table's columns: a draft is made from nothing else.
     table
         The table's name.
+    csv
+        The form of its CSV files, where it was declared to read their header.
 
     Examples
     --------
@@ -82,8 +88,9 @@ def draft(columns: Sequence[tuple[str, str]], table: str | None = None) -> str:
       # left out: "photo", whose type "BLOB" has no cells
     """
     named = "" if table is None else f"table: {_quoted(table)}\n"
+    written = "" if csv is None else f"csv: {json.dumps(csv.facts)}\n"
     entries = [_entry(name, kind) for name, kind in columns]
-    return _HEADER + named + _UNIT + "attributes:\n" + "".join(entries)
+    return _HEADER + named + _UNIT + written + "attributes:\n" + "".join(entries)
 
 
 def _entry(name: str, declared: str) -> str:

@@ -25,7 +25,7 @@ the table's CSV files are written, each field of it where that differs from the 
 from __future__ import annotations
 
 import pathlib
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, NoReturn
 
 from lrm.domain.attributes import Attribute, Categories
@@ -200,15 +200,10 @@ def domain_text(domain: Domain) -> str:
         "lrm-domain": VERSION,
         **({} if domain.table is None else {"table": domain.table}),
         "unit": unit,
-        **({} if domain.csv is None else {"csv": _csv_facts(domain.csv)}),
+        **({} if domain.csv is None else {"csv": domain.csv.facts}),
         "attributes": [_facts(attribute) for attribute in domain.attributes],
     }
     return dump(facts)
-
-
-def _csv_facts(form: CsvForm) -> dict[str, str]:
-    facts = {**asdict(form), "quote": form.quote or "none"}
-    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _facts(attribute: Attribute) -> dict[str, object]:
