@@ -4,13 +4,16 @@ import csv
 import gzip
 import io
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from click.testing import CliRunner
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lrm.domain import Categories, CsvForm, Dates, Domain, Integers
-from lrm.domain.bins import Bins
+from lrm.cli import main
+from lrm.domain import Bins, Categories, CsvForm, Dates, Domain, Integers
+from lrm.domain.file import domain_text, parse_domain
 from lrm.errors import DomainError, TableError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.tables import csv_lines, open_table
@@ -200,3 +203,39 @@ def test_line_ends_and_empty_lines(tmp_path):
     assert open_table(one).counts(domain)._open().tolist() == [2, 1, 0, 0, 0, 2]
     assert open_table(two).counts(domain)._open().tolist() == [2, 1, 0, 0, 0, 0]
     assert b"".join(line_blocks(str(one))) == b"a\n1\r\n\n2\n\r\n1\n"
+
+
+MARKS = st.sampled_from(";|:\t'~ #")
+
+
+@given(
+    st.none() | MARKS, st.none() | st.sampled_from("\"'`^"), st.sampled_from(["utf-8", "cp1252"])
+)
+def test_forms_survive_the_domain_file(delimiter, quote, encoding):
+    assume(delimiter is None or delimiter != quote)
+    form = CsvForm(delimiter, quote, encoding, "." if delimiter is None else ",")
+    domain = Domain([Integers("a", 0, 1)], csv=form)
+    read = parse_domain(domain_text(domain))
+    assert read == domain
+    assert read.digest == domain.digest != Domain(domain.attributes).digest
+
+
+def test_a_draft_declares_the_form_that_read_the_header(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "x.csv"
+    path.write_bytes("größe;alter\n".encode("latin-1"))
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--quote", "none", "--decimal", ","]
+    result = CliRunner().invoke(main, ["domain", "init", str(path), *options, "-o", "d.yaml"])
+    assert result.exit_code == 0, result.output
+    text = Path("d.yaml").read_text(encoding="utf-8")
+    assert 'name: "größe"' in text
+    unit_and_form = text[text.index("unit: TODO") : text.index("attributes:")]
+    domain = parse_domain(
+        "lrm-domain: 1\n"
+        + unit_and_form.replace("TODO", "row")
+        + "attributes:\n- {name: alter, kind: integers, low: 0, high: 1, null: drop, outside: drop}"
+    )
+    assert domain.csv == CsvForm(";", None, "latin-1", ",")
+    open_table(path).check(domain)
+    refused = CliRunner().invoke(main, ["domain", "init", str(path)])
+    assert (refused.exit_code, "not utf-8 text" in refused.stderr) == (1, True)

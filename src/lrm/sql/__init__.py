@@ -20,6 +20,7 @@ What differs from running the text on the table:
 - A constant that cuts through a cell is refused with the nearest edges, never rounded;
   so is text that is not declared.
 - A column declared as dates is compared by its day.
+- Every comparison with an ``(invalid)`` value is unknown, as with NULL.
 """
 
 from __future__ import annotations
