@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lrm.plans import Plan as Plan
     from lrm.plans.file import load_plan as load_plan
     from lrm.plans.planner import plan as plan
+    from lrm.privacy.unit import PrivacyUnit as PrivacyUnit
     from lrm.releases import Release as Release
     from lrm.releases import release as release
     from lrm.releases import release_table as release_table
@@ -31,6 +32,7 @@ _HOMES = {
     "Ledger": "lrm.ledger",
     "LrmError": "lrm.errors",
     "Plan": "lrm.plans",
+    "PrivacyUnit": "lrm.privacy.unit",
     "Release": "lrm.releases",
     "Workload": "lrm.workload",
     "families": "lrm.workload",

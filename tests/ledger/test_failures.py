@@ -197,6 +197,17 @@ def test_a_damaged_file(path):
         spend(path)
 
 
+def test_a_damaged_schema_whose_error_cannot_be_decoded(path):
+    content = path.read_bytes()
+    assert content.count(b"CREATE TABLE entries (") == 1
+    path.write_bytes(
+        content.replace(b"CREATE TABLE entries (", b"CREATE TABLE \xbb\xff\xbbr\xbbs (((")
+    )
+    for ask in (lambda: spend(path), Ledger.open(path).verify):
+        with pytest.raises(LedgerError, match=r"^ledger [^\n]*damaged"):
+            ask()
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_a_newer_format_is_left_alone(engine, path):
     location = str(path) if engine == "sqlite" else empty_postgres_database()

@@ -196,10 +196,11 @@ class SqliteStore:
         """Turn SQLite's errors into sentences."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # Python cannot decode SQLite's message where it quotes a damaged schema.
             raise LedgerError(self._explain(error)) from error
 
-    def _explain(self, error: sqlite3.Error) -> str:
+    def _explain(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorname", "")
         reasons = {
             "SQLITE_BUSY": f"has been locked by another process for {self._timeout:g} s; "
@@ -222,7 +223,7 @@ class SqliteStore:
         for prefix, reason in reasons.items():
             if code.startswith(prefix):
                 return f"ledger {self.name} {reason}"
-        return f"ledger {self.name} is no ledger or damaged ({error}); restore a copy"
+        return f"ledger {self.name} is no ledger or damaged; restore a copy whose head you know"
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
