@@ -143,22 +143,26 @@ class _Lines:
     @classmethod
     def of(cls, block: bytes, marks: Marks) -> _Lines:
         data = np.frombuffer(block, dtype=np.uint8)
-        delimiter = data == marks.delimiter[0]
-        found = delimiter | (data == _LF)
+        found = (data == marks.delimiter[0]) | (data == _LF)
         if marks.quote is None or marks.quote not in block:
             cuts = np.flatnonzero(found)
             return cls(block, data, None, cuts, np.flatnonzero(data[cuts] == _LF), None)
         found |= data == marks.quote[0]
         places = np.flatnonzero(found)
-        kinds = data[places]
-        quotes = np.cumsum(kinds == marks.quote[0])
-        feeds = np.flatnonzero(kinds == _LF)
+        others = np.flatnonzero(data[places] != marks.quote[0])
+        cuts, quotes = places[others], others - np.arange(len(others))
+        is_feed = data[cuts] == _LF
+        feeds = np.flatnonzero(is_feed)
         before = np.concatenate([[0], quotes[feeds[:-1]]])
-        inside = (quotes - np.repeat(before, np.diff(feeds, prepend=-1))) & 1
-        cutting = (kinds == _LF) | ((kinds == marks.delimiter[0]) & (inside == 0))
-        cuts = places[cutting]
-        at = np.flatnonzero(data[cuts] == _LF)
-        return cls(block, data, marks.quote, cuts, at, quotes[cutting])
+        if np.any(before & 1):
+            inside = (quotes - np.repeat(before, np.diff(feeds, prepend=-1))) & 1
+        else:
+            inside = quotes & 1
+        cutting = is_feed | (inside == 0)
+        if not cutting.all():
+            cuts, quotes = cuts[cutting], quotes[cutting]
+            feeds = np.flatnonzero(is_feed[cutting])
+        return cls(block, data, marks.quote, cuts, feeds, quotes)
 
     @cached_property
     def starts(self) -> Positions:
