@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.domain import Categories, CsvForm, Domain, Integers, PrivacyUnit
+from lrm.errors import DomainError
 from lrm.sql import compile_sql
 from lrm.tables import open_table
 
@@ -145,3 +146,10 @@ def test_the_command_says_and_returns_the_same_whatever_the_record(tmp_path, mon
         seen.add((tried.exit_code, tried.output, done.exit_code, done.stderr))
     assert len(seen) == 1
     assert next(iter(seen))[::2] == (0, 0)
+
+
+def test_a_unit_column_that_differs_from_an_attribute_in_case_alone_is_refused():
+    """DuckDB took the attribute for both: with ``id,ID`` each value of id was a person."""
+    with pytest.raises(DomainError, match="unit column 'ID' and attribute 'id' differ in case"):
+        Domain([Integers("id", 1, 2)], unit=PrivacyUnit("ID", 1))
+    assert Domain([Integers("id", 1, 2)], unit=PrivacyUnit("id", 1)).size == 2

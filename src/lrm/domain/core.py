@@ -107,11 +107,24 @@ class Domain:
             raise DomainError(f"unit must be a PrivacyUnit, not {type(self.unit).__name__}")
         if not isinstance(self.csv, CsvForm | None):
             raise DomainError(f"csv must be a CsvForm, not {type(self.csv).__name__}")
-        if self.unit.column is None and self.unit.max_rows != 1:
-            raise DomainError(
-                f"max_rows is {self.unit.max_rows} but no column identifies the person; "
-                "give column, or protect single rows with max_rows 1"
-            )
+        self._check_unit()
+
+    def _check_unit(self) -> None:
+        column = self.unit.column
+        if column is None:
+            if self.unit.max_rows != 1:
+                raise DomainError(
+                    f"max_rows is {self.unit.max_rows} but no column identifies the person; "
+                    "give column, or protect single rows with max_rows 1"
+                )
+            return
+        for name in self.names:
+            # An engine that ignores case would take one of the two columns for both.
+            if name != column and _folded(name) == _folded(column):
+                raise DomainError(
+                    f"unit column {column!r} and attribute {name!r} differ in case, or in the "
+                    "Unicode form of their letters, only; rename one of the columns"
+                )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
