@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lrm.privacy.unit import PrivacyUnit as PrivacyUnit
     from lrm.releases import Release as Release
     from lrm.releases import release as release
-    from lrm.releases import release_table as release_table
     from lrm.releases.file import load_release as load_release
     from lrm.tables import open_table as open_table
     from lrm.workload import Workload as Workload
@@ -41,7 +40,6 @@ _HOMES = {
     "open_table": "lrm.tables",
     "plan": "lrm.plans.planner",
     "release": "lrm.releases",
-    "release_table": "lrm.releases",
 }
 """Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,46 @@ from lrm.files.parquet import parse_parquet
 from lrm.files.reading import read_bytes
 from lrm.privacy.mechanism import TrueCounts
 
-__all__ = ["read_counts"]
+__all__ = ["CountsFile", "read_counts"]
+
+KINDS = (".csv", ".npy", ".parquet")
 
 _WHOLE = re.compile(r"\+?([0-9]{1,19})(\.0*)?", re.ASCII)
 _BELOW_ZERO = re.compile(r"-[0-9]{1,19}(\.0*)?", re.ASCII)
 _LABEL = re.compile(r"[^\W\d_][^,;\t]*")
 """A first line that begins with a letter and has one field is a header."""
+
+
+@dataclass(frozen=True)
+class CountsFile:
+    """A file of counts that is there and not yet read: ``lrm.release`` pays first.
+
+    Parameters
+    ----------
+    path
+        See `read_counts`.
+    """
+
+    path: str | os.PathLike[str]
+
+    def check(self) -> None:
+        """Refuse a file that could not be read, without looking into it."""
+        file = Path(self.path)
+        _check_kind(file)
+        if not file.is_file() or not os.access(file, os.R_OK):
+            raise FileFormatError(f"cannot read the counts file {file}; check its name and rights")
+
+    def read(self) -> TrueCounts:
+        """Read the counts."""
+        return read_counts(self.path)
+
+
+def _check_kind(file: Path) -> None:
+    if file.suffix.lower() not in KINDS:
+        raise CountsError(
+            f"counts are read from {', '.join(KINDS)} files, not from {file.name!r}; "
+            "save them as one of those"
+        )
 
 
 def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
@@ -44,11 +79,7 @@ def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
     """
     file = Path(path)
     readers = {".csv": _read_csv, ".npy": _read_npy, ".parquet": _read_parquet}
-    if file.suffix.lower() not in readers:
-        raise CountsError(
-            f"counts are read from {', '.join(readers)} files, but the name is {file.name!r}; "
-            "save them as one of those"
-        )
+    _check_kind(file)
     data = read_bytes(file, "counts file")
     values, problem = None, ""
     try:

@@ -9,7 +9,6 @@ import json
 import logging
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,8 @@ from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import TrueCounts
-from lrm.releases import core as releases
-from lrm.releases import release_table
+from lrm.releases import making as releases
+from lrm.releases.making import prepare
 from lrm.tables import open_table
 from lrm.tables.axes import axes_of
 from lrm.tables.cell_sql import CASE_LIMIT
@@ -141,7 +140,7 @@ def test_true_intermediates_move_by_at_most_the_sensitivity(planned, replay, pai
     noise = NOISES[engine]
     for rows in (table, neighbour):
         opened = open_table(write(rows, engine))
-        release_table(planned(unit, noise, batch), opened, **AMOUNTS[noise], ledger=None)
+        lrm.release(planned(unit, noise, batch), opened, **AMOUNTS[noise], ledger=None)
     replay.check()
 
 
@@ -170,7 +169,7 @@ def test_the_audit_finds_a_table_that_ignores_the_bound(planned, replay, engine)
             return self.rows.counts(Domain(domain.attributes, domain.table), cells)
 
     for rows in (BASE, [*BASE, *FAR, *NEAR]):
-        release_table(plan, Unbounded(write(rows, engine)), epsilon=1, ledger=None)
+        lrm.release(plan, Unbounded(write(rows, engine)), epsilon=1, ledger=None)
     with pytest.raises(AssertionError, match="more rows than the privacy unit has"):
         replay.check()
 
@@ -181,7 +180,7 @@ def test_the_audit_finds_a_sensitivity_that_is_too_small(planned, replay, engine
     plan = planned(ROWS, "laplace", batch)
     wrong = replace(plan, measured=replace(plan.measured, sensitivity=1))
     for rows in (BASE, [*BASE, ODD[0]]):
-        release_table(wrong, open_table(write(rows, engine)), epsilon=1, ledger=None)
+        lrm.release(wrong, open_table(write(rows, engine)), epsilon=1, ledger=None)
     with pytest.raises(AssertionError, match="more than the sensitivity"):
         replay.check()
 
@@ -191,7 +190,7 @@ def test_the_audit_finds_a_unit_that_is_counted_too_small(planned, replay, engin
     monkeypatch.setattr(PrivacyUnit, "factor", 1)
     for rows in (BASE, [*BASE, *FAR]):
         opened = open_table(write(rows, engine))
-        release_table(planned(PEOPLE, "laplace"), opened, epsilon=1, ledger=None)
+        lrm.release(planned(PEOPLE, "laplace"), opened, epsilon=1, ledger=None)
     with pytest.raises(AssertionError, match="more rows than the privacy unit has"):
         replay.check()
 
@@ -209,11 +208,11 @@ class Trace:
         return self
 
 
-def traced(intent, count):
+def traced(prepared):
     trace, before = Trace(), sys.gettrace()
     sys.settrace(trace)
     try:
-        intent.carry_out(count)
+        prepared.run()
     finally:
         sys.settrace(before)
     return trace.steps
@@ -227,13 +226,13 @@ def traced(intent, count):
 def test_control_flow_is_the_same(planned, replay, pair, engine, batch, monkeypatch):
     unit, table, neighbour = PAIRS[pair]
     plan, domain = planned(unit, "laplace", batch), domain_of(unit, batch)
-    intent = releases.intend(plan, 1)
-    intent.carry_out(lambda: TrueCounts([0] * domain.size))  # what is public is cached at first use
+    lrm.release(plan, [0] * domain.size, 1)  # what is public is cached at first use
     talk, talks, paths = Talk(monkeypatch, engine), [], []
     for rows in (table, neighbour):
         opened = open_table(write(rows, engine))
+        prepared = prepare(plan, opened, plan.privacy(1), plan.unit, None)
         talk.clear()
-        paths.append(traced(intent, partial(opened.counts, domain, plan.measured.cells)))
+        paths.append(traced(prepared))
         talks.append(tuple(talk))
     assert len(paths[0]) > 100
     # How often a loop over batches of rows runs follows the size of the table, as time does;

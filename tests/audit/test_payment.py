@@ -14,9 +14,7 @@ from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
 from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP
-from lrm.privacy.mechanism import TrueCounts
-from lrm.releases import core as releases
-from lrm.releases import release_table
+from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.sql import compile_sql
 from lrm.tables import open_table
@@ -63,7 +61,7 @@ def run(*args):
 
 def test_a_pure_release_costs_the_epsilon_asked_for(plans, ledger):
     table = open_table("visits.csv")
-    release = release_table(plans["laplace"], table, epsilon="1/3", ledger=ledger)
+    release = lrm.release(plans["laplace"], table, epsilon="1/3", ledger=ledger)
     assert ledger.remaining("visits") == Fraction(2, 3)
     assert release.loss <= Fraction(1, 3)
     entry = ledger.history("visits")[-1]
@@ -74,39 +72,37 @@ def test_a_pure_release_costs_the_epsilon_asked_for(plans, ledger):
 @pytest.mark.parametrize("amounts", [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}])
 def test_a_gaussian_release_costs_what_the_map_returns(plans, ledger, amounts):
     table = open_table("visits.csv")
-    release = release_table(plans["gaussian"], table, **amounts, ledger=ledger, budget="shared")
+    release = lrm.release(plans["gaussian"], table, **amounts, ledger=ledger, budget="shared")
     assert ledger.budget("shared").spent == release.loss
     assert ledger.history("shared")[-1].promise == f"rho={release.loss}"
 
 
 def test_a_budget_in_rho_takes_pure_releases(plans, ledger):
     table = open_table("visits.csv")
-    release_table(plans["laplace"], table, epsilon="0.5", ledger=ledger, budget="shared")
+    lrm.release(plans["laplace"], table, epsilon="0.5", ledger=ledger, budget="shared")
     assert ledger.budget("shared").spent == Fraction(1, 8)
 
 
 def test_a_gaussian_release_is_not_paid_from_a_pure_budget(plans, ledger):
     with pytest.raises(LedgerError, match="pure releases only"):
-        release_table(plans["gaussian"], open_table("visits.csv"), rho="0.1", ledger=ledger)
+        lrm.release(plans["gaussian"], open_table("visits.csv"), rho="0.1", ledger=ledger)
     assert ledger.remaining("visits") == 1
 
 
 def test_the_head_travels_with_the_file(plans, ledger):
-    release = release_table(
-        plans["laplace"], open_table("visits.csv"), epsilon="0.5", ledger=ledger
-    )
+    release = lrm.release(plans["laplace"], open_table("visits.csv"), epsilon="0.5", ledger=ledger)
     release.save("out.lrm")
     kept = load_release("out.lrm").ledger_head
     assert kept == release.ledger_head
     ledger.verify(expected_head=kept)
-    release_table(plans["laplace"], open_table("visits.csv"), epsilon="0.1", ledger=None).save("b")
+    lrm.release(plans["laplace"], open_table("visits.csv"), epsilon="0.1", ledger=None).save("b")
     assert load_release("b").ledger_head is None
 
 
 def test_no_row_is_read_where_the_budget_does_not_suffice(plans, ledger, monkeypatch):
     monkeypatch.setattr(DuckDbTable, "counts", _must_not_run)
     with pytest.raises(BudgetExceeded):
-        release_table(plans["laplace"], open_table("visits.csv"), epsilon="1.5", ledger=ledger)
+        lrm.release(plans["laplace"], open_table("visits.csv"), epsilon="1.5", ledger=ledger)
     assert ledger.remaining("visits") == 1
 
 
@@ -123,7 +119,7 @@ def test_the_payment_is_on_disk_when_the_first_row_is_read(plans, ledger, monkey
         return really(self, *args)
 
     monkeypatch.setattr(DuckDbTable, "counts", counts)
-    release_table(plans["laplace"], open_table("visits.csv"), epsilon="0.25", ledger=ledger)
+    lrm.release(plans["laplace"], open_table("visits.csv"), epsilon="0.25", ledger=ledger)
     assert seen == [Fraction(3, 4)]
 
 
@@ -143,7 +139,7 @@ def test_what_is_wrong_is_found_before_anything_is_spent(plans, ledger, bad):
         amounts = {"epsilon": "0.5", "delta": "1e-6"}
     table = open_table("visits.parquet" if bad == "wrong type" else "visits.csv")
     with pytest.raises((TableError, UsageError)):
-        release_table(plan, table, **amounts, ledger=ledger)
+        lrm.release(plan, table, **amounts, ledger=ledger)
     assert ledger.remaining("visits") == 1
 
 
@@ -266,9 +262,10 @@ def test_counts_are_paid_for_before_they_are_opened(plans, ledger, monkeypatch):
     assert ledger.remaining("visits") == Fraction(3, 4)
 
 
-def test_the_intent_says_the_cost_before_it_is_paid(plans):
-    intent = releases.intend(plans["gaussian"], rho="0.3")
-    assert intent.cost == ZCDP(intent.noise.loss)
-    assert intent.cost.rho <= Fraction(3, 10)
+def test_a_preview_says_the_cost_before_it_is_paid(plans):
+    told = preview(plans["gaussian"], [0] * 10, rho="0.3")
+    release = lrm.release(plans["gaussian"], [0] * 10, rho="0.3")
+    assert told.cost == ZCDP(release.loss)
+    assert told.cost.rho <= Fraction(3, 10)
     with pytest.raises(CountsError):
-        intent.carry_out(lambda: TrueCounts([1, 2]))
+        preview(plans["gaussian"], [1, 2], rho="0.3")

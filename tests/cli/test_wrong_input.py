@@ -214,7 +214,7 @@ def test_an_unexpected_error_in_a_release_tells_no_count(run, plan_file, counts_
     def broken(*args, **kwargs):
         raise KeyError(COUNTS[0])
 
-    monkeypatch.setattr("lrm.releases.core.measure", broken)
+    monkeypatch.setattr("lrm.releases.making.measure", broken)
     refused(run(*RELEASE, "--no-ledger"), 1, "KeyError", "LRM_DEBUG=1")
     monkeypatch.setenv("LRM_DEBUG", "1")
     result = run(*RELEASE, "--no-ledger")
@@ -234,7 +234,7 @@ def test_release_looks_at_its_outputs_before_noise_is_drawn(
     def drawn(*args, **kwargs):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("lrm.releases.core.measure", drawn)
+    monkeypatch.setattr("lrm.releases.making.measure", drawn)
     monkeypatch.setattr("lrm.counts_file.read_counts", drawn)
     args = ["release", "plan.lrm", "--counts", "counts.csv", "--epsilon", "1", "--no-ledger"]
     refused(run(*args, "-o", "none/out.lrm"), 1, "no folder")

@@ -71,14 +71,13 @@ def test_releases_are_refused_by_what_their_domains_declare(run_release, ledger)
 
 @pytest.fixture
 def run_release(tmp_path):
-    from lrm.releases import release_table
     from lrm.tables import open_table
 
     table = tmp_path / "people.csv"
     table.write_text("pid,household,age\n1,1,0\n1,1,2\n2,1,3\n")
 
     def run(plan, ledger):
-        return release_table(plan, open_table(str(table)), epsilon="0.1", ledger=ledger)
+        return lrm.release(plan, open_table(str(table)), epsilon="0.1", ledger=ledger)
 
     return run
 

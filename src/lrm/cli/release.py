@@ -9,7 +9,6 @@ from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options
 
 if TYPE_CHECKING:
-    from lrm.plans import Plan
     from lrm.releases import Release
 
 
@@ -76,42 +75,30 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
-    from lrm.cli.dry_run import print_dry_run
+    from lrm.cli.dry_run import print_preview
     from lrm.cli.release_checks import check_confidence, check_places, check_said
+    from lrm.counts_file import CountsFile
     from lrm.plans.file import load_plan
+    from lrm.releases import preview
+    from lrm.releases import release as make_release
 
     check_said(choices)
     check_places(plan, choices)
     promise = Promise.read(choices)
-    loaded = load_plan(plan)
-    promise.check(loaded)
     check_confidence(choices["confidence"])
+    table, counts = choices["table"], choices["counts"]
+    asked = {
+        "plan": load_plan(plan),
+        "data": CountsFile(counts) if table is None else table,
+        **promise.amounts,
+        **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
+    }
     if choices["dry_run"]:
-        print_dry_run(loaded, promise, choices)
+        print_preview(preview(**asked), choices)
         return
-    answered = _answered(loaded, promise, choices)
+    answered = make_release(**asked)
     _save(answered, choices)
     _tell(answered, choices)
-
-
-def _answered(plan: "Plan", promise: Promise, choices: dict[str, Any]) -> "Release":
-    """Release from a table, or from counts of the plan's cells."""
-    from lrm.cli.release_checks import check_counts_file
-    from lrm.counts_file import read_counts
-    from lrm.ledger import Ledger
-    from lrm.releases import domain_of, intend, release_table
-    from lrm.tables import open_table
-
-    ledger = None if choices["ledger"] is None else Ledger.open(choices["ledger"])
-    if choices["table"] is not None:
-        domain_of(plan)  # before a table is opened for nothing
-        table, budget = open_table(choices["table"]), choices["budget"]
-        return release_table(plan, table, **promise.amounts, ledger=ledger, budget=budget)
-    relation, rows = choices["neighbours"], choices["max_rows"]
-    intent = intend(plan, **promise.amounts, neighbours=relation, max_rows=rows)
-    if ledger is not None:
-        check_counts_file(choices["counts"])
-    return intent.carry_out(lambda: read_counts(choices["counts"]), ledger, choices["budget"] or "")
 
 
 def _save(answered: "Release", choices: dict[str, Any]) -> None:

@@ -1,16 +1,12 @@
 """What `lrm release` checks before anything is spent or read."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import click
 
-from lrm.errors import BudgetError, CountsError, FileFormatError
+from lrm.errors import BudgetError
 
-__all__ = ["check_confidence", "check_counts_file", "check_places", "check_said"]
-
-COUNTS_KINDS = (".csv", ".npy", ".parquet")
+__all__ = ["check_confidence", "check_places", "check_said"]
 
 
 def check_said(choices: dict[str, Any]) -> None:
@@ -29,12 +25,6 @@ def check_said(choices: dict[str, Any]) -> None:
         raise click.UsageError("--budget names a budget of a ledger; add --ledger")
     if choices["output"] is None and not choices["dry_run"]:
         raise click.UsageError("say with -o where the release goes")
-    if choices["table"] is None and not unpaid and choices["budget"] is None:
-        raise click.UsageError("counts do not name their table; say with --budget who pays")
-    if choices["table"] is not None and (choices["neighbours"] or choices["max_rows"]):
-        raise click.UsageError(
-            "the domain declares whom the promise protects; leave out --neighbours and --max-rows"
-        )
 
 
 def check_places(plan: str, choices: dict[str, Any]) -> None:
@@ -53,18 +43,4 @@ def check_places(plan: str, choices: dict[str, Any]) -> None:
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that no interval has."""
     if not 0 < confidence < 1:
-        raise BudgetError(
-            f"confidence must lie between 0 and 1, but {confidence} came; 0.95 is usual"
-        )
-
-
-def check_counts_file(path: str) -> None:
-    """Refuse a file of counts that could not be read, without looking into it."""
-    file = Path(path)
-    if file.suffix.lower() not in COUNTS_KINDS:
-        raise CountsError(
-            f"counts are read from {', '.join(COUNTS_KINDS)} files, but the name is "
-            f"{file.name!r}; save them as one of those"
-        )
-    if not file.is_file() or not os.access(file, os.R_OK):
-        raise FileFormatError(f"cannot read the counts {file}; check the name and its rights")
+        raise BudgetError(f"confidence must lie between 0 and 1, not {confidence}; 0.95 is usual")

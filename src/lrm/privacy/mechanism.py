@@ -98,7 +98,12 @@ class TrueCounts:
         return self.__values
 
 
-def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
+def count_cells(counts: TrueCounts | ArrayLike) -> int:
+    """How many counts there are, by their form alone: refuses what is no list of numbers."""
+    return len(counts) if isinstance(counts, TrueCounts) else len(_array_of(counts))
+
+
+def _array_of(counts: ArrayLike) -> NDArray[Any]:
     try:
         values = np.asarray(counts)
     except (TypeError, ValueError) as reason:
@@ -108,16 +113,21 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
             f"counts must be one list with a number for each cell, "
             f"but an array of {values.ndim} dimensions came"
         )
+    if values.dtype.kind not in "fiu":
+        raise CountsError(
+            f"counts must be whole numbers of at most 64 bits, but values of type "
+            f"{values.dtype.name} came"
+        )
+    return values
+
+
+def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    values = _array_of(counts)
     if values.dtype.kind == "f":
         if not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
             raise CountsError("counts must be whole numbers; something fractional or NaN came")
         if np.any(np.abs(values) >= 2.0**53):
             raise CountsError("counts of 2^53 and more must be given as integers, not as floats")
-    elif values.dtype.kind not in "iu":
-        raise CountsError(
-            f"counts must be whole numbers of at most 64 bits, but values of type "
-            f"{values.dtype.name} came"
-        )
     if np.any(values < 0):
         raise CountsError("counts must not be negative; something below 0 came")
     if np.any(values > np.iinfo(np.int64).max >> 1):
@@ -172,11 +182,12 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
     return NoiseLaw("gaussian", gaussian_scale(squared, zcdp_of(privacy).rho))
 
 
-def check_fit(counts: TrueCounts, strategy: Measurable) -> None:
+def check_fit(counts: TrueCounts | ArrayLike, strategy: Measurable) -> None:
     """Refuse counts that were not made for the strategy: by their number alone."""
-    if len(counts) != strategy.cell_count:
+    found = count_cells(counts)
+    if found != strategy.cell_count:
         raise CountsError(
-            f"the plan covers {strategy.cell_count} cells but {len(counts)} counts came; "
+            f"the plan covers {strategy.cell_count} cells but {found} counts came; "
             "were they made for another domain?"
         )
 

@@ -1,12 +1,7 @@
 """Releases: private answers, what they promise, what follows from them, and their files."""
 
-from lrm.releases.core import (
-    Intent,
-    Release,
-    domain_of,
-    intend,
-    release,
-    release_table,
-)
+from lrm.releases.core import Release
+from lrm.releases.making import Preview, preview, release
+from lrm.releases.sources import domain_of
 
-__all__ = ["Intent", "Release", "domain_of", "intend", "release", "release_table"]
+__all__ = ["Preview", "Release", "domain_of", "preview", "release"]

@@ -1,0 +1,257 @@
+"""Making a release: one way from a plan, a promise and data to private answers.
+
+All that is public is checked first. Then the budget is spent, and only then the data are looked
+at, whatever they are: counts in memory, a file of counts, a table. What is wrong with the data
+themselves is found after the payment and costs it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from lrm.accuracy import Accuracy
+from lrm.errors import UsageError
+from lrm.plans import Plan
+from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
+from lrm.privacy.mechanism import calibrate, measure
+from lrm.privacy.noise import Calibrated
+from lrm.privacy.unit import Neighbours, PrivacyUnit
+from lrm.releases.core import Release, check_listable, from_measurements
+from lrm.releases.sources import Source, source_of
+from lrm.spelling import spell_amount
+
+if TYPE_CHECKING:
+    from lrm.ledger import Budget, Ledger
+
+__all__ = ["Prepared", "Preview", "prepare", "preview", "release"]
+
+
+class Unsaid(Enum):
+    """The ledger was not mentioned, which is not the same as no ledger."""
+
+    UNSAID = "unsaid"
+
+
+UNSAID = Unsaid.UNSAID
+
+
+def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
+    plan: Plan,
+    data: Any,
+    epsilon: Amount | None = None,
+    *,
+    delta: Amount | None = None,
+    rho: Amount | None = None,
+    ledger: Ledger | str | os.PathLike[str] | Unsaid | None = UNSAID,
+    budget: str | None = None,
+    neighbours: Neighbours | None = None,
+    max_rows: int | None = None,
+) -> Release:
+    """Answer the plan's batch on private data under differential privacy.
+
+    Everything public is checked first, then the ledger pays, then the data are read: an error
+    before the payment costs nothing, and one after it (its note says so) costs all of it.
+
+    Parameters
+    ----------
+    plan
+        Made by ``lrm.plan``.
+    data
+        One of:
+
+        - how many records fall in each cell: whole numbers, not negative, and no more in all
+          than the plan admits;
+        - a table: what ``lrm.open_table`` returned, a frame of pandas, Polars, Arrow or Spark,
+          or an address such as ``"visits.parquet"``. The plan needs a domain then.
+    epsilon, delta, rho
+        The promise: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
+        A float is taken at its decimal spelling: 0.1 is 1/10.
+    ledger
+        Who pays: an ``lrm.Ledger``, or its file or URL. A release of a table must say
+        ``ledger=None`` where nothing shall record what is spent; for counts that is the default.
+    budget
+        Name of the budget; by default what the domain calls its table, else the table's own name.
+    neighbours
+        ``"add-remove"`` (default) or ``"substitute"``, for a plan without a domain. A domain
+        declares it, and is not contradicted.
+    max_rows
+        Records that one person may have in the counts (1), for a plan without a domain.
+
+    Raises
+    ------
+    TableError, BudgetExceeded
+        Where the table has not what the domain declares, or too little is left: nothing
+        is spent then, and no row is read.
+    CountsError
+        Where counts that someone brings do not fit the plan.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1], [1, -1]], "noise-on-data")
+    >>> len(lrm.release(plan, [120, 80], epsilon="0.5").answers)
+    2
+    """
+    privacy = _privacy(plan, epsilon, delta, rho)
+    unit = plan.unit_with(neighbours, max_rows)
+    return prepare(plan, data, privacy, unit, ledger, budget).run()
+
+
+def preview(  # noqa: PLR0913 - the same as for a release
+    plan: Plan,
+    data: Any,
+    epsilon: Amount | None = None,
+    *,
+    delta: Amount | None = None,
+    rho: Amount | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    budget: str | None = None,
+    neighbours: Neighbours | None = None,
+    max_rows: int | None = None,
+) -> Preview:
+    """Check all that ``release`` checks, and tell cost and errors; spends and reads nothing.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan([[1, 1], [1, -1]], "noise-on-data")
+    >>> preview(plan, [120, 80], epsilon="0.5").cost
+    PureDP(epsilon=Fraction(1, 2))
+    """
+    privacy = _privacy(plan, epsilon, delta, rho)
+    unit = plan.unit_with(neighbours, max_rows)
+    return prepare(plan, data, privacy, unit, ledger, budget).preview()
+
+
+def _privacy(
+    plan: Plan, epsilon: Amount | None, delta: Amount | None, rho: Amount | None
+) -> Privacy:
+    if not isinstance(plan, Plan):
+        raise UsageError(
+            f"a release needs a Plan, not {type(plan).__name__}; "
+            "make one with lrm.plan, or read one with lrm.load_plan"
+        )
+    return plan.privacy(epsilon, delta, rho)
+
+
+def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and who pays
+    plan: Plan,
+    data: Any,
+    privacy: Privacy,
+    unit: PrivacyUnit,
+    ledger: Ledger | str | os.PathLike[str] | Unsaid | None = UNSAID,
+    budget: str | None = None,
+) -> Prepared:
+    """Check all that is public, and calibrate the noise: all of a release that needs no data."""
+    check_listable(plan)
+    noise = calibrate(plan.measured, privacy, unit.factor)
+    source = source_of(plan, data)
+    payer = _payer(source, ledger)
+    if payer is None and budget is not None:
+        raise UsageError("budget names a budget of a ledger; give the ledger too")
+    name = budget or source.table or ""
+    if payer is not None and not name:
+        raise UsageError(
+            "counts do not name their table; name the budget that pays (budget=, --budget)"
+        )
+    source.check()
+    return Prepared(plan, noise, unit, source, payer, name)
+
+
+def _payer(
+    source: Source, ledger: Ledger | str | os.PathLike[str] | Unsaid | None
+) -> Ledger | None:
+    from lrm.ledger import Ledger  # noqa: PLC0415 - only where one is given
+
+    if isinstance(ledger, Unsaid):
+        if source.needs_ledger:
+            raise UsageError(
+                "a release of a table needs ledger=, which pays for it; say ledger=None where "
+                "nothing shall record what is spent"
+            )
+        return None
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    return Ledger.open(os.fspath(ledger))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a release would cost, and how accurate it would be.
+
+    Parameters
+    ----------
+    plan
+        What would be answered.
+    privacy
+        The promise.
+    cost
+        What a ledger would be charged: ε, or ρ for Gaussian noise.
+    unit
+        Whom the promise protects.
+    accuracy
+        Errors and intervals of the noise that would be drawn.
+    budget
+        The budget as it would be afterwards; None without a ledger.
+    """
+
+    plan: Plan
+    privacy: Privacy
+    cost: PureDP | ZCDP
+    unit: PrivacyUnit
+    accuracy: Accuracy
+    budget: Budget | None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A release that could be made: its noise is calibrated, nothing is spent or read."""
+
+    plan: Plan
+    noise: Calibrated
+    unit: PrivacyUnit
+    source: Source
+    ledger: Ledger | None
+    budget: str
+
+    @property
+    def cost(self) -> PureDP | ZCDP:
+        """What a ledger is charged.
+
+        The ε asked for, with Laplace noise; with Gaussian noise the ρ of the noise's own
+        privacy map, for an (ε, δ) promise too, since ρ adds up exactly and (ε, δ) does not.
+        """
+        privacy = self.noise.privacy
+        return privacy if isinstance(privacy, PureDP) else ZCDP(self.noise.loss)
+
+    def preview(self) -> Preview:
+        """Tell cost and accuracy; refused where the ledger would refuse."""
+        after = None
+        if self.ledger is not None:
+            after = self.ledger.preview(self.budget, self.cost, unit=self.unit)
+        privacy = self.noise.privacy
+        accuracy = self.plan.accuracy(privacy, self.unit)
+        return Preview(self.plan, privacy, self.cost, self.unit, accuracy, after)
+
+    def run(self) -> Release:
+        """Pay, then look at the data, then measure with noise."""
+        entry = None
+        if self.ledger is not None:
+            purpose = f"plan {self.plan.digest[:16]}"
+            entry = self.ledger.spend(self.budget, self.cost, unit=self.unit, purpose=purpose)
+        # From here on the budget is gone, whatever happens: privacy may be wasted, never
+        # overspent. So data is read behind this line alone.
+        try:
+            measured = measure(self.source.counts(), self.plan.measured, self.noise)
+        except BaseException as reason:  # Ctrl-C too
+            if entry is not None:
+                reason.add_note(
+                    f"the budget of {entry.table!r} has paid {spell_amount(entry.amount, 'up')} "
+                    f"{entry.accounting.value} for this release, which it does not get back"
+                )
+            raise
+        head = None if entry is None else f"{entry.sequence}:{entry.digest}"
+        return from_measurements(self.plan, measured, self.unit, head)

@@ -1,0 +1,130 @@
+"""What a release can be made of: counts that someone brings, or a table that is counted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lrm.counts_file import CountsFile
+from lrm.errors import UsageError
+from lrm.plans import Plan
+from lrm.privacy.mechanism import TrueCounts, check_fit, check_total
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+    from lrm.tables import Table
+
+__all__ = ["Source", "domain_of", "source_of"]
+
+
+class Source(Protocol):
+    """Where the counts of a plan's cells come from."""
+
+    @property
+    def table(self) -> str | None:
+        """What the table is called, where the data say so."""
+        ...
+
+    @property
+    def needs_ledger(self) -> bool:
+        """Whether a release without a ledger must be asked for in so many words."""
+        ...
+
+    def check(self) -> None:
+        """Refuse what cannot be counted, by public facts alone: nothing is spent yet."""
+        ...
+
+    def counts(self) -> TrueCounts:
+        """Look at the data; called once the budget is spent."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTable:
+    """A table on some engine, counted by the plan's domain.
+
+    It is never refused for how many rows it has, since that would tell; the mechanism clamps.
+    """
+
+    plan: Plan
+    opened: Table
+    domain: Domain
+    needs_ledger: bool = True
+
+    @property
+    def table(self) -> str:
+        """What the domain calls the table, else the table's own name."""
+        return self.domain.table or self.opened.name
+
+    def check(self) -> None:
+        """Check that the table has the columns that the domain declares."""
+        self.opened.check(self.domain)
+
+    def counts(self) -> TrueCounts:
+        """Count the rows of each cell."""
+        return self.opened.counts(self.domain, self.plan.measured.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenCounts:
+    """Counts that someone brings, in memory or as a file.
+
+    Whoever brings them has seen them, so that a mistake in them may be told: a wrong number of
+    counts, a negative one, or more records than the plan admits.
+    """
+
+    plan: Plan
+    given: Any
+    needs_ledger: bool = False
+
+    @property
+    def table(self) -> str | None:
+        """What the plan's domain calls its table."""
+        domain = self.plan.workload.domain
+        return None if domain is None else domain.table
+
+    def check(self) -> None:
+        """Check how many counts there are in memory, or that a file of counts is there.
+
+        What a file holds is not looked at: its length is in the data, too.
+        """
+        if isinstance(self.given, CountsFile):
+            self.given.check()
+        else:
+            check_fit(self.given, self.plan.measured)
+
+    def counts(self) -> TrueCounts:
+        """Take the counts, and refuse those that the plan was not made for."""
+        if isinstance(self.given, CountsFile):
+            hidden = self.given.read()
+        else:
+            hidden = self.given if isinstance(self.given, TrueCounts) else TrueCounts(self.given)
+        check_fit(hidden, self.plan.measured)
+        check_total(hidden, self.plan.measured)
+        return hidden
+
+
+def source_of(plan: Plan, data: Any) -> Source:
+    """Take counts, a table, a frame, or a table's address; no row is read."""
+    # The class is asked, not the object: columns of a lazy frame cost a query.
+    table, frame = (hasattr(type(data), name) for name in ("counts", "columns"))
+    frame = frame or hasattr(type(data), "schema")
+    if not (table or frame or isinstance(data, str | os.PathLike)):
+        return GivenCounts(plan, data)
+    domain = domain_of(plan)  # before a table is opened for nothing
+    if table:
+        return CountedTable(plan, data, domain)
+    from lrm.tables import open_table  # noqa: PLC0415 - engines, only where they are used
+
+    return CountedTable(plan, open_table(data), domain)
+
+
+def domain_of(plan: Plan) -> Domain:
+    """The domain that says how a plan's cells are counted on a table."""
+    if plan.workload.domain is None:
+        raise UsageError(
+            "this plan has no domain, which says how a table's rows fall into cells; "
+            "plan the queries with a domain, or give the counts of the cells themselves"
+        )
+    return plan.workload.domain
