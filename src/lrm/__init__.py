@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrm.domain import CsvForm as CsvForm
     from lrm.domain import Domain as Domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lrm.workload import families as families
 
 _HOMES = {
+    "CsvForm": "lrm.domain",
     "Domain": "lrm.domain",
     "Ledger": "lrm.ledger",
     "LrmError": "lrm.errors",

@@ -51,7 +51,7 @@ def rows_of(block, marks, width):
     return Counter(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-@settings(max_examples=400)
+@settings(max_examples=300, deadline=None)
 @given(LINES, st.integers(1, 4), st.sampled_from([COMMA, PLAIN]))
 def test_blocks_are_split_as_single_lines_are(lines, width, marks):
     block = b"".join(line + b"\n" for line in lines)
@@ -64,7 +64,7 @@ FIELDS = st.text(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(FIELDS, FIELDS, FIELDS), max_size=8),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
@@ -86,7 +86,7 @@ def short_lines(monkeypatch):
 
 
 @pytest.mark.usefixtures("short_lines")
-@settings(max_examples=400)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([b"\n", b"a", b"bcd", b'"', b"\xef\xbb\xbf", b"x" * 9])))
 def test_lines_end_at_line_feeds_whatever_they_hold_and_however_long_they_are(parts):
     data = b"".join(parts)
@@ -98,6 +98,7 @@ def test_lines_end_at_line_feeds_whatever_they_hold_and_however_long_they_are(pa
     assert b"".join(blocks) == b"".join(line + b"\n" for line in expected)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.sampled_from(["utf-8", "latin-1", "cp1252", "ascii"]))
 def test_decoding_moves_no_line_end_delimiter_or_quote(data, encoding):
     decoded = to_utf8(data, encoding)
@@ -208,6 +209,7 @@ def test_line_ends_and_empty_lines(tmp_path):
 MARKS = st.sampled_from(";|:\t'~ #")
 
 
+@settings(deadline=None)
 @given(
     st.none() | MARKS, st.none() | st.sampled_from("\"'`^"), st.sampled_from(["utf-8", "cp1252"])
 )

@@ -62,15 +62,20 @@ class CsvFiles:
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002 - all columns are alike
         """Every file has the same header, and compressed ones are complete."""
-        form = self._form_under(domain)
-        header = _header(self._files[0], form)
+        self._common_header(self._form_under(domain))
         for file in self._files:
-            if _header(file, form) != header:
-                raise TableError(f"the header of {file!r} differs from that of {self._files[0]!r}")
             # Of the blocks nothing is looked at: that they can be unpacked is a fact about the
             # file as a whole, true of every file that a compressor wrote to its end.
             if file.lower().endswith(".gz"):
                 _unpack(file)
+
+    def _common_header(self, form: CsvForm) -> tuple[str, ...]:
+        """Return the one header of all files: columns are found by their place."""
+        header = _header(self._files[0], form)
+        for file in self._files[1:]:
+            if _header(file, form) != header:
+                raise TableError(f"the header of {file!r} differs from that of {self._files[0]!r}")
+        return header
 
     def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:
         """Make the needed columns known as a stream of Arrow batches."""
@@ -79,14 +84,14 @@ class CsvFiles:
         names = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit])]))
         schema = pa.schema([(name, pa.string()) for name in names])
         form = self._form_under(domain)
-        batches = iter(()) if schema_only else self._batches(form, schema)
+        header = self._common_header(form)
+        batches = iter(()) if schema_only else self._batches(form, header, schema)
         db.register("lrm_csv", pa.RecordBatchReader.from_batches(schema, batches))
         return "lrm_csv"
 
-    def _batches(self, form: CsvForm, schema: Any) -> Iterator[Any]:
+    def _batches(self, form: CsvForm, header: Sequence[str], schema: Any) -> Iterator[Any]:
         """Split blocks on all cores, a few ahead of the reader; NumPy and Arrow free the lock."""
         pa = load_engine("pyarrow")
-        header = _header(self._files[0], form)
         places = [header.index(name) for name in schema.names]
 
         def split(block: bytes, marks: Marks) -> Any:
