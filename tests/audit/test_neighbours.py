@@ -22,6 +22,7 @@ from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import TrueCounts
+from lrm.quantise import IntegerStrategy
 from lrm.releases import making as releases
 from lrm.releases.making import prepare
 from lrm.tables import open_table
@@ -175,10 +176,13 @@ def test_the_audit_finds_a_table_that_ignores_the_bound(planned, replay, engine)
 
 
 @pytest.mark.parametrize("batch", ["few cells", "many bins"])
-def test_the_audit_finds_a_sensitivity_that_is_too_small(planned, replay, engine, batch):
+def test_the_audit_finds_a_sensitivity_that_is_too_small(
+    planned, replay, engine, batch, monkeypatch
+):
     """A strategy that declares less than one row moves gets too little noise."""
     plan = planned(ROWS, "laplace", batch)
-    wrong = replace(plan, measured=replace(plan.measured, sensitivity=1))
+    monkeypatch.setattr(IntegerStrategy, "sensitivity", 1)
+    wrong = replace(plan, measured=replace(plan.measured))
     for rows in (BASE, [*BASE, ODD[0]]):
         lrm.release(wrong, open_table(write(rows, engine)), epsilon=1, ledger=None)
     with pytest.raises(AssertionError, match="more than the sensitivity"):

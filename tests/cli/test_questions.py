@@ -17,7 +17,7 @@ def test_plan_from_sql_keeps_the_domain(run):
     args = ("plan", "queries.sql", "--domain", "domain.yaml", "--effort", "quick")
     result = run(*args, "-o", "plan.lrm")
     assert result.exit_code == 0, result.output
-    assert "one person with 2 records added or removed" in result.stdout
+    assert "one person (column 'patient')" in " ".join(result.stdout.split())
     assert fits(result.stdout)
     plan = lrm.load_plan("plan.lrm")
     assert plan.workload.names == ("n[state=NY]", "n[state=NJ]", "n", "young")
@@ -168,7 +168,7 @@ def test_domain_check(run, run_json):
     result = run("domain", "check", "domain.yaml", "--table", "visits.csv")
     assert result.exit_code == 0, result.output
     assert "6 in all" in result.stdout
-    assert "by column patient" in result.stdout
+    assert "one person (column 'patient')" in result.stdout
     assert run_json("domain", "check", "domain.yaml")["cells"] == 6
     Path("other.csv").write_text("patient,state\n")
     refused(run("domain", "check", "domain.yaml", "--table", "other.csv"), 1, "'age'")
