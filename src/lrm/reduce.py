@@ -88,8 +88,12 @@ class CellMap:
         return len(self.index)
 
     def is_trivial(self) -> bool:
-        """Whether nothing is merged."""
-        return self.merged_size == self.size and bool(np.all(self.factor == 1))
+        """Whether nothing is merged, and no cell has moved."""
+        return (
+            self.merged_size == self.size
+            and bool(np.all(self.factor == 1))
+            and bool(np.all(self.index == np.arange(self.size)))
+        )
 
     def largest_factors(self) -> NDArray[np.int64]:
         """The largest |factor| that reaches each merged cell."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import math
-import warnings
+import re
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 
 __all__ = ["parse_npy"]
 
-_HEADERS = {
-    (1, 0): npy_format.read_array_header_1_0,
-    (2, 0): npy_format.read_array_header_2_0,
-}
+_MAGIC = b"\x93NUMPY"
+_MOST_HEADER = 10_000
+_HEADER = re.compile(
+    r"\{\s*'descr'\s*:\s*'([<>|=]?[biufcSU][0-9]{1,3})'\s*,"
+    r"\s*'fortran_order'\s*:\s*(True|False)\s*,"
+    r"\s*'shape'\s*:\s*\(\s*((?:[0-9]{1,19}\s*,\s*)*(?:[0-9]{1,19}\s*)?)\)\s*,?\s*\}\s*",
+    re.ASCII,
+)
+"""The header that NumPy writes. It is a literal of Python, but is not read as one."""
 
-_DAMAGE = (ValueError, TypeError, SyntaxError, RecursionError, OverflowError, MemoryError)
-"""What NumPy's header parser (a literal of Python) raises on anything but a header."""
+_MOST_SIDES = 8
 
 
 def parse_npy(data: bytes) -> NDArray[Any]:
@@ -31,30 +33,43 @@ def parse_npy(data: bytes) -> NDArray[Any]:
     this reads booleans and numbers of at most 64 bits (complex ones of 128) and short text,
     which SciPy writes beside them, and nothing else.
 
+    >>> import io
     >>> buffer = io.BytesIO()
     >>> np.save(buffer, np.arange(3))
     >>> parse_npy(buffer.getvalue())
     array([0, 1, 2])
     """
-    stream = io.BytesIO(data)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            shape, by_columns, dtype = _HEADERS[npy_format.read_magic(stream)](stream)
-    except KeyError:
-        raise FileFormatError("an array has an unknown version of the .npy format") from None
-    except _DAMAGE:
-        raise FileFormatError("an array has no readable .npy header") from None
-    if dtype.hasobject or dtype.kind not in "biufcSU" or dtype.itemsize > 64:
-        raise FileFormatError("an array holds something else than numbers or short text")
-    if dtype.kind in "biuf" and dtype.itemsize > 8:
-        raise FileFormatError("an array holds numbers of more than 64 bits")
-    start = stream.tell()
-    if len(shape) > 8 or any(side < 0 for side in shape) or dtype.itemsize == 0:
-        raise FileFormatError("an array has an impossible shape")
-    if math.prod(shape) * dtype.itemsize != len(data) - start:
+    header, start = _header(data)
+    found = _HEADER.fullmatch(header)
+    if found is None:
+        raise FileFormatError("an array has a header that is not read, or not numbers")
+    dtype = _dtype(found[1])
+    shape = tuple(int(side) for side in found[3].split(",") if side.strip())
+    if len(shape) > _MOST_SIDES or math.prod(shape) * dtype.itemsize != len(data) - start:
         raise FileFormatError("an array has not as many bytes as its header says")
-    array = np.frombuffer(data, dtype=dtype, offset=start) if len(data) > start else None
-    if array is None:
-        array = np.empty(0, dtype=dtype)
-    return array.reshape(shape, order="F" if by_columns else "C")
+    array: NDArray[Any] = np.empty(0, dtype=dtype)
+    if len(data) > start:
+        array = np.frombuffer(data, dtype=dtype, offset=start)
+    return array.reshape(shape, order="F" if found[2] == "True" else "C")
+
+
+def _header(data: bytes) -> tuple[str, int]:
+    """The text of the header, and where the numbers begin."""
+    major = data[6] if data.startswith(_MAGIC) and len(data) > 12 else 0
+    if major not in {1, 2}:
+        raise FileFormatError("an array is not in the .npy format, version 1 or 2")
+    start = 8 + 2 * major
+    length = int.from_bytes(data[8:start], "little")
+    if length > _MOST_HEADER or start + length > len(data):
+        raise FileFormatError("an array has no whole header")
+    return data[start : start + length].decode("latin-1"), start + length
+
+
+def _dtype(text: str) -> np.dtype[Any]:
+    try:
+        dtype = np.dtype(text)
+    except TypeError:
+        raise FileFormatError("an array is of an unknown type") from None
+    if not 1 <= dtype.itemsize <= (8 if dtype.kind in "biuf" else 64):
+        raise FileFormatError("an array holds numbers of more than 64 bits, or long text")
+    return dtype

@@ -1,0 +1,106 @@
+"""Genuine files of every format, small ones, for the fuzzer to damage."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+
+import lrm
+from lrm.domain.file import parse_domain, write_domain
+from lrm.ledger import Ledger
+from lrm.privacy.budget import ZCDP, PureDP
+from lrm.privacy.unit import PrivacyUnit
+from lrm.sql import compile_sql
+from lrm.workload import families
+
+DOMAIN = """\
+lrm-domain: 1
+table: visits
+unit: {column: patient, max_rows: 2, neighbours: substitute}
+attributes:
+  - {name: sex, kind: categories, values: [f, m, "x, y"], null: drop, outside: cell}
+  - {name: age, kind: integers, low: 0, high: 9, width: 5, null: cell, outside: drop}
+"""
+BATCH = """\
+lrm-batch: 1
+queries:
+  - {kind: total, importance: 5}
+  - {kind: marginals, of: [[sex], [sex, age]], name: cross}
+  - {kind: ranges, attribute: age, of: [[0, 4], [0, 9]], by: [sex], name: groups}
+  - {kind: prefix, attribute: age, where: "sex = 'f'", name: cumulated}
+  - kind: sql
+    text: |
+      SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex;
+    importance: {n: 2}
+"""
+SQL = """\
+SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex;
+SELECT COUNT(*) AS young FROM visits WHERE age < 5 AND sex IN ('f', 'x, y');
+SELECT SUM(CASE WHEN sex = 'm' THEN 2 ELSE 0.5 END) AS score FROM visits;
+"""
+MATRIX = np.array([[1.0, 1.0, 0.0, 2.0], [0.0, 1.0, 1.0, 0.0], [0.5, 0.5, 0.0, 1.0]])
+MECHANISMS = ("noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best")
+
+
+def make_seeds(folder: Path) -> list[Path]:
+    """Write files of each format and form into ``folder``."""
+    domain = parse_domain(DOMAIN)
+    _plans_and_releases(folder, compile_sql(SQL, domain))
+    _matrices(folder)
+    _counts(folder)
+    write_domain(domain, folder / "domain.yaml")
+    (folder / "batch.yaml").write_text(BATCH, encoding="utf-8")
+    (folder / "batch.sql").write_text(SQL, encoding="utf-8")
+    _ledger(folder)
+    return sorted(folder.iterdir())
+
+
+def _plans_and_releases(folder, grouped):
+    workloads = {
+        "matrix": lrm.Workload(MATRIX, names=["a", "b, c", "=d"], importance=[1, 2, 3]),
+        "prefix": families.prefix(6),
+        "ranges": families.all_ranges(4),
+        "sparse": families.ranges(16, [(0, 7), (4, 11), (3, 3)]),
+        "sql": grouped,
+    }
+    for number, (name, workload) in enumerate(workloads.items()):
+        for place, mechanism in enumerate(MECHANISMS):
+            noise = "gaussian" if (number + place) % 3 == 0 else "laplace"
+            plan = lrm.plan(workload, mechanism, noise=noise, time_limit=5)
+            plan.save(folder / f"{name}-{mechanism}.plan")
+            if (number + place) % 2:
+                promise = {"epsilon": "0.5"} if noise == "laplace" else {"rho": "0.1"}
+                counts = list(range(workload.shape[1]))
+                release = lrm.release(plan, counts, **promise)
+                release.save(folder / f"{name}-{mechanism}.release")
+    relaxed = lrm.plan(MATRIX, "lowrank", exact=False, gamma=0.5)
+    relaxed.save(folder / "relaxed-lowrank.plan")
+
+
+def _matrices(folder):
+    np.save(folder / "w.npy", MATRIX)
+    np.savez(folder / "dense.npz", MATRIX)
+    for form in ("csr", "csc", "coo"):
+        sp.save_npz(folder / f"{form}.npz", sp.csr_array(MATRIX).asformat(form))
+    (folder / "w.csv").write_text("query,a,b\nyoung,1,0.5\nold,-2,1e-3\n", encoding="utf-8")
+    columns = {"query": ["x", "y", "z"]} | {f"c{j}": MATRIX[:, j] for j in range(4)}
+    pq.write_table(pa.table(columns), folder / "w.parquet")
+
+
+def _counts(folder):
+    counts = np.array([3, 1, 4, 1, 5])
+    np.save(folder / "counts.npy", counts)
+    (folder / "counts.csv").write_text("n\n3\n1\n4\n", encoding="utf-8")
+    pq.write_table(pa.table({"n": counts}), folder / "counts.parquet")
+
+
+def _ledger(folder):
+    ledger = Ledger.open(str(folder / "ledger.sqlite"))
+    ledger.create("people", "2", "epsilon")
+    ledger.create("visits", "1/2", "rho")
+    row = PrivacyUnit()
+    ledger.spend("people", PureDP(Fraction(1, 4)), unit=row, purpose="plan 1")
+    ledger.spend("visits", ZCDP(Fraction(1, 100)), unit=row, purpose="plan 2")

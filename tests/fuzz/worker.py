@@ -1,0 +1,215 @@
+"""One process of the fuzzer: damage files, read them, and hold what is read to its promises.
+
+Run as ``python -m fuzz.worker FOLDER SEED FIRST LAST``. Any exception that is not an ``LrmError``,
+a promise that is not kept, a minute without an end or a crash ends the process; ``FOLDER/case``
+then says which case it was.
+"""
+
+import json
+import resource
+import signal
+import sys
+import warnings
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import lrm
+from fuzz import mutations
+from fuzz.mutations import packed, sealed, unpacked
+from lrm.batch_file import read_batch
+from lrm.cli.plan_facts import plan_fields, plan_lines, release_fields, release_lines
+from lrm.counts_file import read_counts
+from lrm.domain.file import read_domain
+from lrm.files.archive import archive_format, read_archive
+from lrm.ledger import Ledger
+from lrm.plans import file as plan_file
+from lrm.releases import file as release_file
+from lrm.workload.file import read_workload
+
+MEMORY = 6 << 30
+"""What docs/reference/files.md states: opening a file takes less."""
+
+SECONDS = 60
+
+
+def check_plan(plan, rng):
+    """Sensitivity bounds every neighbour, answers are those of the batch, and facts can be told."""
+    measured = plan.measured
+    n = measured.cells.size
+    for _ in range(3):
+        most = max(1, min(10**6, (measured.max_records - 1) // n))
+        counts = rng.integers(0, most, n)
+        moved = counts.copy()
+        moved[rng.integers(n)] += 1
+        if moved.sum() > measured.max_records:
+            continue
+        before = measured.measure(counts).tolist()
+        change = [
+            one - two for one, two in zip(measured.measure(moved).tolist(), before, strict=True)
+        ]
+        assert sum(abs(step) for step in change) <= measured.sensitivity
+        assert sum(step * step for step in change) <= measured.squared_l2_sensitivity
+        assert max(map(abs, before), default=0) <= 2**62
+        assert before == measured.measure_clamped(counts).tolist()
+        if plan.exact and plan.rank:
+            _check_answers(plan, counts, before)
+    assert plan.rebuild.shape == (plan.workload.shape[0], plan.rank)
+    plan_fields(plan)
+    plan_lines(plan)
+
+
+def _check_answers(plan, counts, measurements):
+    answers = plan.rebuild.apply(np.array(measurements, dtype=float) * 2.0**-plan.measured.bits)
+    truth = plan.workload.queries.apply(counts.astype(float))
+    room = np.abs(plan.workload.queries.dense()) @ counts
+    noise = np.sqrt(plan.rebuild.row_squared_norms) * plan.sensitivity
+    assert np.all(np.abs(answers - truth) <= 1e-6 * (room + noise * counts.sum() + 1))
+
+
+def check_release(release, rng):
+    """The noise is what the promise needs, and the stated errors are those of the noise."""
+    plan, unit = release.plan, release.unit
+    check_plan(plan, rng)
+    factor, scale = unit.factor, Fraction(release.scale)
+    if plan.noise == "laplace":
+        exact = Fraction(plan.measured.sensitivity * factor) / release.privacy.epsilon
+        assert exact <= scale or release.simulated
+        deviation = 2**0.5 * release.scale
+    else:
+        deviation = release.scale
+    norms = np.sqrt(plan.rebuild.row_squared_norms)
+    stated = norms * deviation * 2.0**-plan.measured.bits
+    # A discrete distribution has a slightly smaller deviation than its scale says, if any.
+    assert np.allclose(release.standard_errors, stated, rtol=1e-3)
+    intervals = release.intervals(0.95)
+    assert np.all(intervals[:, 0] <= release.answers)
+    assert np.all(release.answers <= intervals[:, 1])
+    release_fields(release, 0.95)
+    release_lines(release)
+
+
+def check_ledger(path):
+    """Whatever is read adds up."""
+    ledger = Ledger.open(str(path))
+    ledger.verify()
+    for budget in ledger.budgets():
+        assert budget.spent <= budget.limit
+
+
+def consistent(path, kind):
+    """State what a careful forger would: digest and limits that fit the damaged integers."""
+    genuine, plan_file._check_same = plan_file._check_same, lambda plan, facts: None
+    try:
+        facts, arrays = read_archive(path, kind, plan_file.VERSION)
+        inner = facts["plan"] if kind == "release" else facts
+        plan = plan_file.unpack_plan(inner, arrays)
+        inner["sensitivity"] = str(plan.measured.sensitivity)
+        inner["max_records"] = str(plan.measured.max_records)
+        inner["digest"] = plan.digest
+    except (lrm.LrmError, KeyError, TypeError):
+        return
+    finally:
+        plan_file._check_same = genuine
+    members = unpacked(path.read_bytes())
+    members["facts.json"] = json.dumps(facts).encode()
+    path.write_bytes(packed(sealed(members)))
+
+
+class Fuzzer:
+    """Cases by number: the same number is the same file."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.seed = folder, seed
+        self.files = sorted((folder / "seeds").iterdir())
+        self.bytes = {file.name: file.read_bytes() for file in self.files}
+        self.domain = read_domain(folder / "seeds" / "domain.yaml")
+        self.accepted: dict[str, int] = {}
+
+    def run(self, number: int) -> None:
+        """Make, read and check one case."""
+        rng = np.random.default_rng([self.seed, number])
+        file = self.files[int(rng.integers(len(self.files)))]
+        if rng.random() < 0.5:  # half of all cases are plans and releases
+            ours = [each for each in self.files if each.suffix in {".plan", ".release"}]
+            file = ours[int(rng.integers(len(ours)))]
+        path = self.folder / f"case{file.suffix}"
+        if file.stem in {"counts", "domain", "batch", "ledger"}:
+            path = self.folder / f"{file.stem}{file.suffix}"
+        path.write_bytes(self.damaged(rng, file))
+        if file.suffix in {".plan", ".release"} and rng.random() < 0.7:
+            consistent(path, file.suffix[1:])
+        archive_format(path)
+        try:
+            self.read(path, file, rng)
+        except lrm.LrmError:
+            return
+        kind = f"{file.stem if path.stem == file.stem else 'file'}{file.suffix}"
+        self.accepted[kind] = self.accepted.get(kind, 0) + 1
+
+    def damaged(self, rng, file: Path) -> bytes:
+        """The bytes of ``file``, damaged in one of several ways."""
+        data = self.bytes[file.name]
+        way = rng.random()
+        if file.suffix in {".plan", ".release", ".npz"} and way < 0.85:
+            same = [each for each in self.files if each.suffix == file.suffix]
+            other = unpacked(self.bytes[same[int(rng.integers(len(same)))].name])
+            members = unpacked(data)
+            mutations.mutate_members(rng, members, other)
+            if file.suffix == ".npz":
+                return packed(members)
+            if way < 0.05:
+                header = json.loads(members["header.json"])
+                mutations.mutate_json(rng, header)
+                members["header.json"] = json.dumps(header).encode()
+                return packed(members)
+            return packed(sealed(members))
+        if file.suffix in {".yaml", ".sql", ".csv"} and way < 0.7:
+            return mutations.retold(rng, data)
+        if file.suffix == ".npy" and way < 0.7:
+            return mutations.npy(mutations.mutate_array(rng, np.load(file)))
+        return mutations.damaged(rng, data, [self.bytes[each.name] for each in self.files])
+
+    def read(self, path: Path, file: Path, rng) -> None:
+        """Read a file as what its name says, and check what came of it."""
+        match file.stem, file.suffix:
+            case _, ".plan":
+                check_plan(lrm.load_plan(path), rng)
+            case _, ".release":
+                check_release(release_file.load_release(path), rng)
+            case "counts", _:
+                read_counts(path)
+            case "domain", _:
+                assert read_domain(path).size >= 1
+            case "batch", _:
+                read_batch(path, self.domain)
+            case "ledger", _:
+                check_ledger(path)
+            case _:
+                workload = read_workload(path)
+                if workload.shape[0] * workload.shape[1] < 10_000:
+                    check_plan(lrm.plan(workload, "noise-on-data"), rng)
+
+
+def _too_long(*_):
+    raise TimeoutError(f"a case took more than {SECONDS} seconds")
+
+
+def main() -> None:
+    """Run the cases that the arguments name, and print how many were accepted."""
+    folder, (seed, first, last) = Path(sys.argv[1]), map(int, sys.argv[2:5])
+    warnings.simplefilter("error")
+    signal.signal(signal.SIGALRM, _too_long)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    fuzzer = Fuzzer(folder, seed)
+    for number in range(first, last):
+        (folder / "case").write_text(f"seed {seed} case {number}")
+        signal.alarm(SECONDS)
+        fuzzer.run(number)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(json.dumps({"accepted": fuzzer.accepted, "peak MiB": peak}))
+
+
+if __name__ == "__main__":
+    main()
