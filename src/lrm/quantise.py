@@ -118,8 +118,8 @@ class IntegerStrategy:
 
     def _largest_column(self, power: int) -> int:
         """The most that one record moves ``Σ |measurement|^power`` by, factors included."""
-        factors = self.cells.largest_factors().astype(object)
-        return int((self.matrix.integer_column_sums(power) * factors**power).max())
+        factors = self.cells.largest_factors()
+        return self.matrix.integer_column_sums(power).largest(factors**power)
 
     @cached_property
     def max_records(self) -> int:

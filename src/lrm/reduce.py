@@ -19,7 +19,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
+from lrm.errors import ConvergenceError, WorkloadError
 from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 
 __all__ = [
@@ -39,6 +39,9 @@ A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
 affordable, and ratios of real batches (halves, tenths, percents) stay below it.
 """
 
+
+GRAM_ENTRIES = 1 << 27
+"""Largest n×n array of all ranges (1 GiB)."""
 
 SAME = 1e-12
 """Largest relative difference of two weights that are the same but for rounding."""
@@ -323,6 +326,11 @@ def reduce_rows(queries: LinearMap) -> Floats:
     (1, 2)
     """
     if isinstance(queries, AllRanges):
+        if queries.cells**2 > GRAM_ENTRIES:
+            raise ConvergenceError(
+                f"all ranges over {queries.cells:,} cells are too many for a strategy of this "
+                "form; choose a tree"
+            )
         square, _, basis = _eigen_factor(queries.gram())
         return square[:, None] * basis
     _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from hashlib import sha256
 
@@ -55,7 +56,10 @@ def retold(rng, data: bytes) -> bytes:
         place = int(rng.integers(len(lines)))
         words = lines[place].replace(",", " , ").replace("{", "{ ").split(" ")
         word = str(rng.choice([*WORDS, *map(repr, NUMBERS)]))
-        match int(rng.integers(4)):
+        match int(rng.integers(6)):
+            case 4 | 5:
+                number = repr(NUMBERS[int(rng.integers(len(NUMBERS)))])
+                lines[place] = re.sub(r"\d+", number, lines[place], count=1)
             case 0:
                 words[int(rng.integers(len(words)))] = word
                 lines[place] = " ".join(words)

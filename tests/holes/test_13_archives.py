@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.counts_file import read_counts
 from lrm.errors import FileFormatError
 from lrm.files.json_text import parse_json
 from lrm.files.npy import parse_npy
@@ -206,6 +207,12 @@ def test_arrays_of_other_things_are_refused(array):
     np.save(buffer, array, allow_pickle=True)
     with pytest.raises(FileFormatError):
         parse_npy(buffer.getvalue())
+
+
+def test_counts_of_sixteen_bits_are_counts(tmp_path):
+    """2^53 was compared as a number of 16 bits, with a warning."""
+    np.save(tmp_path / "counts.npy", np.arange(3, dtype=np.float16))
+    assert len(read_counts(tmp_path / "counts.npy")) == 3
 
 
 def test_an_array_is_as_long_as_its_header_says():

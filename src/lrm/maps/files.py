@@ -19,6 +19,9 @@ __all__ = ["pack_map", "unpack_map"]
 
 _MOST = 1 << 40
 
+MOST_EMPTY_ROWS = 1 << 22
+"""Rows of a sparse map beyond its number of entries: a few bytes pack any number of them."""
+
 
 def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put the arrays of a map into ``arrays`` and return its plain facts."""
@@ -73,6 +76,8 @@ def _sparse(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
     indices = arrays.take(f"{name}-indices", "i8", (None,))
     indptr = arrays.take(f"{name}-indptr", "i8", (None,))
     check_weights(data)
+    if sides[0] > max(len(data), MOST_EMPTY_ROWS):
+        raise FileFormatError(f"the {name} has {sides[0]:,} rows, most of them empty")
     # Before SciPy sees them: building a matrix alone already follows its indices.
     check_compressed(data, indices, indptr, sides)
     found = SparseMap(sp.csr_array((data, indices, indptr), shape=sides))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
-from lrm.maps.whole import whole_numbers
+from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 
 __all__ = ["LevelMap", "level_sizes"]
 
@@ -140,9 +140,9 @@ class LevelMap(LinearMap):
     def apply(self, x: Floats) -> Floats:
         return np.concatenate([weight * sums for weight, sums in self._block_sums(x)])
 
-    def integer_column_sums(self, power: int) -> NDArray[np.object_]:
+    def integer_column_sums(self, power: int) -> WholeSums:
         total = sum(abs(weight) ** power for weight in self._whole_weights())
-        return np.full(self.cells, total, dtype=object)
+        return equal_totals(total, self.cells)
 
     def integer_column_peaks(self) -> NDArray[np.int64]:
         return np.full(self.cells, max(map(abs, self._whole_weights())), dtype=np.int64)

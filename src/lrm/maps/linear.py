@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.sparse_format import as_csr
-from lrm.maps.whole import exact_totals, whole_numbers
+from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
 
 __all__ = [
     "AllRanges",
@@ -91,8 +91,8 @@ class LinearMap(ABC):
         """The whole matrix with compressed rows."""
         return sp.csr_array(self.dense())
 
-    def integer_column_sums(self, power: int) -> NDArray[np.object_]:
-        """``Σᵢ |Wᵢⱼ|^power`` for each cell j, exactly, in Python's integers.
+    def integer_column_sums(self, power: int) -> WholeSums:
+        """``Σᵢ |Wᵢⱼ|^power`` for each cell j, exactly.
 
         What privacy rests on: no float is rounded and no integer wraps around. A map that
         holds anything but whole numbers below 2^52 is refused.

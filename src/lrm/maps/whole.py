@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 
-__all__ = ["LARGEST_WHOLE", "exact_totals", "whole_numbers"]
+__all__ = ["LARGEST_WHOLE", "WholeSums", "equal_totals", "exact_totals", "whole_numbers"]
 
 LARGEST_WHOLE = 1 << 52
 """Weights of an integer strategy lie below this: float64 holds them, and their sums of two."""
 
 _HALF = 26
 _MASK = (1 << _HALF) - 1
+_AT_ONCE = 1 << 16
 
 
 def whole_numbers(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -33,10 +35,46 @@ def whole_numbers(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class WholeSums:
+    """One exact integer per cell, held as 64-bit parts: ``Σ_k parts[k][1]·2^parts[k][0]``.
+
+    Python's integers for each of a million cells would take a hundred times the memory.
+
+    >>> WholeSums(((26, np.array([1, 0])), (0, np.array([5, 7])))).exact()
+    [67108869, 7]
+    """
+
+    parts: tuple[tuple[int, NDArray[np.int64]], ...]
+
+    def exact(self, cells: slice = slice(None)) -> list[int]:
+        """The integers of some cells, as Python's."""
+        pieces = [[value << shift for value in part[cells].tolist()] for shift, part in self.parts]
+        return [sum(values) for values in zip(*pieces, strict=True)]
+
+    def largest(self, factors: NDArray[np.int64]) -> int:
+        """The largest of the integers, each multiplied by its cell's factor: exactly.
+
+        Floats find the few that may be the largest; Python's integers decide among them.
+        """
+        best, scales = 0, np.array([2.0**shift for shift, _ in self.parts])
+        for start in range(0, len(factors), _AT_ONCE):
+            cells = slice(start, start + _AT_ONCE)
+            columns = np.stack([*(part[cells] for _, part in self.parts), factors[cells]])
+            rough = (scales @ columns[:-1]) * columns[-1]
+            near = columns[:, rough >= max(float(rough.max()), float(best)) * (1 - 2.0**-40)]
+            if near.size and np.all(near == near[:, :1]):
+                near = near[:, :1]
+            for *pieces, factor in np.unique(near, axis=1).T.tolist():
+                exact = sum(p << shift for (shift, _), p in zip(self.parts, pieces, strict=True))
+                best = max(best, exact * factor)
+        return best
+
+
 def exact_totals(
     sizes: NDArray[np.int64], cells: NDArray[np.integer[Any]], count: int, power: int
-) -> NDArray[np.object_]:
-    """``Σ sizes**power`` of the entries of each cell, in Python's integers.
+) -> WholeSums:
+    """``Σ sizes**power`` of the entries of each cell, exactly.
 
     Parameters
     ----------
@@ -54,21 +92,41 @@ def exact_totals(
     Each number is split into halves of 26 bits, whose sums (of products, for squares) stay
     below 2^63 for fewer than 2^36 entries, so that 64-bit arithmetic is exact.
 
-    >>> exact_totals(np.array([2**51] * 5000), np.zeros(5000, dtype=int), 1, 2)[0] == 5000 * 4**51
+    >>> rows = np.zeros(5000, dtype=int)
+    >>> exact_totals(np.array([2**51] * 5000), rows, 1, 2).exact() == [5000 * 4**51]
     True
     """
 
-    def total(values: NDArray[np.int64]) -> NDArray[np.object_]:
+    def parts(values: NDArray[np.int64], shift: int) -> list[tuple[int, NDArray[np.int64]]]:
         halves = []
-        for half in (values >> _HALF, values & _MASK):
+        for half, offset in ((values >> _HALF, _HALF), (values & _MASK, 0)):
             sums = np.zeros(count, dtype=np.int64)
             np.add.at(sums, cells, half)
-            halves.append(sums.astype(object))
-        return np.asarray((halves[0] << _HALF) + halves[1])
+            halves.append((shift + offset, sums))
+        return halves
 
     if power == 1:
-        return total(sizes)
+        return WholeSums(tuple(parts(sizes, 0)))
     high, low = sizes >> _HALF, sizes & _MASK
-    return np.asarray(
-        (total(high * high) << 2 * _HALF) + (total(high * low) << _HALF + 1) + total(low * low)
+    return WholeSums(
+        (
+            *parts(high * high, 2 * _HALF),
+            *parts(high * low, _HALF + 1),
+            *parts(low * low, 0),
+        )
+    )
+
+
+def equal_totals(total: int, count: int) -> WholeSums:
+    """The same integer for each of ``count`` cells, which takes no memory.
+
+    >>> equal_totals(2**100 + 3, 2).exact() == [2**100 + 3] * 2
+    True
+    """
+    limbs = range(0, max(total.bit_length(), 1), _HALF)
+    return WholeSums(
+        tuple(
+            (shift, np.broadcast_to(np.int64((total >> shift) & _MASK), (count,)))
+            for shift in limbs
+        )
     )

@@ -124,6 +124,7 @@ def _array_of(counts: ArrayLike) -> NDArray[Any]:
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
     values = _array_of(counts)
     if values.dtype.kind == "f":
+        values = values.astype(np.float64)  # 2^53 is not a number of 16 bits
         if not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
             raise CountsError("counts must be whole numbers; something fractional or NaN came")
         if np.any(np.abs(values) >= 2.0**53):
