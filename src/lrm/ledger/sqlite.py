@@ -199,8 +199,6 @@ class SqliteStore:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # Python cannot decode SQLite's message where it quotes a damaged schema.
             raise LedgerError(self._explain(error)) from error
-        except UnicodeDecodeError as error:  # in a text of the file, or in SQLite's own message
-            raise LedgerError(f"{self.name} is damaged; restore a copy") from error
 
     def _explain(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorname", "")
