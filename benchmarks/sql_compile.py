@@ -10,8 +10,8 @@ import resource
 import sys
 import time
 
+from lrm.batches import sql
 from lrm.domain import Categories, Domain, Integers
-from lrm.sql import compile_sql
 
 STATES = [f"S{number:02d}" for number in range(20)]
 
@@ -34,13 +34,13 @@ def text(queries: int, seed: int, ages: int, days: int) -> str:
 
 def main() -> None:
     """Print seconds, weights and peak memory of each case."""
-    compile_sql("SELECT COUNT(*) FROM t", Domain([Integers("age", 0, 1)]))  # imports sqlglot
+    sql("SELECT COUNT(*) FROM t", Domain([Integers("age", 0, 1)]))  # imports sqlglot
     for queries, ages, days in ((500, 20, 20), (1000, 200, 250)):
         attributes = [Categories("state", STATES), Integers("age", 0, ages - 1)]
         domain = Domain([*attributes, Integers("day", 0, days - 1)], "t")
         batch = text(queries, 0, ages, days)
         start, used = time.perf_counter(), time.process_time()
-        compiled = compile_sql(batch, domain)
+        compiled = sql(batch, domain)
         seconds, used = time.perf_counter() - start, time.process_time() - used
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         sys.stdout.write(

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 import lrm
 from engines import postgres_url
+from lrm.batches import sql
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
-from lrm.sql import compile_sql
 
 ENGINES = ["csv", "parquet", "postgres", "spark"]
 
@@ -90,7 +90,7 @@ def domain_of(unit, batch="few cells"):
 def plan_of(batch, unit, noise):
     """The batch as it will be measured."""
     text = MANY_BINS if batch == "many bins" else FEW_CELLS
-    workload = compile_sql(text, domain_of(unit, batch))
+    workload = sql(text, domain_of(unit, batch))
     if batch == "many bins":
         return lrm.plan(workload, "matrix", noise=noise)
     return lrm.plan(workload, noise=noise, effort="quick")

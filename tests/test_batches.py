@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from lrm import batches
-from lrm.batch_file import parse_batch, read_batch
+from lrm.batches import parse_batch, read_batch, sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import DomainError, FileFormatError, LrmError, SqlError, WorkloadError
-from lrm.sql import compile_sql
 from lrm.workload import families
 
 DOMAIN = Domain(
@@ -28,7 +27,7 @@ DOMAIN = Domain(
 def same(batch, *statements):
     """Tell whether a batch has the weights of these SQL statements."""
     text = ";".join(f"SELECT COUNT(*) FROM t {text}" for text in statements)
-    wanted = compile_sql(text, DOMAIN)
+    wanted = sql(text, DOMAIN)
     return np.array_equal(batch.queries.dense(), wanted.queries.dense())
 
 
@@ -122,7 +121,7 @@ def test_a_file_says_what_python_says():
         batches.total(DOMAIN),
         batches.marginals(DOMAIN, 1),
         batches.where(adults, "x < 1"),
-        compile_sql(text, DOMAIN),
+        sql(text, DOMAIN),
     ]
     wanted = np.vstack([part.queries.dense() for part in parts])
     assert np.array_equal(batch.queries.dense(), wanted)

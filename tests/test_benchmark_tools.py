@@ -23,8 +23,8 @@ from benchmarks.tools.batch import (
 from benchmarks.tools.environments import Environment, UnavailableError, _reason
 from benchmarks.tools.measure import BATCH, Label, markdown, rows_of
 
+from lrm.batches import sql
 from lrm.domain.file import parse_domain
-from lrm.sql import compile_sql
 
 LABEL = Label("tool", "1.0", "every statement", 1.0)
 
@@ -40,7 +40,7 @@ def test_both_ways_of_asking_give_the_answers_that_lrm_compiles():
     """Summed tables, asked tables and the SQL batch agree on exact counts."""
     full, written = counted(np.random.default_rng(1), AS_WRITTEN)
     _, fewest = counted(np.random.default_rng(1), FEWEST)
-    workload = compile_sql(sql_text(), parse_domain(domain_text()))
+    workload = sql(sql_text(), parse_domain(domain_text()))
     compiled = ours.by_statement(workload.queries.apply(full.ravel()))
     for name, values in answers(written).items():
         np.testing.assert_array_equal(values, answers(fewest)[name])

@@ -144,7 +144,6 @@ CHANGES = [
     ("edges: [0, 1e3, 2500.5, .inf]", "edges: [0, .nan]", 22, "'edges'"),
     ("edges: [0, 1e3, 2500.5, .inf]", "edges: [0, 2, 1]", 22, "'edges'"),
     ("edges: [0, 1e3, 2500.5, .inf]", "edges: [0]", 22, "'edges'"),
-    ("    nan: cell\n", "", 20, "'nan'"),
     ("start: 2024-01-01", "start: 2024-01-32", 28, "'start'"),
     ("start: 2024-01-01", "start: 2024-01-02", 28, "'start'"),
     ("start: 2024-01-01", "start: 5", 28, "'start'"),
@@ -237,3 +236,14 @@ def test_a_completed_draft_is_a_domain():
     domain = parse_domain(text.replace("by: TODO", "by: year"))
     assert domain.names == ("state", "Größe: #1", "age", "day", "smoker", "price")
     assert domain.shape == (1, 1, 10, 1, 2, 1)
+
+
+@pytest.mark.parametrize("kind", ["kind: integers, low: 0, high: 9", "kind: bins, edges: [0, 9]"])
+def test_nan_is_dropped_where_nothing_is_said_of_it(kind):
+    text = (
+        f"lrm-domain: 1\nunit: row\nattributes:\n  - {{name: x, {kind}, null: drop, outside: drop}}"
+    )
+    assert parse_domain(text).attribute("x").nan == "drop"
+    assert (
+        parse_domain(text.replace("null: drop", "null: drop, nan: cell")).labels("x")[-1] == "(nan)"
+    )

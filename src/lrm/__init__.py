@@ -12,11 +12,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrm.batches import marginals as marginals
+    from lrm.batches import prefix as prefix
+    from lrm.batches import ranges as ranges
+    from lrm.batches import read_batch as read_batch
+    from lrm.batches import sql as sql
+    from lrm.batches import stack as stack
+    from lrm.batches import total as total
+    from lrm.batches import where as where
+    from lrm.batches import with_importance as with_importance
+    from lrm.domain import Bins as Bins
+    from lrm.domain import Categories as Categories
     from lrm.domain import CsvForm as CsvForm
+    from lrm.domain import Dates as Dates
     from lrm.domain import Domain as Domain
+    from lrm.domain import Integers as Integers
+    from lrm.domain.file import read_domain as read_domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
     from lrm.plans import Plan as Plan
+    from lrm.plans.comparison import compare as compare
     from lrm.plans.file import load_plan as load_plan
     from lrm.plans.planner import plan as plan
     from lrm.privacy.unit import PrivacyUnit as PrivacyUnit
@@ -28,20 +43,35 @@ if TYPE_CHECKING:
     from lrm.workload import families as families
 
 _HOMES = {
+    "Bins": "lrm.domain",
+    "Categories": "lrm.domain",
     "CsvForm": "lrm.domain",
+    "Dates": "lrm.domain",
     "Domain": "lrm.domain",
+    "Integers": "lrm.domain",
     "Ledger": "lrm.ledger",
     "LrmError": "lrm.errors",
     "Plan": "lrm.plans",
     "PrivacyUnit": "lrm.privacy.unit",
     "Release": "lrm.releases",
     "Workload": "lrm.workload",
+    "compare": "lrm.plans.comparison",
     "families": "lrm.workload",
     "load_plan": "lrm.plans.file",
     "load_release": "lrm.releases.file",
+    "marginals": "lrm.batches",
     "open_table": "lrm.tables",
     "plan": "lrm.plans.planner",
+    "prefix": "lrm.batches",
+    "ranges": "lrm.batches",
+    "read_batch": "lrm.batches",
+    "read_domain": "lrm.domain.file",
     "release": "lrm.releases",
+    "sql": "lrm.batches",
+    "stack": "lrm.batches",
+    "total": "lrm.batches",
+    "where": "lrm.batches",
+    "with_importance": "lrm.batches",
 }
 """Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
 

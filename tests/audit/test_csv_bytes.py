@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Bins, Categories, CsvForm, Dates, Domain, Integers, PrivacyUnit
-from lrm.sql import compile_sql
 from lrm.tables import csv_lines, open_table
 from lrm.tables.csv_fields import Marks, split_block
 from lrm.tables.csv_lines import to_utf8
@@ -182,7 +182,7 @@ def test_commands_on_neighbouring_files_say_the_same(tmp_path, monkeypatch, unit
     monkeypatch.chdir(tmp_path)
     rng, form = random.Random(6), FORMS[1]  # noqa: S311 - no secret
     domain = Domain(ATTRIBUTES[:2], "t", unit, csv=form)
-    workload = compile_sql("SELECT kind, COUNT(*) AS n FROM t GROUP BY kind", domain)
+    workload = sql("SELECT kind, COUNT(*) AS n FROM t GROUP BY kind", domain)
     lrm.plan(workload, "noise-on-results").save("plan.lrm")
     command = ["release", "plan.lrm", "--table", "x.csv", "--epsilon", "1", "--no-ledger"]
     seen = set()

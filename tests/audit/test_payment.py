@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
@@ -16,7 +17,6 @@ from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP
 from lrm.releases import preview
 from lrm.releases.file import load_release
-from lrm.sql import compile_sql
 from lrm.tables import open_table
 from lrm.tables.duckdb_table import DuckDbTable
 from neighbouring_tables import BASE, write
@@ -35,7 +35,7 @@ def in_folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def plans():
     domain = Domain([Integers("age", 0, 9)], "visits")
-    batch = compile_sql("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", domain)
+    batch = sql("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", domain)
     return {noise: lrm.plan(batch, "noise-on-data", noise=noise) for noise in NOISES}
 
 
@@ -155,7 +155,7 @@ def test_what_is_wrong_on_a_server_is_found_before_anything_is_spent(
         source = source.replace("visits", "nothing")
     column = {"table": "age", "column": "years", "type": "state"}[wrong]
     domain = Domain([Integers(column, 0, 9)], "visits")
-    batch = compile_sql("SELECT COUNT(*) AS n FROM visits", domain)
+    batch = sql("SELECT COUNT(*) AS n FROM visits", domain)
     lrm.plan(batch, "noise-on-data").save("plan.lrm")
     args = ["release", "plan.lrm", "--table", source, "--ledger", "l.sqlite", "--epsilon", "0.5"]
     for more in (("-o", "out.lrm"), ("--dry-run",)):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain.file import parse_domain
 from lrm.ledger import Ledger
 from lrm.plans.planner import plan
-from lrm.sql import compile_sql
 from visits import DOMAIN, QUERIES, RELEASE, UNIT, write_files
 
 WORKLOAD = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
@@ -85,7 +85,7 @@ def visits_files(in_folder: Path) -> Path:
 def visits_plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Plans for both noises, made once."""
     folder = tmp_path_factory.mktemp("plans")
-    batch = compile_sql(QUERIES, parse_domain(DOMAIN))
+    batch = sql(QUERIES, parse_domain(DOMAIN))
     plan(batch, effort="quick").save(str(folder / "plan.lrm"))
     plan(batch, effort="quick", noise="gaussian").save(str(folder / "gauss.lrm"))
     return {path.name: path.read_bytes() for path in folder.iterdir()}

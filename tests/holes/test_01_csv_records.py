@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Categories, CsvForm, Domain, Integers, PrivacyUnit
 from lrm.errors import DomainError
-from lrm.sql import compile_sql
 from lrm.tables import open_table
 
 CELL = {"null": "cell", "outside": "cell"}
@@ -134,7 +134,7 @@ def test_a_declared_encoding_reads_every_byte(tmp_path):
 def test_the_command_says_and_returns_the_same_whatever_the_record(tmp_path, monkeypatch):
     """Of two commands, one may not fail because of a record, before payment or after it."""
     monkeypatch.chdir(tmp_path)
-    workload = compile_sql("SELECT kind, COUNT(*) AS n FROM t GROUP BY kind", DOMAIN)
+    workload = sql("SELECT kind, COUNT(*) AS n FROM t GROUP BY kind", DOMAIN)
     lrm.plan(workload, "noise-on-results").save("plan.lrm")
     command = ["release", "plan.lrm", "--table", "x.csv", "--epsilon", "1", "--no-ledger"]
     seen = set()

@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from lrm.batches import sql
 from lrm.cli import main
 from lrm.counts_file import CountsFile
 from lrm.domain import Categories, Domain, PrivacyUnit
@@ -27,7 +28,6 @@ from lrm.errors import BudgetExceeded, CountsError, LrmError, TableError, UsageE
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import preview
 from lrm.releases.facts import release_facts
-from lrm.sql import compile_sql
 
 DOMAIN = Domain([Categories("state", ["NY", "NJ"])], "visits")
 ROWS = {"state": ["NY"] * 5 + ["NJ"] * 3}
@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LRM_LEDGER", raising=False)
     pd.DataFrame(ROWS).to_csv("visits.csv", index=False)
-    batch = compile_sql("SELECT state, COUNT(*) AS n FROM visits GROUP BY ROLLUP (state)", DOMAIN)
+    batch = sql("SELECT state, COUNT(*) AS n FROM visits GROUP BY ROLLUP (state)", DOMAIN)
     lrm.plan(batch, "noise-on-data").save("plan.lrm")
     lrm.plan([[1, 1], [1, 0]], "noise-on-data").save("matrix.lrm")
     return tmp_path
@@ -186,7 +186,7 @@ def test_what_is_wrong_with_counts_is_found_after_the_payment(plan, ledger, coun
 
 def test_a_table_is_never_refused_for_its_number_of_rows():
     """Unlike counts that someone brings: the measurements are clamped instead."""
-    batch = compile_sql("SELECT COUNT(*) AS n FROM visits", DOMAIN)
+    batch = sql("SELECT COUNT(*) AS n FROM visits", DOMAIN)
     small = lrm.plan(batch, "noise-on-data", max_records=1)
     assert len(lrm.release(small, "visits.csv", epsilon=1, ledger=None).answers) == 1
     with pytest.raises(CountsError):

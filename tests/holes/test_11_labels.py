@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm import batches
-from lrm.batch_file import parse_batch
+from lrm.batches import parse_batch, sql
 from lrm.domain import Categories, Domain
 from lrm.errors import LrmError, WorkloadError
 from lrm.releases.facts import export_csv, export_json
 from lrm.report import plan_page, release_page
-from lrm.sql import compile_sql
 from lrm.workload import Grouped, Label, Labels, Named, Numbered, Workload
 from lrm.workload.families import identity, stack, total
 
@@ -44,7 +43,7 @@ EXPECTED = [
 
 @pytest.fixture(scope="module")
 def plan():
-    return lrm.plan(compile_sql(TEXT, DOMAIN), "noise-on-data")
+    return lrm.plan(sql(TEXT, DOMAIN), "noise-on-data")
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +105,16 @@ def test_yaml_python_and_sql_label_alike():
         "lrm-batch: 1\nqueries:\n  - {kind: marginals, of: [[a, b]], name: n}", DOMAIN
     )
     python = batches.marginals(DOMAIN, [("a", "b")], name="n")
-    sql = compile_sql("SELECT COUNT(*) AS n FROM t GROUP BY a, b", DOMAIN)
-    groups = [[label.group for label in batch.labels] for batch in (yaml, python, sql)]
+    written = sql("SELECT COUNT(*) AS n FROM t GROUP BY a, b", DOMAIN)
+    groups = [[label.group for label in batch.labels] for batch in (yaml, python, written)]
     assert groups[0] == groups[1] == groups[2]
-    assert python.digest == sql.digest == yaml.digest  # lines are not part of a batch
+    assert python.digest == written.digest == yaml.digest  # lines are not part of a batch
 
 
 def test_further_queries_keep_their_labels(release):
     from lrm.releases.further import answer_further
 
-    asked = compile_sql("SELECT COUNT(*) AS m FROM t GROUP BY a", DOMAIN)
+    asked = sql("SELECT COUNT(*) AS m FROM t GROUP BY a", DOMAIN)
     assert told(answer_further(release, asked).plan.workload.labels) == [
         ("m", {"a": a}, 1) for a in HOSTILE
     ]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrm.batches import sql
 from lrm.domain import Categories, Domain
 from lrm.files.csv_cells import csv_text
 from lrm.plans.planner import plan
 from lrm.releases import release
 from lrm.releases.facts import export_csv
-from lrm.sql import compile_sql
 from lrm.workload import Workload
 
 FORMULAS = [
@@ -43,7 +43,7 @@ def test_names_of_queries_are_no_formulas(tmp_path):
 
 def test_labels_of_groups_and_titles_are_no_formulas(tmp_path):
     domain = Domain([Categories("=kind", ["=1+1", "plain", "-5", "-2+3"])], "t")
-    batch = compile_sql('SELECT "=kind", COUNT(*) FROM t GROUP BY "=kind"', domain)
+    batch = sql('SELECT "=kind", COUNT(*) FROM t GROUP BY "=kind"', domain)
     rows = rows_of(batch, tmp_path / "answers.csv")
     assert "'=kind" in rows[0]
     labels = [row[rows[0].index("'=kind")] for row in rows[1:]]

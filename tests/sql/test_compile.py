@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrm.batches import sql
+from lrm.batches.compiler.atoms import compare
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
-from lrm.sql import compile_sql
-from lrm.sql.atoms import compare
 
 OPERATIONS = {
     "=": operator.eq,
@@ -31,7 +31,7 @@ PEOPLE = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 3)], "peo
 
 
 def weights(text, domain=PEOPLE):
-    return compile_sql(text, domain).queries.dense()
+    return sql(text, domain).queries.dense()
 
 
 def count(condition, domain):
@@ -121,7 +121,7 @@ def test_a_case_takes_its_first_true_branch():
 
 def test_every_declared_group_appears_even_where_the_condition_excludes_it():
     text = "SELECT state, COUNT(*) AS n FROM people WHERE state = 'NY' GROUP BY state"
-    batch = compile_sql(text, PEOPLE)
+    batch = sql(text, PEOPLE)
     assert batch.names == ("n[state=NY]", "n[state=NJ]")
     assert [label.group for label in batch.labels] == [(("state", "NY"),), (("state", "NJ"),)]
     assert batch.queries.dense().sum(axis=1).tolist() == [4, 0]
@@ -132,7 +132,7 @@ def test_names_lines_and_groups():
         SELECT COUNT(*), SUM(age) FROM people; -- two answers
         SELECT COUNT(*) AS "all of them" FROM PEOPLE;
         /* groups */ SELECT COUNT(*) FROM people GROUP BY CUBE (state, age)"""
-    batch = compile_sql(text, PEOPLE)
+    batch = sql(text, PEOPLE)
     assert batch.names[:4] == ("q1.1", "q1.2", "all of them", "q3[state=NY, age=0]")
     assert batch.names[-1] == "q3"
     assert [label.line for label in batch.labels[:4]] == [2, 2, 3, 4]
@@ -141,8 +141,8 @@ def test_names_lines_and_groups():
 
 
 def test_group_order_is_that_of_the_domain():
-    one = compile_sql("SELECT COUNT(*) FROM people GROUP BY age, state", PEOPLE)
-    two = compile_sql("SELECT COUNT(*) FROM people GROUP BY state, age", PEOPLE)
+    one = sql("SELECT COUNT(*) FROM people GROUP BY age, state", PEOPLE)
+    two = sql("SELECT COUNT(*) FROM people GROUP BY state, age", PEOPLE)
     assert one.names == two.names
     assert np.array_equal(one.queries.dense(), np.eye(8))
 
@@ -150,14 +150,14 @@ def test_group_order_is_that_of_the_domain():
 def test_a_batch_without_a_declared_table_reads_one_table():
     domain = Domain(PEOPLE.attributes)
     with pytest.raises(SqlError, match="line 2: table 'b' is unknown; the batch's first"):
-        compile_sql("SELECT COUNT(*) FROM a;\nSELECT COUNT(*) FROM b", domain)
+        sql("SELECT COUNT(*) FROM a;\nSELECT COUNT(*) FROM b", domain)
 
 
 def test_weights_are_read_only_and_make_a_workload():
-    batch = compile_sql("SELECT COUNT(*) FROM people", PEOPLE)
+    batch = sql("SELECT COUNT(*) FROM people", PEOPLE)
     with pytest.raises(ValueError, match="read-only"):
         batch.queries.matrix.data[0] = 2
-    workload = compile_sql("SELECT age, COUNT(*) AS n FROM people GROUP BY age", PEOPLE)
+    workload = sql("SELECT age, COUNT(*) AS n FROM people GROUP BY age", PEOPLE)
     assert workload.names[0] == "n[age=0]"
     assert workload.domain is PEOPLE
 
@@ -165,9 +165,9 @@ def test_weights_are_read_only_and_make_a_workload():
 def test_a_domain_too_large_is_an_error_before_any_array():
     huge = Domain([Integers(f"a{i}", 0, 999) for i in range(5)])
     with pytest.raises(SqlError, match="1,000,000,000,000,000 cells"):
-        compile_sql("SELECT COUNT(*) FROM t", huge)
+        sql("SELECT COUNT(*) FROM t", huge)
 
 
 def test_sqlglot_is_imported_only_by_those_who_compile():
-    code = "import sys, lrm.sql; assert 'sqlglot' not in sys.modules"
+    code = "import sys, lrm.batches; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

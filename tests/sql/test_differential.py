@@ -10,8 +10,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from lrm.batches import sql
 from lrm.errors import SqlError
-from lrm.sql import compile_sql
 
 _spec = importlib.util.spec_from_file_location(
     "sql_generator", pathlib.Path(__file__).with_name("generator.py")
@@ -67,7 +67,7 @@ def duckdb_answers(connection, domain, query):
 def check(connection, domain, counts, query):
     """Compare one query; return False where the compiler refuses it for a cut."""
     try:
-        batch = compile_sql(query.ours, domain)
+        batch = sql(query.ours, domain)
     except SqlError as error:
         if "cuts through the cell" not in str(error) and "has no one value" not in str(error):
             raise

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
-from lrm.sql import compile_sql
 
 DOMAIN = Domain(
     [
@@ -94,7 +94,7 @@ STATEMENTS = {
     "SELECT SUM(1) FROM patients": "SUM(1) is not compiled",
     "SELECT SUM(CASE state WHEN 'NY' THEN 1 END) FROM patients": "CASE with an operand is not",
     "SELECT SUM(CASE WHEN age > 1 THEN age END) FROM patients": "CASE … THEN age is not compiled",
-    "SELECT SUM(CASE WHEN age > 1 THEN 'x' END) FROM patients": "must be a number, but x came",
+    "SELECT SUM(CASE WHEN age > 1 THEN 'x' END) FROM patients": "must be a number, not x",
     "SELECT COUNT(*) + 1 FROM patients": "adding a constant is not compiled",
     "SELECT COUNT(*) * COUNT(*) FROM patients": "a product of aggregates is not compiled",
     "SELECT COUNT(*) / 2 FROM patients": "division is not compiled",
@@ -118,7 +118,7 @@ CONDITIONS = {
     "smoker": "'smoker' as a condition is not compiled",
     "TRUE": "'TRUE' as a condition is not compiled",
     "smoker IS TRUE": "IS TRUE is not compiled",
-    "smoker = 1": "'smoker' holds boolean values, but 1 came",
+    "smoker = 1": "'smoker' holds boolean values, not 1",
     "smoker < TRUE": "the order of boolean values",
     "state LIKE 'N%'": "LIKE is not compiled",
     "state ILIKE 'n%'": "ILIKE is not compiled",
@@ -127,7 +127,7 @@ CONDITIONS = {
     "lower(state) = 'ny'": "LOWER() is not compiled",
     "state || 'x' = 'NYx'": "is not compiled; conditions compare",
     "state < 'NY'": "the order of text values of 'state' is not compiled",
-    "state = 5": "'state' holds text values, but 5 came",
+    "state = 5": "'state' holds text values, not 5",
     "state = 'TX'": "'TX' is not a declared value of 'state': it cuts through the cell (other)",
     "state = NULL": "NULL as a constant is not compiled; write IS NULL",
     "state NOT IN ('NY', NULL)": "NULL as a constant is not compiled; write IS NULL",
@@ -135,7 +135,7 @@ CONDITIONS = {
     "state IS DISTINCT FROM 'NY'": "IS DISTINCT FROM is not compiled",
     "state IS NOT DISTINCT FROM 'NY'": "IS NOT DISTINCT FROM is not compiled",
     "COALESCE(state, 'NY') = 'NY'": "COALESCE() is not compiled",
-    "age = '5'": "'age' holds numbers, but '5' came",
+    "age = '5'": "'age' holds numbers, not '5'",
     "age = ?": "a placeholder is not compiled",
     "age = $1": "a placeholder is not compiled",
     "age < band": "a comparison of two columns is not compiled",
@@ -168,8 +168,8 @@ CONDITIONS = {
     "income < 999.5": "the nearest edges are income >= 0 or income < 1000",
     "admitted < '2024-03-15'": "the nearest edges are admitted >= '2024-03-01' or "
     "admitted < '2024-04-01'",
-    "admitted < '2024-13-01'": "expected a date such as '2024-01-31', but '2024-13-01' came",
-    "admitted < 5": "'admitted' holds dates such as '2024-01-31', but 5 came",
+    "admitted < '2024-13-01'": "expected a date such as '2024-01-31', got '2024-13-01'",
+    "admitted < 5": "'admitted' holds dates such as '2024-01-31', not 5",
     "admitted < CURRENT_DATE": "CURRENT_DATE() is not compiled",
     "admitted < TIMESTAMP '2024-03-01 12:00:00'": "a cast is not compiled",
     "admitted < DATE '2024-03-01' + INTERVAL 1 DAY": "is not compiled",
@@ -183,7 +183,7 @@ def test_the_lists_are_long_enough():
 @pytest.mark.parametrize(("text", "sentence"), STATEMENTS.items())
 def test_a_statement_outside_the_list_is_refused_by_name(text, sentence):
     with pytest.raises(SqlError) as caught:
-        compile_sql(text, DOMAIN)
+        sql(text, DOMAIN)
     assert sentence in str(caught.value)
 
 
@@ -192,22 +192,22 @@ def test_a_statement_outside_the_list_is_refused_by_name(text, sentence):
 )
 def test_every_refusal_names_the_line_of_its_statement(text):
     with pytest.raises(SqlError, match=r"^line 3: "):
-        compile_sql("SELECT COUNT(*) AS n FROM patients\nWHERE age < 5;\n" + text, DOMAIN)
+        sql("SELECT COUNT(*) AS n FROM patients\nWHERE age < 5;\n" + text, DOMAIN)
 
 
 def test_a_quotation_that_never_ends_is_named_where_it_starts():
     above = "SELECT COUNT(*) -- it's\nFROM patients\nWHERE state = 'one\nand ''two''';\n"
     for opened in ("SELECT 'abc\n\n;", 'SELECT 1, "x\n;\n', "/* \n\n", "SELECT $a$ \n\n"):
         with pytest.raises(SqlError, match=r"^line 5: a quotation or comment that starts here"):
-            compile_sql(above + opened, DOMAIN)
+            sql(above + opened, DOMAIN)
     with pytest.raises(SqlError, match=r"^line 2: a quotation"):
-        compile_sql("SELECT\n'" + "abc\n" * 10_000, DOMAIN)
+        sql("SELECT\n'" + "abc\n" * 10_000, DOMAIN)
 
 
 @pytest.mark.parametrize(("condition", "sentence"), CONDITIONS.items())
 def test_a_condition_outside_the_list_is_refused_by_name(condition, sentence):
     with pytest.raises(SqlError) as caught:
-        compile_sql(f"SELECT COUNT(*)\nFROM patients\nWHERE {condition}", DOMAIN)
+        sql(f"SELECT COUNT(*)\nFROM patients\nWHERE {condition}", DOMAIN)
     assert sentence in str(caught.value)
     assert str(caught.value).startswith("line ")
 
@@ -221,19 +221,19 @@ def test_a_refused_condition_is_refused_wherever_it_stands(condition):
         f"SELECT COUNT(*) FROM patients WHERE NOT ({condition})",
     ):
         with pytest.raises(SqlError):
-            compile_sql(text, DOMAIN)
+            sql(text, DOMAIN)
 
 
 def test_the_line_of_the_statement_is_named():
     text = "SELECT COUNT(*) FROM patients;\n\n-- second\nSELECT COUNT(*)\nFROM patients\nLIMIT 3"
     with pytest.raises(SqlError, match=r"^line (4|5|6): LIMIT is not compiled"):
-        compile_sql(text, DOMAIN)
+        sql(text, DOMAIN)
 
 
 def test_deep_nesting_is_an_error_and_long_chains_are_not():
     deep = "(" * 5000 + "age < 5" + ")" * 5000
     with pytest.raises(SqlError, match="line 1"):
-        compile_sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)
+        sql(f"SELECT COUNT(*) FROM patients WHERE {deep}", DOMAIN)
     chain = " OR ".join(["age < 5"] * 3000)
-    batch = compile_sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)
+    batch = sql(f"SELECT COUNT(*) FROM patients WHERE {chain}", DOMAIN)
     assert batch.shape[0] == 1

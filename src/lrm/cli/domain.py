@@ -111,12 +111,14 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
     Example:
       lrm domain check domain.yaml
       lrm domain check domain.yaml --table visits.parquet
+      cat domain.yaml | lrm domain check -
     """
     from lrm.cli.output import print_facts, print_json
-    from lrm.domain.file import read_domain
+    from lrm.cli.questions import read_declared
+    from lrm.cli.standard_input import STANDARD_INPUT
     from lrm.tables import open_table
 
-    declared = read_domain(file)
+    declared = read_declared(file)
     fits = ""
     if table is not None:
         opened = open_table(table)
@@ -126,7 +128,7 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
         print_json(_fields(declared))
         return
     print_facts(_lines(declared))
-    echo(f"{file} is complete{fits}")
+    echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")
 
 
 def _fields(declared: "Domain") -> dict[str, Any]:

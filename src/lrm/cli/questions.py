@@ -1,18 +1,14 @@
-"""Queries for `lrm plan` and `lrm compare`: a matrix, a family, SQL or YAML."""
+"""Queries and domains that commands are given: a file, a family, or ``-`` for standard input."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lrm.errors import UsageError
+from lrm.cli.standard_input import STANDARD_INPUT, check_read_once, read_standard_input
 
 if TYPE_CHECKING:
+    from lrm.domain import Domain
     from lrm.workload import Workload
 
-__all__ = ["BATCH_KINDS", "read_questions"]
-
-BATCH_KINDS = (".sql", ".yaml", ".yml")
-"""Endings of files whose queries are written over the attributes of a domain."""
+__all__ = ["read_declared", "read_queries", "read_questions"]
 
 
 def read_questions(source: str, domain: str | None) -> "Workload":
@@ -21,24 +17,28 @@ def read_questions(source: str, domain: str | None) -> "Workload":
     Parameters
     ----------
     source
-        A SQL or YAML batch, which needs a domain; a matrix of weights; or a family.
+        What ``lrm.read_batch`` takes, or ``-``.
     domain
-        The domain file. With a matrix or a family it says what the cells are, so that a
-        table can be counted for the plan.
+        The domain file, or ``-``. With a matrix or a family it says what the cells are, so that
+        a table can be counted for the plan.
     """
-    from lrm.batch_file import read_batch
-    from lrm.domain.file import read_domain
-    from lrm.workload.file import read_workload
+    check_read_once(source, domain)
+    return read_queries(source, None if domain is None else read_declared(domain))
 
-    written = Path(source).suffix.lower() in BATCH_KINDS
-    if written and domain is None:
-        raise UsageError(
-            f"{source} asks about attributes, which a domain file declares; add --domain "
-            "domain.yaml (`lrm domain init TABLE` drafts one)"
-        )
-    if domain is None:
-        return read_workload(source)
-    declared = read_domain(domain)
-    if written:
-        return read_batch(source, declared)
-    return replace(read_workload(source), domain=declared)
+
+def read_queries(source: str, domain: "Domain | None") -> "Workload":
+    """Read a batch of queries over a domain that is known already."""
+    from lrm.batches import parse_questions, read_batch
+
+    if source == "-":
+        return parse_questions(read_standard_input(), domain, STANDARD_INPUT)
+    return read_batch(source, domain)
+
+
+def read_declared(source: str) -> "Domain":
+    """Read a domain file, or standard input."""
+    from lrm.domain.file import parse_domain, read_domain
+
+    if source == "-":
+        return parse_domain(read_standard_input(), STANDARD_INPUT)
+    return read_domain(source)

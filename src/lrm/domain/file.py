@@ -12,14 +12,14 @@
     attributes:
       - {name: state, kind: categories, values: [NY, NJ], null: drop, outside: cell}
       - {name: age, kind: integers, low: 0, high: 99, width: 1, null: cell, outside: drop}
-      - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: drop, outside: cell}
+      - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: cell, outside: cell}
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
          outside: drop}
 
-What happens to NULL and to values outside must be said for each attribute, and to NaN for
-binned numbers; each is ``drop`` or ``cell`` (see `lrm.domain.attributes`). Section ``csv`` says how
-the table's CSV files are written, each field of it where that differs from the default (see
-`lrm.domain.CsvForm`); files without quotes have ``quote: none``.
+What happens to NULL and to values outside must be said for each attribute, ``drop`` or ``cell``
+(see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
+Section ``csv`` says how the table's CSV files are written, each field of it where that differs
+from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ VERSION = 1
 _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "categories": ({"values"}, set()),
     "integers": ({"low", "high"}, {"width", "nan"}),
-    "bins": ({"edges", "nan"}, set()),
+    "bins": ({"edges"}, {"nan"}),
     "dates": ({"start", "end", "by"}, set()),
 }
 _COMMON = {"name", "kind", "null", "outside"}

@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
+from lrm.batches import as_batch
+from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
 from lrm.privacy.budget import Noise
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
-from lrm.workload import as_workload
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
 
@@ -73,8 +74,8 @@ class SideBySide:
 class Contest:
     """One workload on which mechanisms are tried; what they share is computed once."""
 
-    def __init__(self, workload: Any) -> None:
-        self.problem = Problem(as_workload(workload))
+    def __init__(self, workload: Any, domain: Domain | None = None) -> None:
+        self.problem = Problem(as_batch(workload, domain))
         with threadpool_limits(1):
             self._bounds = least_error(self.problem), spectrum_of(self.problem)
 
@@ -118,6 +119,7 @@ def compare(
     workload: Any,
     mechanisms: Sequence[str] = tuple(MECHANISMS),
     *,
+    domain: Domain | None = None,
     noise: Noise = "laplace",
     seed: int = 0,
 ) -> Comparison:
@@ -127,6 +129,6 @@ def compare(
     >>> [round(outcome.error, 6) for outcome in result.outcomes]
     [6.0, 16.0]
     """
-    contest = Contest(workload)
+    contest = Contest(workload, domain)
     entered = (contest.enter(name, noise=noise, seed=seed) for name in mechanisms)
     return Comparison(tuple(entered))

@@ -9,6 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
 from lrm.accuracy.certificate import least_error, spectrum_of
+from lrm.batches import as_batch
+from lrm.domain import Domain
 from lrm.errors import StopSolver, UsageError
 from lrm.plans.core import Plan
 from lrm.privacy.budget import Noise
@@ -16,7 +18,6 @@ from lrm.quantise import quantise, unit_strategy
 from lrm.reconstruction import Reconstruction
 from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.strategies import Problem, Search, Strategy, build_strategy
-from lrm.workload import as_workload
 
 __all__ = ["plan", "plan_of"]
 
@@ -25,6 +26,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
     mechanism: str = "best",
     *,
+    domain: Domain | None = None,
     noise: Noise = "laplace",
     seed: int = 0,
     on_step: OnStep | None = None,
@@ -38,10 +40,13 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     Parameters
     ----------
     workload
-        A ``Workload``, or an array or sparse matrix with one row a query.
+        A ``Workload``, as ``lrm.sql``, ``lrm.read_batch`` and every builder return it; an array,
+        a sparse matrix or a frame with one row per query; or SQL, which needs ``domain``.
     mechanism
         ``"best"`` (default), ``"lowrank"`` (the paper's), or a rival: ``"noise-on-data"``,
         ``"noise-on-results"``, ``"wavelet"``, ``"hierarchical"``, ``"matrix"``.
+    domain
+        The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.
     noise
         ``"laplace"`` for pure ε-differential privacy, ``"gaussian"`` for ρ-zCDP and (ε, δ).
     seed
@@ -65,7 +70,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(both.expected_squared_error(epsilon=1), 6)
     16.0
     """
-    problem = Problem(as_workload(workload))
+    problem = Problem(as_batch(workload, domain))
     report = on_step or ignore_step
     if noise not in get_args(Noise):
         raise UsageError(f"noise must be 'laplace' or 'gaussian', but {noise!r} came")

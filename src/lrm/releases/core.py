@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +134,19 @@ class Release:
         """
         half = self.accuracy.half_widths(confidence)
         return np.column_stack([self.answers - half, self.answers + half])
+
+    def query(self, queries: Any) -> Release:
+        """Answer further queries from the same measurements: this costs no privacy.
+
+        Parameters
+        ----------
+        queries
+            SQL over the release's domain, a ``Workload``, or a matrix with one row per query.
+            A query that the measurements do not determine is an ``UnsupportedQuery``.
+        """
+        from lrm.releases.further import answer_further  # noqa: PLC0415 - it makes releases
+
+        return answer_further(self, queries)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a file that ``lrm.load_release`` reads."""

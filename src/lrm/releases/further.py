@@ -9,21 +9,37 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
 from lrm.quantise import inverse_of
 from lrm.reconstruction import Reconstruction
 from lrm.reduce import over_merged
 from lrm.releases.core import Release
-from lrm.workload import as_workload
+from lrm.workload import Workload
 
 __all__ = ["answer_further"]
 
+_SHOWN = 5
+"""Queries that are named where a release does not determine them."""
 
-def answer_further(release: Release, workload: Any) -> Release:
+
+def answer_further(release: Release, queries: Any) -> Release:
     """Answer other queries over the same cells from what was released.
 
     Costs no privacy: it looks at nothing but the release. The result is a release of
     the same measurements, with answers and errors of the new queries.
+
+    Parameters
+    ----------
+    release
+        What was published.
+    queries
+        SQL over the release's domain, a ``Workload``, or a matrix with one row per query.
+
+    Raises
+    ------
+    UnsupportedQuery
+        Where the measurements do not determine a query; it is named.
 
     Examples
     --------
@@ -33,17 +49,25 @@ def answer_further(release: Release, workload: Any) -> Release:
     >>> len(answer_further(release, [[0, 1, 0], [0, 0, 1]]).answers)
     2
     """
-    plan = release.plan
-    asked = as_workload(workload)
-    if asked.domain is None:  # the release is about the same cells, whoever numbers them
-        asked = replace(asked, domain=plan.workload.domain)
-    cells = plan.measured.cells
+    cells = release.plan.measured.cells
+    asked = as_batch(queries, release.plan.workload.domain)
     if asked.shape[1] != cells.size:
         raise WorkloadError(
             f"the release covers {cells.size} cells but the queries cover {asked.shape[1]}; "
             "were they written for another domain?"
         )
-    merged = over_merged(asked.queries, cells)
+    try:
+        return _answered(release, asked)
+    except UnsupportedQuery as reason:
+        places = _unsupported(release, asked)
+        if not places:  # each alone would pass: what is said of all of them must do
+            raise
+        raise _refusal(places) from reason
+
+
+def _answered(release: Release, asked: Workload) -> Release:
+    plan = release.plan
+    merged = over_merged(asked.queries, plan.measured.cells)
     if merged is None:
         raise UnsupportedQuery(
             "these queries tell cells apart that were measured as one; "
@@ -57,3 +81,26 @@ def answer_further(release: Release, workload: Any) -> Release:
             "the measurements of this release do not determine these queries; ask for sums "
             "of what was measured, or plan a new release that includes them"
         ) from None
+
+
+def _unsupported(release: Release, asked: Workload) -> list[str]:
+    """Name, and line where it has one, of every query that the measurements do not determine."""
+    rows: dict[tuple[int | None, str], list[int]] = {}
+    for row, label in enumerate(asked.labels):
+        rows.setdefault((label.line, label.query), []).append(row)
+    matrix = asked.queries.sparse()
+    places = []
+    for (line, name), own in rows.items():
+        try:
+            _answered(release, Workload(matrix[own], domain=asked.domain))
+        except UnsupportedQuery:
+            places.append(repr(name) if line is None else f"{name!r} (line {line})")
+    return places
+
+
+def _refusal(places: list[str]) -> UnsupportedQuery:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return UnsupportedQuery(
+        f"what was measured does not determine {', '.join(places[:_SHOWN])}{more}; ask for sums "
+        "of what was measured, or plan a new release that includes it"
+    )

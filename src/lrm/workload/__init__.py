@@ -1,7 +1,7 @@
 """Batches of linear queries over the cells of a domain: by hand, by family, from files."""
 
 from lrm.workload import families
-from lrm.workload.core import EXPLICIT_QUERIES, Workload, as_workload, weigh_rows
+from lrm.workload.core import EXPLICIT_QUERIES, Workload, weigh_rows
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered, TakenLabels
 from lrm.workload.labels import Labels, Names
 
@@ -16,7 +16,6 @@ __all__ = [
     "Numbered",
     "TakenLabels",
     "Workload",
-    "as_workload",
     "families",
     "weigh_rows",
 ]

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap, as_map
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
-__all__ = ["EXPLICIT_QUERIES", "Workload", "as_workload", "weigh_rows"]
+__all__ = ["EXPLICIT_QUERIES", "Workload", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
@@ -152,13 +151,3 @@ def weigh_rows(queries: LinearMap, importance: Floats | None) -> LinearMap:
     if isinstance(queries, SparseMap):
         return SparseMap(sp.csr_array(sp.diags_array(weight) @ queries.matrix))
     return DenseMap(queries.dense() * weight[:, None])
-
-
-def as_workload(queries: Any) -> Workload:
-    """Take a workload, or anything that a workload can be made of."""
-    if isinstance(queries, str | PathLike):
-        raise WorkloadError(
-            "a workload is an array, a sparse matrix or a Workload, but a file name came; "
-            "read the file with lrm.workload.file.read_workload"
-        )
-    return queries if isinstance(queries, Workload) else Workload(queries)

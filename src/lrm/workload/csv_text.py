@@ -1,4 +1,4 @@
-"""Workloads as CSV text: one line a query, one column a cell."""
+"""Workloads as CSV text: one line per query, one column per cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrm.maps.linear import Floats
 from lrm.privacy.amounts import spell
 from lrm.workload.core import Workload
 
-__all__ = ["read_csv"]
+__all__ = ["parse_csv", "read_csv"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,16 @@ class _Line:
 
 
 def read_csv(path: Path) -> Workload:
+    """Read a workload from a CSV file."""
+    data = read_bytes(path, "workload file", TEXT_LIMIT)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from reason
+    return parse_csv(text, str(path))
+
+
+def parse_csv(text: str, source: str) -> Workload:
     """Read a workload from CSV text.
 
     A first line is taken for cell labels when none of its fields is a number, and a first
@@ -34,43 +44,38 @@ def read_csv(path: Path) -> Workload:
     labels and names may then be numbers. A line that is half numbers and half words is
     refused, since it may be a typing error.
     """
-    lines = _lines(path)
+    lines = _lines(text, source)
     first = lines[0]
     corner_empty = first.fields[0] == "" and len(first.fields) > 1
-    header = corner_empty or _is_header(path, first)
+    header = corner_empty or _is_header(source, first)
     rows = lines[1:] if header else lines
     if not rows:
-        raise WorkloadError(f"{path}: there is a line of labels, but no query below it")
-    named = corner_empty or _has_names(path, rows)
+        raise WorkloadError(f"{source}: there is a line of labels, but no query below it")
+    named = corner_empty or _has_names(source, rows)
     width = len(first.fields)
     if width == 1 and named:
         raise WorkloadError(
-            f"{path}: expected numbers separated by commas, but line {rows[0].number} has a "
+            f"{source}: expected numbers separated by commas, but line {rows[0].number} has a "
             f"single field, {spell(rows[0].fields[0])}; is the separator something else?"
         )
     matrix = np.empty((len(rows), width - named))
     for index, line in enumerate(rows):
         if len(line.fields) != width:
             raise WorkloadError(
-                f"{path}: line {line.number} has {len(line.fields)} fields but line "
+                f"{source}: line {line.number} has {len(line.fields)} fields but line "
                 f"{first.number} has {width}; every query needs a number for every cell"
             )
-        matrix[index] = _numbers(path, line, int(named))
+        matrix[index] = _numbers(source, line, int(named))
     names = [line.fields[0] for line in rows] if named else None
     try:
         return Workload(matrix, names=names)
     except WorkloadError as reason:
-        raise WorkloadError(f"{path}: {reason}") from None
+        raise WorkloadError(f"{source}: {reason}") from None
 
 
-def _lines(path: Path) -> list[_Line]:
+def _lines(text: str, source: str) -> list[_Line]:
     """All lines that hold something, their fields stripped of blanks."""
     lines = []
-    data = read_bytes(path, "workload file", TEXT_LIMIT)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as reason:
-        raise FileFormatError(f"{path} is not text in UTF-8; save it as CSV again") from reason
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for fields in reader:
@@ -79,11 +84,11 @@ def _lines(path: Path) -> list[_Line]:
                 lines.append(_Line(reader.line_num, stripped))
     except csv.Error as reason:
         raise FileFormatError(
-            f"{path}: line {reader.line_num} is no CSV ({reason}); save it as CSV again"
+            f"{source}: line {reader.line_num} is no CSV ({reason}); save it as CSV again"
         ) from reason
     if not lines:
         raise WorkloadError(
-            f"{path} is empty; a workload needs one line a query and one column a cell"
+            f"{source} is empty; a workload needs one line per query and one column per cell"
         )
     return lines
 
@@ -96,43 +101,43 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_header(path: Path, line: _Line) -> bool:
+def _is_header(source: str, line: _Line) -> bool:
     numbers = [_is_number(field) for field in line.fields]
     if not any(numbers):
         return True
     if not all(numbers[1:]):
         word = line.fields[1:][numbers[1:].index(False)]
         raise WorkloadError(
-            f"{path}: line {line.number} has numbers but also {spell(word)}; correct it if the "
+            f"{source}: line {line.number} has numbers but also {spell(word)}; correct it if the "
             "line is a query, or leave its first field empty if it is a line of labels"
         )
     return False
 
 
-def _has_names(path: Path, rows: list[_Line]) -> bool:
+def _has_names(source: str, rows: list[_Line]) -> bool:
     numbers = [_is_number(line.fields[0]) for line in rows]
     if any(numbers) and not all(numbers):
         line = rows[numbers.index(False)]
         raise WorkloadError(
-            f"{path}: line {line.number} begins with {spell(line.fields[0])} but others begin "
+            f"{source}: line {line.number} begins with {spell(line.fields[0])} but others begin "
             "with numbers; give every query a name that is no number, or none"
         )
     return not any(numbers)
 
 
-def _numbers(path: Path, line: _Line, start: int) -> Floats:
+def _numbers(source: str, line: _Line, start: int) -> Floats:
     try:
         values = np.array(line.fields[start:], dtype=np.float64)
     except ValueError:
         column = next(i for i, f in enumerate(line.fields) if i >= start and not _is_number(f))
         came = spell(line.fields[column]) if line.fields[column] else "nothing"
         raise WorkloadError(
-            f"{path}: line {line.number}, column {column + 1} should be a number, but {came} came"
+            f"{source}: line {line.number}, column {column + 1} should be a number, but {came} came"
         ) from None
     if not np.all(np.isfinite(values)):
         column = start + int(np.argmin(np.isfinite(values)))
         raise WorkloadError(
-            f"{path}: line {line.number}, column {column + 1} should be a finite number, "
+            f"{source}: line {line.number}, column {column + 1} should be a finite number, "
             f"but {spell(line.fields[column])} came"
         )
     return values

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.linear import AllRanges, Prefix, SparseMap
@@ -76,12 +77,17 @@ def ranges(cells: int, bounds: Iterable[tuple[int, int]]) -> Workload:
         raise WorkloadError(
             f"each range needs 0 ≤ first ≤ last < {cells}, but one of the pairs is outside"
         )
+    matrix = range_rows(first, last, cells)
+    names = [f"[{a}, {b}]" for a, b in ends]
+    return Workload(matrix, names=names if len(set(names)) == len(names) else None)
+
+
+def range_rows(first: NDArray[np.int64], last: NDArray[np.int64], cells: int) -> sp.csr_array:
+    """One row per range of cells, both ends included: 1 inside, 0 outside."""
     lengths = last - first + 1
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     indices = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - first, lengths)
-    matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(ends), cells))
-    names = [f"[{a}, {b}]" for a, b in ends]
-    return Workload(matrix, names=names if len(set(names)) == len(names) else None)
+    return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(first), cells))
 
 
 def width_ranges(cells: int, width: int) -> Workload:

@@ -20,13 +20,26 @@ from numpy.typing import NDArray
 from lrm.domain import Attribute, Bins, Categories, Dates, SteppedAttribute
 from lrm.domain.bins import number_text
 from lrm.errors import SqlError
-from lrm.sql.constants import Constant, date
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["FALSE", "NOT", "NULL", "TRUE", "Truths", "compare", "is_null", "nearest_edges"]
+__all__ = [
+    "FALSE",
+    "NOT",
+    "NULL",
+    "TRUE",
+    "Constant",
+    "Truths",
+    "compare",
+    "date",
+    "is_null",
+    "nearest_edges",
+]
+
+Constant = str | bool | Decimal | dt.date
+"""Text, truth, number or date."""
 
 TRUE, FALSE, NULL = 1, 2, 4
 Truths = NDArray[np.uint8]
@@ -135,7 +148,7 @@ def _compare_categories(
     expected = {"text": str, "integer": Decimal, "boolean": bool}[attribute.value_type]
     if type(value) is not expected:
         raise SqlError(
-            f"{attribute.name!r} holds {attribute.value_type} values, but {value!s} came; "
+            f"{attribute.name!r} holds {attribute.value_type} values, not {value!s}; "
             "text stands in single quotes, numbers and TRUE, FALSE without"
         )
     if operation == "=":
@@ -166,7 +179,7 @@ def _check_declared(attribute: Categories, value: Constant) -> None:
 
 def _as_number(attribute: Attribute, value: Constant) -> Decimal:
     if not isinstance(value, Decimal):
-        raise SqlError(f"{attribute.name!r} holds numbers, but {str(value)!r} came")
+        raise SqlError(f"{attribute.name!r} holds numbers, not {str(value)!r}")
     return value
 
 
@@ -176,7 +189,7 @@ def _as_step(attribute: SteppedAttribute, value: Constant) -> Decimal:
             value = date(value)
         if isinstance(value, dt.date):
             return Decimal(value.toordinal())
-        raise SqlError(f"{attribute.name!r} holds dates such as '2024-01-31', but {value!s} came")
+        raise SqlError(f"{attribute.name!r} holds dates such as '2024-01-31', not {value!s}")
     return _as_number(attribute, value)
 
 
@@ -211,3 +224,11 @@ def _step_text(attribute: SteppedAttribute, step: int) -> str:
     if isinstance(attribute, Dates) and 1 <= step <= dt.date.max.toordinal():
         return f"'{dt.date.fromordinal(step)}'"
     return str(step)
+
+
+def date(text: str) -> dt.date:
+    """Read a day written as YYYY-MM-DD."""
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
+    except ValueError:
+        raise SqlError(f"expected a date such as '2024-01-31', got {text!r}") from None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.sql.refusals import at_line, only, refuse, refuse_node
+from lrm.batches.compiler.refusals import at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
-    from lrm.sql.predicates import Scope
+    from lrm.batches.compiler.predicates import Scope
 
 __all__ = ["GroupingSet", "grouping_sets"]
 

@@ -1,4 +1,6 @@
-"""Batch files: the questions, in YAML or in SQL.
+"""Files of queries: SQL or YAML over a domain, or a matrix of weights.
+
+In YAML:
 
 .. code-block:: yaml
 
@@ -20,23 +22,27 @@ how much the error of a query counts for when noise is shared out; it changes no
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrm.batches import marginals, prefix, ranges, total, where, with_importance
+from lrm.batches.builders import marginals, prefix, ranges, total, where, with_importance
+from lrm.batches.compiler import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
-from lrm.sql import compile_sql
 from lrm.workload import TakenLabels, Workload
+from lrm.workload.csv_text import parse_csv
 from lrm.workload.families import stack
+from lrm.workload.file import read_workload
 from lrm.yaml_nodes import Node, parse, read_text
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["parse_batch", "read_batch"]
+__all__ = ["parse_batch", "parse_questions", "read_batch"]
 
 VERSION = 1
 """Version of the format that this code reads."""
@@ -51,16 +57,77 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
-def read_batch(path: str | pathlib.Path, domain: Domain) -> Workload:
-    """Read a batch from a ``.sql`` or ``.yaml`` file; errors name the line."""
-    path = pathlib.Path(path)
+_WRITTEN = (".sql", ".yaml", ".yml")
+"""Endings of files whose queries are written over the attributes of a domain."""
+
+_YAML = re.compile(r"\s*(#[^\n]*\n\s*|---\s*\n)*[\"']?lrm-batch\b")
+_SQL = re.compile(
+    r"\s*(--[^\n]*\n\s*|/\*.*?\*/\s*)*(\(\s*)*(select|with)\b", re.DOTALL | re.IGNORECASE
+)
+
+
+def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> Workload:
+    """Read a batch of queries from a file; errors name the line.
+
+    Parameters
+    ----------
+    source
+        A ``.sql`` or ``.yaml`` file of queries over the attributes of a domain; a file with one
+        row per query and one column per cell (``.csv``, ``.npy``, ``.npz``, ``.parquet``); or a
+        family, such as ``"prefix:64"``.
+    domain
+        The domain. A matrix or a family needs none; with one, a table can be counted for it.
+
+    Examples
+    --------
+    >>> read_batch("prefix:64")
+    <Workload: 64 queries over 64 cells (prefix)>
+    """
+    path = pathlib.Path(source)
+    if path.suffix.lower() not in _WRITTEN:
+        matrix = read_workload(source)
+        return matrix if domain is None else replace(matrix, domain=domain)
+    needed = _needed(domain, str(source))
     text = read_text(path)
-    if path.suffix.lower() != ".sql":
-        return parse_batch(text, domain, path.name)
+    if path.suffix.lower() == ".sql":
+        return _statements(text, needed, path.name)
+    return parse_batch(text, needed, path.name)
+
+
+def parse_questions(text: str, domain: Domain | None, source: str) -> Workload:
+    r"""Read a batch from text that is SQL, YAML or CSV, whichever it begins like.
+
+    Examples
+    --------
+    >>> from lrm.domain import Domain, Integers
+    >>> domain = Domain([Integers("age", 0, 9)])
+    >>> parse_questions("-- all\nSELECT COUNT(*) AS n FROM people", domain, "-").names
+    ('n',)
+    >>> parse_questions("1,1,0\n0,1,1", None, "-").shape
+    (2, 3)
+    """
+    if _SQL.match(text):
+        return _statements(text, _needed(domain, source), source)
+    if _YAML.match(text):
+        return parse_batch(text, _needed(domain, source), source)
+    matrix = parse_csv(text, source)
+    return matrix if domain is None else replace(matrix, domain=domain)
+
+
+def _needed(domain: Domain | None, source: str) -> Domain:
+    if domain is None:
+        raise UsageError(
+            f"{source} asks about attributes, which a domain file declares; add --domain "
+            "domain.yaml, or domain= in Python (`lrm domain init TABLE` drafts one)"
+        )
+    return domain
+
+
+def _statements(text: str, domain: Domain, source: str) -> Workload:
     try:
-        return compile_sql(text, domain)
+        return sql(text, domain)
     except SqlError as error:
-        raise SqlError(f"{path.name} {error}") from None
+        raise SqlError(f"{source} {error}") from None
 
 
 def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Workload:
@@ -124,7 +191,7 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
 
 def _build(kind: str, name: str, entries: dict[str, Node], domain: Domain) -> Workload:
     if kind == "sql":
-        return compile_sql(entries["text"].text(), domain)
+        return sql(entries["text"].text(), domain)
     if kind == "total":
         return total(domain, name=name)
     if kind == "marginals":

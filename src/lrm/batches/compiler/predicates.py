@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlglot import exp
 
+from lrm.batches.compiler.atoms import (
+    FALSE,
+    NOT,
+    NULL,
+    TRUE,
+    Constant,
+    Truths,
+    compare,
+    is_null,
+    nearest_edges,
+)
+from lrm.batches.compiler.constants import constant, is_constant
+from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
 from lrm.errors import SqlError
-from lrm.sql.atoms import FALSE, NOT, NULL, TRUE, Truths, compare, is_null, nearest_edges
-from lrm.sql.constants import Constant, constant, is_constant
-from lrm.sql.refusals import PREDICATES, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

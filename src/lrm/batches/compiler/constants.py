@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from decimal import Decimal
 
 from sqlglot import exp
 
-from lrm.sql.refusals import PREDICATES, at_line, only, refuse_node
+from lrm.batches.compiler.atoms import Constant, date
+from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse_node
+from lrm.errors import SqlError
 
-__all__ = ["Constant", "constant", "date", "is_constant", "number"]
-
-Constant = str | bool | Decimal | dt.date
-"""Text, truth, number or date."""
+__all__ = ["constant", "is_constant", "number"]
 
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _LONGEST = 300  # digits: more has no meaning beside 64-bit columns, and int() is quadratic
@@ -39,7 +37,10 @@ def constant(node: exp.Expr) -> Constant:
         return bool(node.this)
     if type(node) is exp.Cast and node.to.is_type(exp.DType.DATE) and node.this.is_string:
         only(node, "this", "to")
-        return date(str(node.this.this), node)
+        try:
+            return date(str(node.this.this))
+        except SqlError as reason:
+            raise at_line(node, str(reason)) from None
     raise refuse_node(node, PREDICATES)
 
 
@@ -52,16 +53,8 @@ def number(node: exp.Expr) -> Decimal:
         only(node, "this")
         return -number(node.this)
     if type(node) is not exp.Literal or node.is_string:
-        raise at_line(node, f"expected a number, but {node.sql(dialect='duckdb')} came")
+        raise at_line(node, f"expected a number, got {node.sql(dialect='duckdb')}")
     text = str(node.this)
     if len(text) > _LONGEST or _NUMBER.fullmatch(text) is None:
-        raise at_line(node, f"expected a number such as 12 or 0.5, but {text[:40]} came")
+        raise at_line(node, f"expected a number such as 12 or 0.5, got {text[:40]}")
     return Decimal(text)
-
-
-def date(text: str, node: exp.Expr | None = None) -> dt.date:
-    """Read a day written as YYYY-MM-DD."""
-    try:
-        return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
-    except ValueError:
-        raise at_line(node, f"expected a date such as '2024-01-31', but {text!r} came") from None

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.workload import Workload
 
-__all__ = ["compile_sql"]
+__all__ = ["sql"]
 
 
-def compile_sql(text: str, domain: Domain) -> Workload:
+def sql(text: str, domain: Domain) -> Workload:
     """Compile a batch of ``SELECT`` statements to weights over ``domain``'s cells.
 
     Parameters
@@ -54,7 +54,7 @@ def compile_sql(text: str, domain: Domain) -> Workload:
     --------
     >>> from lrm.domain import Categories, Domain, Integers
     >>> domain = Domain([Categories("state", ["NY", "NJ"]), Integers("age", 0, 3)], "people")
-    >>> batch = compile_sql('''
+    >>> batch = sql('''
     ...     SELECT COUNT(*) FROM people WHERE age >= 2;
     ...     SELECT state, SUM(age) AS years FROM people GROUP BY ROLLUP (state)''', domain)
     >>> for name, row in zip(batch.names, batch.queries.dense().astype(int)):
@@ -63,12 +63,12 @@ def compile_sql(text: str, domain: Domain) -> Workload:
     [0 1 2 3 0 0 0 0] years[state=NY]
     [0 0 0 0 0 1 2 3] years[state=NJ]
     [0 1 2 3 0 1 2 3] years
-    >>> compile_sql("SELECT COUNT(*) FROM people JOIN visits USING (id)", domain)
+    >>> sql("SELECT COUNT(*) FROM people JOIN visits USING (id)", domain)
     Traceback (most recent call last):
     ...
     lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads the one declared table alone
     """
     # sqlglot takes a tenth of a second to import: only those who compile pay for it.
-    from lrm.sql.compiler import compile_batch  # noqa: PLC0415
+    from lrm.batches.compiler.rows import compile_batch  # noqa: PLC0415
 
     return compile_batch(text, domain)

@@ -1,8 +1,7 @@
 """Batches from Python: totals, ranges, prefixes and marginals over a domain of attributes.
 
-Each builder returns a `Workload`, as the SQL compiler does, so that the parts of a batch may
-come from both; `lrm.families.stack` joins them. Ranges are given in values of the attribute,
-and a range that cuts through a cell is refused with the nearest edges, as in SQL.
+Ranges are given in values of the attribute, and a range that cuts through a cell is refused with
+the nearest edges, as in SQL. Batches over numbered cells are in `lrm.families`.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from lrm.batches.compiler import sql
+from lrm.batches.compiler.atoms import TRUE, compare, nearest_edges
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
 from lrm.maps.linear import SparseMap
-from lrm.sql import compile_sql
-from lrm.sql.atoms import TRUE, compare, nearest_edges
 from lrm.workload import Grouped, Labels, Workload
-from lrm.workload.families import stack
+from lrm.workload.families import range_rows, stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +129,7 @@ def where(batch: Workload, condition: str) -> Workload:
     table = batch.domain.table or "t"
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
     # Compiled, never executed; the only thing that the text could reach is this matrix.
-    compiled = compile_sql(f"SELECT COUNT(*) FROM {quoted} WHERE {condition}", batch.domain)  # noqa: S608
+    compiled = sql(f"SELECT COUNT(*) FROM {quoted} WHERE {condition}", batch.domain)  # noqa: S608
     if compiled.shape[0] != 1 or compiled.labels[0].group:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     kept = sp.diags_array(compiled.queries.dense()[0])
@@ -194,11 +193,8 @@ def _cell_ranges(
         raise WorkloadError("ranges need at least one (low, high) pair")
     declared = domain.attribute(attribute)
     first, last = np.array(cells, dtype=np.int64).T
-    lengths = last - first + 1
-    _check_size(int(lengths.sum()) * (domain.size // declared.size))
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    indices = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - first, lengths)
-    block = sp.csr_array((np.ones(len(indices)), indices, indptr), (len(cells), declared.size))
+    _check_size(int((last - first + 1).sum()) * (domain.size // declared.size))
+    block = range_rows(first, last, declared.size)
     labels = [_range_label(declared, a, b) for a, b in cells]
     return _rows(domain, name, {attribute: (block, labels)}, tuple(by))
 

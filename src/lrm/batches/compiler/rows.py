@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sqlglot import exp
 
+from lrm.batches.compiler.aggregates import Weights, filtered, weights
+from lrm.batches.compiler.grouping import GroupingSet, grouping_sets
+from lrm.batches.compiler.predicates import Known, Scope
+from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
+from lrm.batches.compiler.statements import Statement, statements
 from lrm.errors import SqlError
-from lrm.sql.aggregates import Weights, filtered, weights
-from lrm.sql.grouping import GroupingSet, grouping_sets
-from lrm.sql.predicates import Known, Scope
-from lrm.sql.refusals import AGGREGATES, in_statement, only, refuse
-from lrm.sql.statements import Statement, statements
 from lrm.workload import Grouped, Labels, TakenLabels, Workload
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _Cells:
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
-    """Compile a batch of SELECT statements; see `lrm.sql.compile_sql`."""
+    """Compile a batch of SELECT statements; see `lrm.sql`."""
     if domain.size > MAX_CELLS:
         raise SqlError(
             f"the domain has {domain.size:,} cells, but SQL is compiled over at most "

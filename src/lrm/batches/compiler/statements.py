@@ -10,8 +10,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from lrm.errors import SqlError
-from lrm.sql.refusals import (
+from lrm.batches.compiler.refusals import (
     AGGREGATES,
     ONE_TABLE,
     at_line,
@@ -20,6 +19,7 @@ from lrm.sql.refusals import (
     refuse,
     refuse_node,
 )
+from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from sqlglot import Token

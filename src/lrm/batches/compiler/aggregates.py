@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
+from lrm.batches.compiler.atoms import TRUE, Truths
+from lrm.batches.compiler.constants import constant, is_constant, number
+from lrm.batches.compiler.predicates import Cut
+from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse, refuse_node
 from lrm.domain import Categories, Integers
-from lrm.sql.atoms import TRUE, Truths
-from lrm.sql.constants import constant, is_constant, number
-from lrm.sql.predicates import Cut
-from lrm.sql.refusals import AGGREGATES, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lrm.sql.predicates import Scope
+    from lrm.batches.compiler.predicates import Scope
 
 __all__ = ["Weights", "filtered", "weights"]
 
@@ -170,7 +170,7 @@ def _constant_weight(node: exp.Expr, scope: Scope) -> Weights:
         raise refuse(f"CASE … THEN {node.sql(dialect='duckdb')}", "give each branch a number", node)
     value = constant(node)
     if not isinstance(value, Decimal):
-        raise at_line(node, f"a branch of CASE must be a number, but {value!s} came")
+        raise at_line(node, f"a branch of CASE must be a number, not {value!s}")
     one = (1,) * len(scope.domain.shape)
     return Weights(np.full(one, float(value)), np.zeros(one, dtype=bool))
 

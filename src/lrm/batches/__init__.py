@@ -1,0 +1,26 @@
+"""Batches over a domain: written in SQL or YAML, built in Python, or given as a matrix.
+
+Every way ends in a `Workload`, so that the parts of a batch may come from several of them;
+`lrm.stack` joins them.
+"""
+
+from lrm.batches.builders import marginals, prefix, ranges, total, where, with_importance
+from lrm.batches.compiler import sql
+from lrm.batches.files import parse_batch, parse_questions, read_batch
+from lrm.batches.taking import as_batch
+from lrm.workload.families import stack
+
+__all__ = [
+    "as_batch",
+    "marginals",
+    "parse_batch",
+    "parse_questions",
+    "prefix",
+    "ranges",
+    "read_batch",
+    "sql",
+    "stack",
+    "total",
+    "where",
+    "with_importance",
+]
