@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 import lrm
+from lrm.batches import sql
 from lrm.domain.file import parse_domain, write_domain
 from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.unit import PrivacyUnit
-from lrm.sql import compile_sql
 from lrm.workload import families
 
 DOMAIN = """\
@@ -48,7 +48,7 @@ MECHANISMS = ("noise-on-data", "noise-on-results", "wavelet", "hierarchical", "l
 def make_seeds(folder: Path) -> list[Path]:
     """Write files of each format and form into ``folder``."""
     domain = parse_domain(DOMAIN)
-    _plans_and_releases(folder, compile_sql(SQL, domain))
+    _plans_and_releases(folder, sql(SQL, domain))
     _matrices(folder)
     _counts(folder)
     write_domain(domain, folder / "domain.yaml")

@@ -18,7 +18,7 @@ import numpy as np
 import lrm
 from fuzz import mutations
 from fuzz.mutations import packed, sealed, unpacked
-from lrm.batch_file import read_batch
+from lrm.batches import read_batch
 from lrm.cli.plan_facts import plan_fields, plan_lines, release_fields, release_lines
 from lrm.counts_file import read_counts
 from lrm.domain.file import read_domain
