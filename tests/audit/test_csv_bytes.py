@@ -140,12 +140,12 @@ def test_counts_of_neighbouring_files(tmp_path):
 
 @pytest.mark.long
 def test_rows_of_many_neighbouring_files(monkeypatch):
-    read_pairs(monkeypatch, 3, 20_000)
+    read_pairs(monkeypatch, 3, 10_000)
 
 
 @pytest.mark.long
 def test_counts_of_many_neighbouring_files(tmp_path):
-    count_pairs(tmp_path, 4, 400, 8)
+    count_pairs(tmp_path, 4, 250, 8)
 
 
 @pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20])
