@@ -21,10 +21,19 @@ from benchmarks.tools.batch import (
     sql_text,
 )
 from benchmarks.tools.environments import Environment, UnavailableError, _reason
-from benchmarks.tools.measure import BATCH, Label, markdown, rows_of
+from benchmarks.tools.measure import (
+    BATCH,
+    Label,
+    by_statement,
+    read_rows,
+    rows_of,
+    summary,
+    write_rows,
+)
 
 from lrm.batches import sql
 from lrm.domain.file import parse_domain
+from pages import ROOT
 
 LABEL = Label("tool", "1.0", "every statement", 1.0)
 
@@ -60,7 +69,7 @@ def test_expected_variances_are_those_of_simulated_noise(asked):
             noise[by] = (rng.geometric(1 - ratio, size) - rng.geometric(1 - ratio, size)) * 1.0
         for name, values in answers(noise).items():
             squares[name] += float((values**2).mean()) / 300
-    for name, values in expected_variances(asked, 0.5).items():
+    for name, values in expected_variances(noise, 0.5).items():
         assert squares[name] == pytest.approx(values.mean(), rel=0.5), name
 
 
@@ -77,13 +86,27 @@ def test_a_group_that_is_left_out_is_no_answer_but_adds_nothing_to_sums():
     assert rows[BATCH].answers == sum(statement.answers for statement in STATEMENTS) == 164
 
 
-def test_rows_and_tables_tell_the_error():
+def test_rows_and_tables_tell_the_error(tmp_path: Path):
     _, counts = counted(np.random.default_rng(4), AS_WRITTEN)
     truth = answers(counts)
     runs = [{name: values + sign * 2 for name, values in truth.items()} for sign in (1, -1)]
-    rows = rows_of(LABEL, truth, runs, expected_variances(AS_WRITTEN, 1.0))
+    rows = rows_of(LABEL, truth, runs, expected_variances(counts, 1.0))
     assert [row.rmse for row in rows] == [2.0] * 9
-    assert "| tool 1.0 | every statement | 164 | 2.0 ± 0.0 |" in markdown(rows)
+    write_rows(rows, tmp_path / "rows.csv")
+    again = read_rows(tmp_path / "rows.csv")
+    assert summary(again) == summary(rows)
+    assert "| tool 1.0 | every statement | 164 | 2.0 ± 0.0 | 16.2 |" in summary(rows)
+    assert by_statement(rows).count(" 2.0 |") == 8
+
+
+def test_pages_show_the_rows_that_are_kept():
+    rows = read_rows(ROOT / "docs" / "bench" / "tools.csv")
+    page = (ROOT / "docs" / "explanation" / "compared-with-tools.md").read_text(encoding="utf-8")
+    assert summary(rows) in page
+    assert by_statement(rows) in page
+    planned = [row for row in rows if row.tool in {"OpenDP", "lrm"}]
+    assert by_statement(planned, "expected_rmse") in page
+    assert summary(rows) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_keys_change_their_last_column_fastest():

@@ -1,7 +1,7 @@
 """Answer one public batch with each tool and with ``lrm``, and compare the errors.
 
 Run with ``python -m benchmarks tools``. The first run installs each tool into an environment of
-its own under ``benchmarks/results/tools`` (about 2 GB in all). Tumult needs Java.
+its own under ``benchmarks/results/tools``. Tumult needs Java.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.tools.batch import (
     keys,
 )
 from benchmarks.tools.environments import Environment, UnavailableError
-from benchmarks.tools.measure import BATCH, Label, Row, markdown, rows_of, write_rows
+from benchmarks.tools.measure import BATCH, Label, Row, by_statement, rows_of, summary, write_rows
 
 RESULTS = Path("benchmarks/results/tools")
 WAYS = {"every statement": AS_WRITTEN, "three tables, summed": FEWEST}
@@ -56,7 +56,7 @@ TOOLS = (
     Tool("OpenDP", "opendp_context.py", ("opendp[polars]",)),
     Tool("SmartNoise SQL", "smartnoise_sql.py", ("smartnoise-sql",)),
     # Each of its queries is several Spark jobs, some hundred times the work of the others.
-    Tool("Tumult Analytics", "tumult.py", ("tmlt-analytics",), runs_divided_by=2),
+    Tool("Tumult Analytics", "tumult.py", ("tmlt-analytics",), runs_divided_by=4),
     # diffprivlib 0.6.6 imports names that scikit-learn no longer has.
     Tool("diffprivlib", "diffprivlib_tools.py", ("diffprivlib", "scikit-learn<1.5")),
 )
@@ -88,8 +88,8 @@ def true_counts(table: Path, asked: tuple[By, ...]) -> dict[By, Floats]:
 
 def ask(
     tool: Tool, way: str, table: Path, chosen: argparse.Namespace
-) -> tuple[str, list[dict[str, Floats]]]:
-    """The version of a tool, and its answers of each run."""
+) -> tuple[str, list[dict[By, Floats]]]:
+    """The version of a tool, and its counts of each run."""
     asked = WAYS[way]
     version = tool.environment.make()
     job = {
@@ -101,21 +101,20 @@ def ask(
     }
     written = RESULTS.resolve() / f"{tool.driver.removesuffix('.py')}-{len(asked)}.json"
     found = json.loads(tool.environment.run(job, written, reuse=chosen.reuse))["runs"]
-    counts = [
+    return version, [
         {by: np.array(one, dtype=float) for by, one in zip(asked, run, strict=True)}
         for run in found
     ]
-    return version, [answers(one) for one in counts]
 
 
 def main() -> None:
     """Install, ask, measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks tools", description=__doc__)
     parser.add_argument("--epsilon", type=float, default=1.0, help="of the whole batch")
-    parser.add_argument("--runs", type=int, default=20, help="half of it for Tumult")
+    parser.add_argument("--runs", type=int, default=20, help="a quarter of it for Tumult")
     parser.add_argument("--only", help="tools whose name contains this text; 'lrm' is one")
     parser.add_argument(
-        "--reuse", action="store_true", help="take the answers that an earlier run has left"
+        "--reuse", action="store_true", help="take the answers and the plan of an earlier run"
     )
     parser.add_argument("--plan-seconds", type=int, default=600, help="time limit of lrm's plan")
     parser.add_argument("--output", type=Path, default=RESULTS / "tools.csv")
@@ -125,28 +124,28 @@ def main() -> None:
     rows: list[Row] = []
     missing: list[str] = []
     for tool in TOOLS:
-        for way, asked in WAYS.items():
+        for way in WAYS:
             if chosen.only and chosen.only.lower() not in tool.name.lower():
                 continue
             try:
-                version, runs = ask(tool, way, table, chosen)
+                version, counts = ask(tool, way, table, chosen)
             except UnavailableError as problem:
                 missing.append(f"{tool.name} {problem}")
                 print(missing[-1], flush=True)
                 break
             label = Label(tool.name, version, way, chosen.epsilon)
-            expected = expected_variances(asked, chosen.epsilon)
-            rows += rows_of(label, truth, runs, expected)
+            expected = expected_variances(counts[0], chosen.epsilon)
+            rows += rows_of(label, truth, [answers(one) for one in counts], expected)
             show(rows[-1])
     if not chosen.only or chosen.only in "lrm":
-        plan = ours.plan(RESULTS / "lrm", chosen.plan_seconds)
+        plan = ours.plan(RESULTS / "lrm", chosen.plan_seconds, reuse=chosen.reuse)
         runs = ours.releases(plan, table, chosen.epsilon, chosen.runs, truth)
         variances = ours.by_statement(plan.standard_errors(epsilon=chosen.epsilon) ** 2)
         label = Label("lrm", lrm.__version__, "the batch", chosen.epsilon)
         rows += rows_of(label, truth, runs, variances)
         show(rows[-1])
     write_rows(rows, chosen.output)
-    print(f"\n{markdown(rows)}")
+    print(f"\n{summary(rows)}\n{by_statement(rows)}")
     print("\n".join([*missing, f"rows are in {chosen.output}"]))
 
 

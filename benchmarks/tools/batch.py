@@ -71,7 +71,8 @@ def shape(by: By) -> tuple[int, ...]:
 
 def keys(by: By) -> list[list[int | str]]:
     """All groups of ``by``, the last column changing fastest."""
-    return [list(key) for key in product(*(VALUES[column] for column in by))]
+    columns: list[list[int | str]] = [list(VALUES[column]) for column in by]
+    return [list(key) for key in product(*columns)]
 
 
 def answers(counts: Mapping[By, Floats]) -> dict[str, Floats]:
@@ -94,14 +95,15 @@ def answers(counts: Mapping[By, Floats]) -> dict[str, Floats]:
     return found
 
 
-def expected_variances(asked: tuple[By, ...], epsilon: float) -> dict[str, Floats]:
-    """Variance of each answer where ε is split evenly over ``asked``, with discrete Laplace noise.
+def expected_variances(counts: Mapping[By, Floats], epsilon: float) -> dict[str, Floats]:
+    """Variance of each answer where ε is split evenly, with discrete Laplace noise on ``counts``.
 
-    Every cell of a sum has noise of its own, so variances add as the counts do.
+    Every count has noise of its own, so variances add as the counts do. Of ``counts`` only the
+    shape is used, and which groups are left out.
     """
-    ratio = math.exp(-epsilon / len(asked))
+    ratio = math.exp(-epsilon / len(counts))
     variance = 2 * ratio / (1 - ratio) ** 2
-    return answers({by: np.full(math.prod(shape(by)), variance) for by in asked})
+    return answers({by: np.where(np.isnan(one), one, variance) for by, one in counts.items()})
 
 
 def domain_text() -> str:

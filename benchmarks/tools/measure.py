@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,8 +21,8 @@ BATCH = "whole batch"
 class Row:
     """The error of a tool on a statement.
 
-    ``answers`` were asked for and ``given`` were returned; errors are over those. ``expected``
-    is what the noise that the tool is documented to add implies, over all answers asked for.
+    ``answers`` were asked for and ``given`` were returned; errors are over those that were given.
+    ``expected_rmse`` is what the noise implies that the tool is documented to add.
     """
 
     tool: str
@@ -80,39 +81,55 @@ def rows_of(
                 given=given,
                 rmse=rmse,
                 rmse_standard_error=spread / (2 * rmse) if rmse else 0.0,
-                expected_rmse=math.sqrt(variance.mean()),
+                expected_rmse=math.sqrt(np.nanmean(variance)),
             )
         )
     return rows
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as CSV, errors to four significant digits."""
+    """Write rows as CSV, errors to six significant digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([field.name for field in fields(Row)])
         for row in rows:
             values = asdict(row).values()
-            writer.writerow([f"{v:.4g}" if isinstance(v, float) else v for v in values])
+            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in values])
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The batch as one small table, and the statements as a second one."""
+def read_rows(path: Path) -> list[Row]:
+    """Read what ``write_rows`` has written."""
+    kinds = {
+        field.name: {"str": str, "int": int, "float": float}[field.type] for field in fields(Row)
+    }
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Row(**{k: kinds[k](v) for k, v in row.items()}) for row in csv.DictReader(file)]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The whole batch as a Markdown table, the smallest expected error first."""
+    lines = [
+        "| tool | asked for | answers | error per answer | expected |",
+        "|---|---|--:|--:|--:|",
+    ]
     whole = [row for row in rows if row.statement == BATCH]
-    lines = ["| tool | asked | answers | error per answer | expected |", "|---|---|--:|--:|--:|"]
     for row in sorted(whole, key=lambda row: row.expected_rmse):
         given = f"{row.given}" if row.given == row.answers else f"{row.given} of {row.answers}"
         lines.append(
             f"| {row.tool} {row.version} | {row.way} | {given} "
             f"| {row.rmse:.1f} ± {row.rmse_standard_error:.1f} | {row.expected_rmse:.1f} |"
         )
-    ways = list(dict.fromkeys((row.tool, row.way) for row in rows))
-    heads = [f"{tool}, {way}" for tool, way in ways]
-    lines += ["", f"| statement | answers | {' | '.join(heads)} |"]
-    lines.append("|---|--:|" + "--:|" * len(ways))
-    for statement in STATEMENTS:
-        cells = {(r.tool, r.way): r.rmse for r in rows if r.statement == statement.name}
-        numbers = " | ".join(f"{cells[way]:.1f}" for way in ways)
-        lines.append(f"| {statement.name} | {statement.answers} | {numbers} |")
+    return "\n".join(lines) + "\n"
+
+
+def by_statement(rows: Sequence[Row], figure: Literal["rmse", "expected_rmse"] = "rmse") -> str:
+    """Errors as a Markdown table with one column per statement."""
+    names = [statement.name for statement in STATEMENTS]
+    lines = [f"| tool | asked for | {' | '.join(names)} |", "|---|---|" + "--:|" * len(names)]
+    for tool, way in dict.fromkeys((row.tool, row.way) for row in rows):
+        of_way = [row for row in rows if (row.tool, row.way) == (tool, way)]
+        errors = {row.statement: getattr(row, figure) for row in of_way}
+        numbers = " | ".join(f"{errors[name]:.1f}" for name in names)
+        lines.append(f"| {tool} | {way} | {numbers} |")
     return "\n".join(lines) + "\n"

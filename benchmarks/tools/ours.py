@@ -6,18 +6,20 @@ import csv
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import lrm
 from benchmarks.tools.batch import STATEMENTS, VALUES, Floats, domain_text, sql_text
 
 
-def plan(folder: Path, seconds: int) -> lrm.Plan:
-    """Plan the batch within ``seconds``, or load the plan that an earlier run kept."""
+def plan(folder: Path, seconds: int, *, reuse: bool = False) -> lrm.Plan:
+    """Plan the batch within ``seconds``, or with ``reuse`` load the plan of an earlier run."""
     folder.mkdir(parents=True, exist_ok=True)
     kept, queries, domain = folder / "plan.lrm", folder / "batch.sql", folder / "domain.yaml"
-    if kept.exists() and queries.read_text(encoding="utf-8") == sql_text():
-        return lrm.load_plan(kept)
+    if reuse and kept.exists() and queries.read_text(encoding="utf-8") == sql_text():
+        with suppress(lrm.LrmError):  # a plan of another version is made again
+            return lrm.load_plan(kept)
     queries.write_text(sql_text(), encoding="utf-8")
     domain.write_text(domain_text(), encoding="utf-8")
     command = [str(Path(sys.executable).parent / "lrm"), "plan", str(queries)]
