@@ -88,10 +88,11 @@ class Table(Protocol):
         """Names and types of the columns, in order; never values."""
         ...
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
         """Raise `TableError` unless `counts` can work: columns exist, types are usable.
 
-        No row is read, so this costs nothing and is done before budget is spent.
+        The query of `counts` is tried without a row, so this costs nothing and is done before
+        budget is spent.
         """
         ...
 

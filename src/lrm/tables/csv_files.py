@@ -20,6 +20,7 @@ from lrm.errors import TableError
 from lrm.tables.base import Column, guarded, load_engine
 from lrm.tables.csv_fields import Marks, split_block, split_line
 from lrm.tables.csv_lines import UNREADABLE, line_blocks, to_utf8
+from lrm.tables.duckdb_reading import Needed, Read, Reading, reading_of
 from lrm.tables.duckdb_sources import files_of
 
 if TYPE_CHECKING:
@@ -77,17 +78,20 @@ class CsvFiles:
                 raise TableError(f"the header of {file!r} differs from that of {self._files[0]!r}")
         return header
 
-    def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:
+    def ways(self) -> tuple[Read]:
+        return (self._read,)
+
+    def _read(
+        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
+    ) -> Reading:
         """Make the needed columns known as a stream of Arrow batches."""
         pa = load_engine("pyarrow")
-        unit = domain.unit.column
-        names = list(dict.fromkeys([*domain.names, *([] if unit is None else [unit])]))
-        schema = pa.schema([(name, pa.string()) for name in names])
+        schema = pa.schema([(name, pa.string()) for name in needed])
         form = self._form_under(domain)
         header = self._common_header(form)
-        batches = iter(()) if schema_only else self._batches(form, header, schema)
+        batches = iter(()) if empty else self._batches(form, header, schema)
         db.register("lrm_csv", pa.RecordBatchReader.from_batches(schema, batches))
-        return "lrm_csv"
+        return reading_of(db, "lrm_csv", domain, needed, empty=False)
 
     def _batches(self, form: CsvForm, header: Sequence[str], schema: Any) -> Iterator[Any]:
         """Split blocks on all cores, a few ahead of the reader; NumPy and Arrow free the lock."""

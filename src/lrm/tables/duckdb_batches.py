@@ -33,12 +33,12 @@ BATCH_ROWS = 1 << 17
 """Rows of an Arrow batch: 1 MB a column, which fits the cache; 2^20 was a fifth slower."""
 
 
-def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, relation: str, tally: Tally) -> None:
-    """Add the rows of ``relation`` to ``tally``, by person where the domain has such a unit."""
+def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, tally: Tally) -> None:
+    """Add the rows to ``tally``, by person where the domain has such a unit."""
     if not rows.wide:
-        _count_by_person(db, rows, rows.numbered(relation), tally)
+        _count_by_person(db, rows, rows.numbered(), tally)
         return
-    reader = db.sql(rows.partly(relation)).to_arrow_reader(BATCH_ROWS)
+    reader = db.sql(rows.partly()).to_arrow_reader(BATCH_ROWS)
     batches = _numbered(reader, rows)
     if rows.person is None:
         for number, _ in batches:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lrm.domain import Bins, Domain
+from lrm.domain import Bins
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
 from lrm.tables.csv_values import reading
+from lrm.tables.duckdb_reading import Reading
 from lrm.tables.duckdb_sql import DuckDbSql
 
 __all__ = ["NOT_COUNTED", "DuckDbRows"]
@@ -26,27 +27,30 @@ class DuckDbRows:
 
     Parameters
     ----------
-    domain, axes
-        Attributes, the classes of their cells, and the privacy unit.
-    needed
-        The table's columns by name.
+    axes
+        The attributes, with the classes of their cells.
+    reading
+        Where their columns are found.
+    max_rows
+        The most rows of a person that count.
     """
 
-    def __init__(self, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]) -> None:
+    def __init__(self, axes: Sequence[Axis], reading: Reading, max_rows: int) -> None:
         self.axes = axes
-        self._columns = [needed[name] for name in domain.names]
+        self._relation = reading.relation
+        self._columns = reading.columns
         self.wide = [
             place for place, axis in enumerate(axes) if _is_wide(axis, self._columns[place])
         ]
         self.narrow = [place for place in range(len(axes)) if place not in self.wide]
-        self.person = None if domain.unit.column is None else needed[domain.unit.column]
-        self.max_rows = domain.unit.max_rows
+        self.person = reading.person
+        self.max_rows = max_rows
         sizes = [axis.size for axis in axes]
         self.strides = [
             int(np.prod(sizes[place + 1 :], dtype=np.int64)) for place in range(len(sizes))
         ]
 
-    def values(self, relation: str) -> str:
+    def values(self) -> str:
         """The columns as ``c0``, ``c1`` … and ``v0``, ``v1`` …: as stored, and as read."""
         listed = []
         for place, column in enumerate(self._columns):
@@ -57,7 +61,7 @@ class DuckDbRows:
                 listed.append(f"{read} AS v{place}")
         if self.person is not None:
             listed.append(f"{SQL.as_person(SQL.name(self.person.name), self.person)} AS person")
-        return f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608 - all parts are quoted
+        return f"(SELECT {', '.join(listed)} FROM {self._relation})"  # noqa: S608 - all parts are quoted
 
     def value(self, place: int) -> tuple[str, Column]:
         """The value of an attribute as SQL over `values`, and its type."""
@@ -85,13 +89,13 @@ class DuckDbRows:
         ]
         return " + ".join(terms) or "CAST(0 AS INTEGER)"
 
-    def numbered(self, relation: str) -> str:
+    def numbered(self) -> str:
         """All rows, as their class number and person."""
         every = range(len(self.axes))
         number = self.number([self.key(place) for place in every], every)
-        return f"(SELECT {number} AS number, person FROM {self.values(relation)})"  # noqa: S608
+        return f"(SELECT {number} AS number, person FROM {self.values()})"  # noqa: S608
 
-    def partly(self, relation: str) -> str:
+    def partly(self) -> str:
         """All rows: what the other attributes add to the number, and numbers among many edges."""
         base = self.number([self.key(place) for place in self.narrow], self.narrow)
         # A mark, not a filter: filtering ten million rows took half as long as reading them.
@@ -101,7 +105,7 @@ class DuckDbRows:
             f"c{place} IS NULL AS missing{place}" for place in self.wide if self.is_read(place)
         ]
         listed += ["person"] if self.person is not None else []
-        return f"SELECT {', '.join(listed)} FROM {self.values(relation)}"  # noqa: S608
+        return f"SELECT {', '.join(listed)} FROM {self.values()}"  # noqa: S608
 
     @staticmethod
     def by_person(numbered: str) -> str:

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain
 from lrm.errors import TableError
 from lrm.files.locations import shown
-from lrm.tables.base import Column, guarded, name_parts
+from lrm.tables.arrow_rows import ArrowRows
+from lrm.tables.base import Column, guarded, load_engine, name_parts
 from lrm.tables.duckdb_connection import connection, describe
+from lrm.tables.duckdb_reading import Needed, Read, Reading, reading_of
 from lrm.tables.duckdb_sql import DuckDbSql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["DatabaseFile", "ParquetFiles", "Source", "files_of"]
+__all__ = ["DatabaseFile", "ParquetFiles", "files_of"]
 
 SQL = DuckDbSql()
-
-
-class Source(Protocol):
-    """Where DuckDB finds the rows."""
-
-    @property
-    def label(self) -> str:
-        """What the source is called by default."""
-        ...
-
-    def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:
-        """Names and types, found without looking at rows, as ``domain`` says to read them."""
-        ...
-
-    def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """Refuse what would fail only when rows are read."""
-        ...
-
-    def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:
-        """Make the rows known to ``db``, and return what to write after FROM.
-
-        With ``schema_only`` no row need be there, as none will be read.
-        """
-        ...
+BATCH_ROWS = 1 << 17
 
 
 def files_of(pattern: str) -> tuple[str, ...]:
@@ -97,8 +76,35 @@ class ParquetFiles:
                         f"{column.type_text}, as {self._files[0]!r} has"
                     )
 
-    def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:  # noqa: ARG002
-        return self._read(self._files)
+    def ways(self) -> tuple[Read, Read]:
+        return (self._direct, self._by_arrow)
+
+    def _direct(
+        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
+    ) -> Reading:
+        """By DuckDB's own reader, which refuses some values: text that is not UTF-8, for one."""
+        return reading_of(db, self._read(self._files), domain, needed, empty=empty)
+
+    def _by_arrow(
+        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
+    ) -> Reading:
+        """By Arrow's reader, which takes every value as it is, in half as much time again."""
+        parquet = load_engine("pyarrow.parquet")
+
+        def opened(file: str) -> Any:
+            # As integers of 96 bits, Arrow would let times after 2262 wrap around.
+            return parquet.ParquetFile(file, coerce_int96_timestamp_unit="us")
+
+        def batches() -> Iterator[Any]:
+            for file in () if empty else self._files:
+                with opened(file) as rows:
+                    yield from rows.iter_batches(BATCH_ROWS, columns=list(needed))
+
+        with opened(self._files[0]) as first:
+            types = {field.name: field.type for field in first.schema_arrow}
+        rows = ArrowRows(domain, needed, types)
+        db.register("lrm_parquet", rows.reader(batches()))
+        return rows.reading("lrm_parquet")
 
 
 def _with_collations(
@@ -152,5 +158,10 @@ class DatabaseFile:
     def check(self, needed: Sequence[Column], domain: Domain) -> None:
         """Nothing fails later that `columns` does not show."""
 
-    def relation(self, db: DuckDBPyConnection, domain: Domain, *, schema_only: bool) -> str:  # noqa: ARG002
-        return self._attach(db)
+    def ways(self) -> tuple[Read]:
+        return (self._read,)
+
+    def _read(
+        self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
+    ) -> Reading:
+        return reading_of(db, self._attach(db), domain, needed, empty=empty)

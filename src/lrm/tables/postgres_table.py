@@ -108,13 +108,13 @@ class PostgresTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain) -> None:
-        query = self._query(domain, axes_of(domain, None))
-        self._within("preparing the count", lambda db: db.execute(f"EXPLAIN {query}"))
+    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
+        query = self._query(domain, axes_of(domain, cells), empty=True)
+        self._within("preparing the count", lambda db: db.execute(query))
 
     def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
         axes = axes_of(domain, cells)
-        query = self._query(domain, axes)
+        query = self._query(domain, axes, empty=False)
 
         def count(db: psycopg.Connection[Any]) -> TrueCounts:
             tally = Tally(domain, axes)
@@ -128,7 +128,7 @@ class PostgresTable:
 
         return self._within("counting", count)
 
-    def _query(self, domain: Domain, axes: Sequence[Axis]) -> str:
+    def _query(self, domain: Domain, axes: Sequence[Axis], *, empty: bool) -> str:
         needed = check_columns(self.name, domain, self._columns)
         rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
         person = None if domain.unit.column is None else needed[domain.unit.column]
@@ -143,7 +143,8 @@ class PostgresTable:
             given |= rows.joined([place])
         selected = ", ".join(rows.selected(person))
         listed = f"{rows.number(given)} AS number" + (", person" if person else "")
-        numbered = f"SELECT {listed} FROM (SELECT {selected} FROM {self._relation}) AS t{joins}"  # noqa: S608
+        rows_read = f"SELECT {selected} FROM {self._relation}{' LIMIT 0' if empty else ''}"  # noqa: S608
+        numbered = f"SELECT {listed} FROM ({rows_read}) AS t{joins}"  # noqa: S608
         if person is not None:
             numbered = (
                 f"SELECT {', '.join(rows.ranked)} "  # noqa: S608

@@ -75,13 +75,12 @@ class SparkTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
         needed = check_columns(self.name, domain, self._columns)
-        axes = axes_of(domain, None)
-        # Spark resolves every name and type when the schema is asked for, and runs nothing.
+        axes, nothing = axes_of(domain, cells), self._frame.limit(0)
         guarded(
             f"preparing the count of table {self.name!r} on Spark",
-            lambda: self._counted(domain, axes, needed).schema,
+            lambda: _counted(nothing, domain, axes, needed).toArrow(),
         )
 
     def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
@@ -89,45 +88,46 @@ class SparkTable:
         axes = axes_of(domain, cells)
 
         def count() -> TrueCounts:
-            found = self._counted(domain, axes, needed).toArrow()
+            found = _counted(self._frame, domain, axes, needed).toArrow()
             tally = Tally(domain, axes)
             tally.add(found["number"].to_numpy(), found["count"].to_numpy())
             return tally.true_counts()
 
         return guarded(f"counting table {self.name!r} on Spark", count)
 
-    def _counted(
-        self, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]
-    ) -> DataFrame:
-        """A frame of class numbers and their counts, not yet computed."""
-        rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
-        person = None if domain.unit.column is None else needed[domain.unit.column]
-        frame = self._frame.selectExpr(*rows.selected(person))
-        given = rows.joined(list(rows.joins()))
-        for wide in rows.wide():
-            frame = _bucketed(frame, rows, wide)
-            given[wide] = _wide(rows, wide)
-        frame = self._joined(frame, rows)
-        listed = [f"{rows.number(given)} AS number", *(["person"] if person else [])]
-        frame = frame.selectExpr(*listed).where("number IS NOT NULL")
-        if person is not None:
-            frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)
-            frame = frame.where(rows.kept(persons.fresh_key()))
-        return frame.groupBy("number").count()
 
-    @staticmethod
-    def _joined(frame: DataFrame, rows: JoinedRows) -> DataFrame:
-        """Join long lists of categories, which every worker receives as a whole."""
-        functions = load_engine("pyspark.sql.functions", "spark")
-        for place, keys in rows.joins().items():
-            pairs = ", ".join(f"({literal}, {code})" for literal, code in keys.pairs)
-            listed = frame.sparkSession.sql(f"SELECT * FROM VALUES {pairs} AS pairs(value, code)")  # noqa: S608
-            frame = frame.join(
-                functions.broadcast(listed).alias(f"keys{place}"),
-                functions.expr(f"keys{place}.value = {keys.value}"),
-                "left",
-            )
-        return frame
+def _counted(
+    frame: DataFrame, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]
+) -> DataFrame:
+    """A frame of class numbers and their counts, not yet computed."""
+    rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
+    person = None if domain.unit.column is None else needed[domain.unit.column]
+    frame = frame.selectExpr(*rows.selected(person))
+    given = rows.joined(list(rows.joins()))
+    for wide in rows.wide():
+        frame = _bucketed(frame, rows, wide)
+        given[wide] = _wide(rows, wide)
+    frame = _joined(frame, rows)
+    listed = [f"{rows.number(given)} AS number", *(["person"] if person else [])]
+    frame = frame.selectExpr(*listed).where("number IS NOT NULL")
+    if person is not None:
+        frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)
+        frame = frame.where(rows.kept(persons.fresh_key()))
+    return frame.groupBy("number").count()
+
+
+def _joined(frame: DataFrame, rows: JoinedRows) -> DataFrame:
+    """Join long lists of categories, which every worker receives as a whole."""
+    functions = load_engine("pyspark.sql.functions", "spark")
+    for place, keys in rows.joins().items():
+        pairs = ", ".join(f"({literal}, {code})" for literal, code in keys.pairs)
+        listed = frame.sparkSession.sql(f"SELECT * FROM VALUES {pairs} AS pairs(value, code)")  # noqa: S608
+        frame = frame.join(
+            functions.broadcast(listed).alias(f"keys{place}"),
+            functions.expr(f"keys{place}.value = {keys.value}"),
+            "left",
+        )
+    return frame
 
 
 def _finite(edges: Sequence[float]) -> list[float]:
