@@ -40,6 +40,7 @@ _INTEGERS = {
 _FLOATS = {"halffloat": "FLOAT", "float": "FLOAT", "double": "DOUBLE"}
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _LAST_DAY = 2**31 - 1  # later days are above every declared one too
+_INFINITE = 2**63 - 1  # a timestamp at either end of its range is infinite to DuckDB
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,8 @@ def _days(values: Any) -> Any:
     missing = values.is_null().to_numpy(zero_copy_only=False)
     numbers = values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     days = np.clip(numbers // per_day, -_LAST_DAY, _LAST_DAY).astype(np.int32)
+    days[numbers == _INFINITE] = _LAST_DAY
+    days[numbers == -_INFINITE] = -_LAST_DAY
     return pa.array(days, mask=missing).view(pa.date32())
 
 
@@ -228,8 +231,6 @@ def _raw(values: Any) -> list[int]:
 def _fitted(number: int, precision: int) -> bytes:
     bits = next((bits for most, bits in ((4, 16), (9, 32), (18, 64)) if precision <= most), 128)
     number = (number + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
-    if number == -(1 << 127):  # DuckDB cannot negate it
-        number += 1
     return number.to_bytes(16, "little", signed=True)
 
 

@@ -56,25 +56,31 @@ class DuckDbRows:
         for place, column in enumerate(self._columns):
             stored = SQL.name(column.name)
             listed.append(f"{stored} AS c{place}")
-            if column.kind == "raw":
-                read = reading(self.axes[place].attribute, stored, column.decimal_mark)[0]
-                listed.append(f"{read} AS v{place}")
+            if self.is_read(place):
+                listed.append(f"{self._read(place, stored)[0]} AS v{place}")
         if self.person is not None:
             listed.append(f"{SQL.as_person(SQL.name(self.person.name), self.person)} AS person")
         return f"(SELECT {', '.join(listed)} FROM {self._relation})"  # noqa: S608 - all parts are quoted
 
     def value(self, place: int) -> tuple[str, Column]:
         """The value of an attribute as SQL over `values`, and its type."""
-        column = self._columns[place]
-        if column.kind == "raw":
-            return f"v{place}", reading(
-                self.axes[place].attribute, f"c{place}", column.decimal_mark
-            )[1]
-        return f"c{place}", column
+        if self.is_read(place):
+            return f"v{place}", self._read(place, f"c{place}")[1]
+        return f"c{place}", self._columns[place]
 
     def is_read(self, place: int) -> bool:
-        """Whether an attribute's values are read from text, so that some may be unreadable."""
-        return self._columns[place].kind == "raw"
+        """Whether some stored values of an attribute may be unreadable: texts, and decimals."""
+        return self._columns[place].kind in {"raw", "decimal"}
+
+    def _read(self, place: int, stored: str) -> tuple[str, Column]:
+        """Read a stored value: NULL where that cannot be done; and the type of the result."""
+        column = self._columns[place]
+        if column.kind == "raw":
+            return reading(self.axes[place].attribute, stored, column.decimal_mark)
+        # Files and frames may hold decimals of more digits than declared, on which casts fail.
+        digits = "9" * (column.precision - column.scale) + "." + "9" * column.scale
+        most = f"CAST('{digits}' AS {column.type_text})"
+        return f"CASE WHEN {stored} <= {most} AND {stored} >= -{most} THEN {stored} END", column
 
     def key(self, place: int) -> str:
         """The class of an attribute as SQL over `values`."""

@@ -37,9 +37,12 @@ _KINDS: dict[str, Kind] = {
     "TIMESTAMP_MS": "timestamp",
     "TIMESTAMP_NS": "timestamp",
     "TIMESTAMP WITH TIME ZONE": "instant",
+    "TIMESTAMPTZ_NS": "instant",
     "UUID": "uuid",
     "BLOB": "bytes",
 }
+
+_DAY_NS = 86_400_000_000_000
 
 
 def column_of(name: str, type_text: str) -> Column:
@@ -97,7 +100,26 @@ class DuckDbSql(Dialect):
         return x if column.type_text == "VARCHAR" else f"CAST({x} AS VARCHAR)"
 
     def as_day(self, x: str, column: Column) -> str:
-        return x if column.kind == "date" else f"CAST({x} AS DATE)"
+        """Return the day of a date or a timestamp.
+
+        DuckDB rounds nanoseconds to the nearest microsecond, which may be on the next day, and
+        fails on seconds and milliseconds that do not fit 64 bits as microseconds.
+        """
+        day = x if column.kind == "date" else f"CAST({x} AS DATE)"
+        if column.type_text == "TIMESTAMP_NS":
+            ns = f"epoch_ns({x})"
+            days = f"CASE WHEN {ns} < 0 THEN ({ns} + 1) // {_DAY_NS} - 1 ELSE {ns} // {_DAY_NS} END"
+            exact = f"DATE '1970-01-01' + CAST({days} AS INTEGER)"
+            return f"(CASE WHEN isinf({x}) THEN {day} ELSE {exact} END)"
+        if column.type_text in {"TIMESTAMP_S", "TIMESTAMP_MS"}:
+            above, below = (
+                f"CAST('{first}' AS {column.type_text})" for first in ("10000-01-01", "0001-01-01")
+            )
+            return (
+                f"(CASE WHEN {x} >= {above} THEN DATE '10000-01-01' "
+                f"WHEN {x} < {below} THEN DATE '0001-01-01' - 1 ELSE {day} END)"
+            )
+        return day
 
     def as_person(self, x: str, column: Column) -> str:
         # Objects have been named before; sorting numbers is faster than sorting their digits.

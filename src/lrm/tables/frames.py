@@ -107,6 +107,8 @@ def _column(frame: Any, name: str) -> Any:
     """One column as Arrow; of pandas as it is, where it holds Python objects."""
     if hasattr(frame, "collect_schema"):
         frame = frame.lazy().select(name).collect()  # a frame in memory is not copied
+        if str(frame.schema[name]).startswith("Object"):
+            raise TypeError("to Arrow, Polars hands the addresses of Python objects")
         return frame[name].to_arrow()
     if not _is_pandas(frame):
         return frame.column(name)
