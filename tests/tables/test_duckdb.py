@@ -181,6 +181,7 @@ def test_categorical_frames():
     assert open_table(polars).counts(domain)._open().tolist() == expected.tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=60), st.integers(1, 4))
 def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows):
     """The choice is that of plain Python, for batches of any size."""

@@ -69,7 +69,9 @@ class SparkSql(JoiningDialect):
     def as_day(self, x: str, column: Column) -> str:
         if column.kind == "instant":  # a cast would take the day of the session's time zone
             micros = f"unix_micros({x})"
-            days = f"(({micros} - pmod({micros}, {_DAY_MICROSECONDS})) div {_DAY_MICROSECONDS})"
+            # Rounded down without a difference, which would not fit 64 bits near their end.
+            before = f"({micros} + 1) div {_DAY_MICROSECONDS} - 1"
+            days = f"CASE WHEN {micros} < 0 THEN {before} ELSE {micros} div {_DAY_MICROSECONDS} END"
             return f"date_from_unix_date(CAST({days} AS INT))"
         return x if column.kind == "date" else f"CAST({x} AS DATE)"
 
