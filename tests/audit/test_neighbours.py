@@ -163,8 +163,8 @@ def test_the_audit_finds_a_table_that_ignores_the_bound(planned, replay, engine)
         def __init__(self, source):
             self.rows = open_table(source)
 
-        def check(self, domain):
-            self.rows.check(domain)
+        def check(self, domain, cells=None):
+            self.rows.check(domain, cells)
 
         def counts(self, domain, cells=None):
             return self.rows.counts(Domain(domain.attributes, domain.table), cells)

@@ -59,7 +59,7 @@ class CountedTable:
 
     def check(self) -> None:
         """Check that the table has the columns that the domain declares."""
-        self.opened.check(self.domain)
+        self.opened.check(self.domain, self.plan.measured.cells)
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell."""
