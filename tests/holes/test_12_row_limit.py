@@ -140,3 +140,29 @@ def test_a_kept_row_is_never_kept_twice():
         kept = persons.kept_rows(b"someone", cells, 9, b"%d" % key)
         assert kept == sorted(set(kept))
         assert len(kept) == min(9, total)
+
+
+def test_releases_say_that_a_limit_was_applied(tmp_path):
+    """In the facts, on the page and in ``lrm show``."""
+    from click.testing import CliRunner
+
+    import lrm
+    from lrm.batches import marginals
+    from lrm.cli import main
+    from lrm.releases.facts import release_facts
+
+    domain = Domain([Integers("x", 0, 2)], "visits", PrivacyUnit("who", 2))
+    plan = lrm.plan(marginals(domain, [("x",)]), "noise-on-data")
+    release = lrm.release(
+        plan, pl.DataFrame({"who": [1, 1, 1], "x": [0, 1, 2]}), epsilon=1, ledger=None
+    )
+    words = "at most 2 rows of each person are counted, chosen at random"
+    assert words in release_facts(release)["privacy"]["unit"]["limit"]
+    release.save(tmp_path / "r.lrm")
+    shown = CliRunner().invoke(main, ["show", str(tmp_path / "r.lrm")], env={"COLUMNS": "300"})
+    assert words in " ".join(shown.stdout.split())
+    page = tmp_path / "page.html"
+    made = CliRunner().invoke(main, ["report", str(tmp_path / "r.lrm"), "-o", str(page)])
+    assert made.exit_code == 0, made.stderr
+    assert words in page.read_text()
+    assert PrivacyUnit().limit is None

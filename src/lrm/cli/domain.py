@@ -147,6 +147,7 @@ def _lines(declared: "Domain") -> list[tuple[str, str]]:
     return [
         ("table", declared.table or "any name"),
         ("protects", declared.unit.words),
+        *[("", limit) for limit in [declared.unit.limit] if limit],
         *(
             (attribute.name, f"{attribute.kind}, {attribute.size:,} cells")
             for attribute in declared.attributes

@@ -72,6 +72,7 @@ def plan_lines(plan: "Plan") -> list[tuple[str, str]]:
     ]
     if plan.workload.domain is not None:
         lines.append(("protects", plan.unit.words))
+        lines += [("", limit) for limit in [plan.unit.limit] if limit]
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     return [*lines, ("digest", facts["digest"][:16])]
@@ -120,6 +121,7 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
         ("software", release.software),
         ("plan", release.plan.digest[:16]),
     ]
+    lines += [("rows", limit) for limit in [release.unit.limit] if limit]
     if release.ledger_head is not None:
         lines.append(("ledger", f"paid for, head {release.ledger_head[:24]}…"))
     return lines

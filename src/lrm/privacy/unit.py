@@ -98,6 +98,21 @@ class PrivacyUnit:
         return f"{self.protected}, {self.change}"
 
     @property
+    def limit(self) -> str | None:
+        """What the limit of rows per person means for answers, where a column enforces it.
+
+        >>> PrivacyUnit("patient_id", 3).limit.partition(",")[0]
+        'at most 3 rows of each person are counted'
+        """
+        if self.column is None:
+            return None
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
+        return (
+            f"at most {rows} of each person are counted, chosen at random, and no row without a "
+            f"person in column {self.column!r}; intervals do not cover what is left out"
+        )
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The unit as plain values, for JSON."""
         return asdict(self)

@@ -139,7 +139,11 @@ def _privacy(release: Release) -> dict[str, Any]:
     return {
         "variant": variant_name(release.privacy),
         "parameters": privacy_facts(release.privacy),
-        "unit": {"words": release.unit.words, **release.unit.facts},
+        "unit": {
+            "words": release.unit.words,
+            "limit": release.unit.limit,
+            **release.unit.facts,
+        },
         "loss": {
             "parameter": "epsilon" if isinstance(release.privacy, PureDP) else "rho",
             "exact": str(release.loss),

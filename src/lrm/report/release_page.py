@@ -126,6 +126,10 @@ def _answers(
         ),
         _answer_table(release, confidence, limit, processed),
     ]
+    if release.unit.limit is not None:
+        parts.insert(
+            1, paragraph(f"The true answer is that of a part of the table: {release.unit.limit}.")
+        )
     if processed is not None:
         notes = [Markup(f"<b>{name}</b>: {effect}") for name, effect in processed.notes]
         parts += [Markup("<h3>Post-processing</h3>"), paragraph(INTERVALS), items(notes)]
