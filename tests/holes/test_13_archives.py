@@ -13,15 +13,19 @@ import zipfile
 import zlib
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lrm
+from forging import resealed, unpacked
 from lrm.counts_file import read_counts
 from lrm.errors import FileFormatError
 from lrm.files.json_text import parse_json
 from lrm.files.npy import parse_npy
 from lrm.files.reading import read_bytes
 from lrm.files.zips import unpack_zip
+from lrm.workload import families
 
 
 @pytest.fixture
@@ -79,6 +83,69 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_does(tmp_path
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     assert "more than 1,024 MiB" in done.stdout, done.stderr[-1000:]
+
+
+def test_small_files_that_unfold_stay_within_the_stated_memory(tmp_path):
+    """A few kilobytes that stand for gigabytes: empty rows, all ranges, equal values, nesting."""
+    traps = _traps(tmp_path)
+    script = (
+        "import resource, sys, lrm; from lrm.workload.file import read_workload\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: (lrm.load_plan if path.endswith('lrm') else read_workload)(path)\n"
+        "    except lrm.LrmError as reason: assert 'memory' not in str(reason), reason\n"
+        "    else: raise SystemExit(f'{path} was read')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *traps],
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-1000:]
+
+
+def _traps(folder):
+    n = 20_000
+    lrm.plan(families.ranges(64, [(0, 9)]), "noise-on-data").save(folder / "small.lrm")
+
+    def wide(facts, arrays):
+        facts["workload"] = {"kind": "sparse", "shape": [1, n]}
+        arrays["cell-index"] = arrays["strategy-indices"] = np.arange(n)
+        arrays["cell-factor"] = np.ones(n, dtype=np.int64)
+        facts["merged_cells"], facts["strategy"] = n, {"kind": "sparse", "shape": [n, n]}
+        arrays["strategy-data"], arrays["strategy-indptr"] = np.full(n, 2.0**30), np.arange(n + 1)
+
+    resealed(folder / "small.lrm", wide, folder / "plan.lrm")
+
+    def empty_rows(facts, arrays):
+        facts["workload"]["shape"] = [10**7, n]
+        arrays["workload-indptr"] = np.append(arrays["workload-indptr"], [10] * (10**7 - 1))
+        facts["labels"] = [{"numbered": 10**7, "first": 1}]
+
+    def all_ranges(facts, arrays):
+        facts["workload"] = {"kind": "all-ranges", "cells": n}
+        facts["labels"] = [{"numbered": n * (n + 1) // 2, "first": 1}]
+        facts["strategy"] = {"kind": "sparse", "shape": [1, n]}
+        arrays["strategy-data"] = np.full(n, 2.0**30)
+        arrays["strategy-indices"] = np.arange(n)
+        arrays["strategy-indptr"] = np.array([0, n])
+
+    def many_measurements(facts, arrays):
+        facts["strategy"]["shape"] = [4 * 10**6, n]
+        arrays["strategy-data"] = np.full(2, 2.0**30)
+        arrays["strategy-indices"] = np.arange(2)
+        arrays["strategy-indptr"] = np.append([0, 1], np.full(4 * 10**6 - 1, 2))
+
+    def nested(facts, arrays):
+        facts["details"] = [[] for _ in range(10**5)]
+
+    traps = [empty_rows, all_ranges, many_measurements, nested]
+    for change in traps:
+        resealed(folder / "plan.lrm", change, folder / f"{change.__name__}.lrm")
+    pq.write_table(pa.table({"a": np.zeros((1 << 27) + 1, dtype=bool)}), folder / "equal.parquet")
+    return [*(folder / f"{change.__name__}.lrm" for change in traps), folder / "equal.parquet"]
 
 
 def test_a_size_that_lies_is_noticed(tmp_path):
@@ -167,8 +234,6 @@ def test_json_that_readers_understand_differently_is_refused(text):
 
 def test_every_fact_of_the_wrong_type_is_a_sentence(saved):
     """Each fact replaced by each type of JSON, or left out: no raw Python error comes out."""
-    from forging import resealed, unpacked
-
     values = [None, True, 0, -1, 2**70, 0.5, "", "x" * 1000, [], {}, [[]], {"kind": []}]
     whole = saved.read_bytes()
     _, facts, _ = unpacked(saved)
