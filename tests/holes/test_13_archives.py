@@ -120,9 +120,9 @@ def _traps(folder):
     resealed(folder / "small.lrm", wide, folder / "plan.lrm")
 
     def empty_rows(facts, arrays):
-        facts["workload"]["shape"] = [10**7, n]
-        arrays["workload-indptr"] = np.append(arrays["workload-indptr"], [10] * (10**7 - 1))
-        facts["labels"] = [{"numbered": 10**7, "first": 1}]
+        facts["workload"]["shape"] = [5 * 10**6, n]
+        arrays["workload-indptr"] = np.append(arrays["workload-indptr"], np.full(5 * 10**6 - 1, 10))
+        facts["labels"] = [{"numbered": 5 * 10**6, "first": 1}]
 
     def all_ranges(facts, arrays):
         facts["workload"] = {"kind": "all-ranges", "cells": n}
@@ -133,10 +133,10 @@ def _traps(folder):
         arrays["strategy-indptr"] = np.array([0, n])
 
     def many_measurements(facts, arrays):
-        facts["strategy"]["shape"] = [4 * 10**6, n]
+        facts["strategy"]["shape"] = [2 * 10**6, n]
         arrays["strategy-data"] = np.full(2, 2.0**30)
         arrays["strategy-indices"] = np.arange(2)
-        arrays["strategy-indptr"] = np.append([0, 1], np.full(4 * 10**6 - 1, 2))
+        arrays["strategy-indptr"] = np.append([0, 1], np.full(2 * 10**6 - 1, 2))
 
     def nested(facts, arrays):
         facts["details"] = [[] for _ in range(10**5)]
@@ -144,7 +144,7 @@ def _traps(folder):
     traps = [empty_rows, all_ranges, many_measurements, nested]
     for change in traps:
         resealed(folder / "plan.lrm", change, folder / f"{change.__name__}.lrm")
-    pq.write_table(pa.table({"a": np.zeros((1 << 27) + 1, dtype=bool)}), folder / "equal.parquet")
+    pq.write_table(pa.table({"a": pa.nulls((1 << 27) + 1)}), folder / "equal.parquet")
     return [*(folder / f"{change.__name__}.lrm" for change in traps), folder / "equal.parquet"]
 
 
