@@ -9,6 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
 ORDER = [
     "errors",
+    "showing",
     "privacy",
     "spelling",
     "files",

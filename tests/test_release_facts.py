@@ -71,12 +71,12 @@ def test_csv_has_one_row_an_answer(release, tmp_path):
     export_csv(release, tmp_path / "answers.csv", 0.99)
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    numbers = ["answer", "standard_error", "lower", "upper", "confidence"]
+    numbers = ["answer", "standard_error", "low", "high", "confidence"]
     assert list(rows[0]) == ["name", "query", "state", "answer_group", *numbers]
     assert [row["name"] for row in rows] == list(release.names)
     assert [row["query"] for row in rows] == ["all"] + ["count"] * 12
     assert np.array_equal([float(row["answer"]) for row in rows], release.answers)
-    ends = [[float(row["lower"]), float(row["upper"])] for row in rows]
+    ends = [[float(row["low"]), float(row["high"])] for row in rows]
     assert np.array_equal(ends, release.intervals(0.99))
     assert rows[2]["state"] == "New, Jersey"
     assert rows[1]["answer_group"] == ""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lrm import showing
+
 if TYPE_CHECKING:
     from lrm.batches import marginals as marginals
     from lrm.batches import prefix as prefix
@@ -74,6 +76,8 @@ _HOMES = {
     "with_importance": "lrm.batches",
 }
 """Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
+
+showing.connect(lambda: import_module("lrm.report.notebook"))
 
 __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - built from one list
 

@@ -63,3 +63,7 @@ class ConvergenceError(LrmError):
 
 class StopSolver(Exception):  # noqa: N818 - a request, not an error
     """Raised by an ``on_step`` callback to end a solver with the best so far."""
+
+
+class PrivacyWarning(UserWarning):
+    """A promise is kept, and so weak that it protects nobody."""

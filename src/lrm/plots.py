@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from lrm.errors import UsageError
 from lrm.files.writing import write_bytes
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
-from lrm.releases.promise import parameter_words
-from lrm.spelling import visible
+from lrm.spelling import parameter_words, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,14 +2,27 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
 from lrm.privacy.amounts import format_amount
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
 
-__all__ = ["beside", "escape_controls", "number", "ratio", "seconds", "spell_amount", "visible"]
+__all__ = [
+    "beside",
+    "equation",
+    "escape_controls",
+    "many",
+    "number",
+    "parameter_words",
+    "ratio",
+    "seconds",
+    "spell_amount",
+    "text_table",
+    "visible",
+]
 
 _SHORT = 12
 """Characters up to which an exact amount is spelt; longer ones are shown rounded."""
@@ -65,6 +78,15 @@ def ratio(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
+def many(count: int, one: str, several: str) -> str:
+    """Spell how many there are of something.
+
+    >>> many(1, "query", "queries"), many(1200, "query", "queries")
+    ('1 query', '1,200 queries')
+    """
+    return f"{count:,} {one if count == 1 else several}"
+
+
 def seconds(value: float) -> str:
     """Spell a duration.
 
@@ -98,6 +120,29 @@ def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "
     return short if Fraction(rounded) == value else f"≈{short}"
 
 
+def parameter_words(privacy: Privacy) -> str:
+    """The parameters as formulas are written.
+
+    >>> parameter_words(ZCDP(Fraction(1, 8)))
+    'ρ = 0.125'
+    """
+    if isinstance(privacy, PureDP):
+        return equation("ε", privacy.epsilon)
+    if isinstance(privacy, ZCDP):
+        return equation("ρ", privacy.rho)
+    return f"{equation('ε', privacy.epsilon)}, {equation('δ', privacy.delta)}"
+
+
+def equation(sign: str, value: Fraction) -> str:
+    """A parameter and its amount, rounded where the exact one is long.
+
+    >>> equation("ρ", Fraction(1, 7**20))
+    'ρ ≈ 1.25325e-17'
+    """
+    amount = spell_amount(value)
+    return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
+
+
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Replace control characters, which may come from a file, by what Python writes for them.
 
@@ -123,4 +168,26 @@ def escape_controls(text: str, escape: Callable[[str], str], *, lines: bool = Fa
     """Replace each control character by what ``escape`` makes of it."""
     return _CONTROL.sub(
         lambda found: found[0] if lines and found[0] == "\n" else escape(found[0]), text
+    )
+
+
+def text_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[str] = ()
+) -> str:
+    """Lay out a table in plain text; columns called in ``words`` are aligned on the left.
+
+    >>> print(text_table(("query", "error"), [("n", "1.5"), ("total", "12")], words=("query",)))
+    query  error
+    n        1.5
+    total     12
+    """
+    lines = [[visible(cell) for cell in line] for line in [columns, *rows]]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    left = [column in words for column in columns]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if to_left else cell.rjust(width)
+            for cell, width, to_left in zip(line, widths, left, strict=True)
+        ).rstrip()
+        for line in lines
     )

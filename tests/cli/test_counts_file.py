@@ -12,6 +12,8 @@ from lrm.errors import CountsError, FileFormatError
 from lrm.plans.planner import plan
 from lrm.releases import release
 
+pytestmark = pytest.mark.filterwarnings("ignore::lrm.errors.PrivacyWarning")
+
 COUNTS = [8213, 0, 9127]
 
 

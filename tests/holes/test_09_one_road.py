@@ -114,7 +114,7 @@ def without_noise(facts):
     """The facts of a release, without what fresh noise and time change."""
     facts = json.loads(json.dumps(facts))
     for row in facts["answers"]:
-        row.update(answer=None, lower=None, upper=None)
+        row.update(answer=None, low=None, high=None)
     facts["measurements"].update(noisy_integers=None, y=None)
     facts["provenance"]["ledger_head"] = None
     return facts

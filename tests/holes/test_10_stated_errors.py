@@ -206,5 +206,5 @@ def test_every_place_tells_the_same_errors(plan, tmp_path):
     stated = [release.standard_errors, loaded.standard_errors, plan.standard_errors(**amount)]
     for one, other in itertools.pairwise([*stated, np.array(errors)]):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    ends = np.array([[row["lower"], row["upper"]] for row in rows])
+    ends = np.array([[row["low"], row["high"]] for row in rows])
     np.testing.assert_allclose(ends, release.intervals(0.9), rtol=1e-12)

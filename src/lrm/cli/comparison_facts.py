@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lrm.cli.output import echo, number, print_table, ratio, seconds
+from lrm.cli.output import echo, number, print_table
 from lrm.cli.plan_facts import certificate
 
 if TYPE_CHECKING:
@@ -47,23 +47,10 @@ def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any
 
 def print_comparison(result: "Comparison", promise: "Promise") -> None:
     """A comparison as a table, and what it comes to."""
-    columns = ("mechanism", f"error at {promise.words}", "ratio to best", "measurements", "time")
-    rows = []
-    for outcome in result.outcomes:
-        plan = outcome.plan
-        if plan is None:
-            rows.append((outcome.mechanism, "—", "—", "—", "—"))
-            continue
-        stopped = "*" if plan.details.get("interrupted") else ""
-        rows.append(
-            (
-                outcome.mechanism,
-                number(promise.accuracy(plan).squared_error, 5),
-                ratio(result.ratio_to_best(outcome)),
-                f"{plan.rank:,}",
-                seconds(plan.details["seconds"]) + stopped,
-            )
-        )
+    from lrm.plans.comparison_table import comparison_columns, comparison_rows
+
+    columns = comparison_columns(promise.words)
+    rows = comparison_rows(result, promise.amounts)
     print_table(columns, rows, words=("mechanism",))
     print_without_plan(result)
     if any(row[4].endswith("*") for row in rows):
@@ -79,6 +66,7 @@ def print_comparison(result: "Comparison", promise: "Promise") -> None:
 
 def print_without_plan(result: "Comparison") -> None:
     """Say why mechanisms have no plan."""
-    for outcome in result.outcomes:
-        if outcome.plan is None:
-            echo(f"{outcome.mechanism} has no plan: {outcome.reason}")
+    from lrm.plans.comparison_table import reasons
+
+    for reason in reasons(result):
+        echo(reason)

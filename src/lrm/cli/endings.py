@@ -1,15 +1,18 @@
-"""How a command ends that did not succeed: one line on standard error, and an exit code."""
+"""What a command says on standard error: one line for a failure or a warning; exit codes."""
 
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from lrm.errors import LrmError, UsageError
+from lrm.errors import LrmError, PrivacyWarning, UsageError
 
-__all__ = ["INTERRUPTED", "end"]
+__all__ = ["INTERRUPTED", "end", "one_line_warnings"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
@@ -49,6 +52,22 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
     sentence, code = _outcome(reason, debug=debug)
     click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
     return code
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print a warning about privacy as one line on standard error, without a place in the code."""
+    with warnings.catch_warnings():
+        default = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, PrivacyWarning):
+                click.echo(f"lrm: warning: {message}", err=True)
+            else:
+                default(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lrm.cli.endings import end
+from lrm.cli.endings import end, one_line_warnings
 
 __all__ = ["LazyGroup"]
 
@@ -68,7 +68,8 @@ class LazyGroup(click.Group):
                 stream.reconfigure(errors="replace")
         given = list(sys.argv[1:] if args is None else args)
         try:
-            result = super().main(given, prog_name or "lrm", standalone_mode=False, **extra)
+            with one_line_warnings():
+                result = super().main(given, prog_name or "lrm", standalone_mode=False, **extra)
             sys.stdout.flush()
         except Exception as reason:  # noqa: BLE001 - the one place where errors are reported
             sys.exit(end(reason, given))

@@ -23,16 +23,18 @@ from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
+from lrm.showing import html_of
+from lrm.spelling import many, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = ["Domain"]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Domain:
     """Attributes whose cells, multiplied, are the cells that queries weigh.
 
@@ -219,6 +221,19 @@ class Domain:
             kept += persons.kept_rows(name, cells, self.unit.max_rows, key)
         return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
 
+    def __repr__(self) -> str:
+        cells = many(self.size, "cell", "cells")
+        about = "" if self.table is None else f" of {self.table}"
+        rows = [
+            (one.name, one.kind, f"{one.size:,}", _shortened(one.labels)) for one in self.attributes
+        ]
+        columns = ("attribute", "kind", "cells", "labels")
+        table = text_table(columns, rows, words=("attribute", "kind", "labels"))
+        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the declaration: equal for equal domains, on every machine."""
@@ -235,6 +250,13 @@ class Domain:
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shortened(labels: Sequence[str]) -> str:
+    """The first labels and the last one."""
+    if len(labels) <= 4:
+        return ", ".join(labels)
+    return f"{labels[0]}, {labels[1]}, …, {labels[-1]}"
 
 
 def _folded(name: str) -> str:

@@ -94,6 +94,9 @@ class Ledger:
         """Where the ledger is; holds no password."""
         return self._store.name
 
+    def __repr__(self) -> str:
+        return f"<Ledger {self.name}>"
+
     def create(
         self,
         table: str,

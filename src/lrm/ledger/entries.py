@@ -27,6 +27,7 @@ from lrm.privacy.budget import (
     rho_of_pure,
 )
 from lrm.privacy.unit import PrivacyUnit
+from lrm.showing import html_of
 from lrm.spelling import spell_amount
 
 GENESIS = "0" * 64
@@ -112,7 +113,7 @@ class Entry:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Budget:
     """A table's budget: whom it protects, its limit, and what has been spent of it."""
 
@@ -126,6 +127,16 @@ class Budget:
     def remaining(self) -> Fraction:
         """What may still be spent."""
         return self.limit - self.spent
+
+    def __repr__(self) -> str:
+        spent, left = spell_amount(self.spent, "up"), spell_amount(self.remaining, "down")
+        return (
+            f"<Budget of {self.table}: {left} {self.accounting.value} left of "
+            f"{spell_amount(self.limit)}, {spent} spent; protects {self.unit.words}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def cost(self, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
         """Return what a promise for ``unit`` costs in this budget, exactly.

@@ -15,9 +15,11 @@ from lrm.accuracy.certificate import least_error, spectrum_of
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
+from lrm.plans.comparison_table import comparison_text
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
-from lrm.privacy.budget import Noise
+from lrm.privacy.budget import Amount, Noise
+from lrm.showing import html_of
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
 
@@ -40,7 +42,7 @@ class Outcome:
         return self.plan.weighted_unit_error * (2.0 if self.plan.noise == "laplace" else 0.5)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Outcomes on one workload, in the order asked for."""
 
@@ -57,6 +59,26 @@ class Comparison:
         if self.best is None or outcome.plan is None:
             return float("inf")
         return outcome.error / self.best.error if self.best.error > 0 else 1.0
+
+    @property
+    def _pure(self) -> bool:
+        return self.best is None or self.best.plan is None or self.best.plan.noise == "laplace"
+
+    @property
+    def unit_amounts(self) -> dict[str, Amount]:
+        """The amount at which errors are stated where none is given: ε = 1 or ρ = 1."""
+        return {"epsilon": 1} if self._pure else {"rho": 1}
+
+    @property
+    def unit_words(self) -> str:
+        """The same in words."""
+        return "ε = 1" if self._pure else "ρ = 1"
+
+    def __repr__(self) -> str:
+        return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +145,14 @@ def compare(
     noise: Noise = "laplace",
     seed: int = 0,
 ) -> Comparison:
-    """Plan one workload with several mechanisms.
+    """Plan one workload with several mechanisms, side by side.
+
+    Parameters
+    ----------
+    workload, domain, noise, seed
+        As in ``lrm.plan``.
+    mechanisms
+        Which; all by default.
 
     >>> result = compare([[1, 1], [1, 0]], ["noise-on-data", "noise-on-results"])
     >>> [round(outcome.error, 6) for outcome in result.outcomes]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ import scipy.sparse as sp
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.accuracy.bounds import Spectrum
 from lrm.errors import BudgetError, ConvergenceError
+from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.quantise import IntegerStrategy
 from lrm.reconstruction import Reconstruction
-from lrm.workload import Workload
+from lrm.showing import html_of, page_of
+from lrm.spelling import many, parameter_words
+from lrm.workload import AnswerTable, Workload
 
 __all__ = ["Plan"]
 
@@ -208,6 +212,30 @@ class Plan:
         """Half the width of each answer's two-sided interval."""
         return self.accuracy(self.privacy(epsilon, delta, rho)).half_widths(confidence)
 
+    def errors(
+        self,
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float = 0.95,
+    ) -> AnswerTable:
+        """What a release would be like: the error of each answer beside its labels.
+
+        Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
+        half of the interval that holds the true answer with probability ``confidence``.
+        """
+        privacy = self.privacy(epsilon, delta, rho)
+        accuracy = self.accuracy(privacy)
+        numbers = {
+            "standard_error": accuracy.standard_errors,
+            "half_width": accuracy.half_widths(confidence),
+        }
+        queries = many(len(self.workload.labels), "query", "queries")
+        percent = f"{100 * confidence:.4g} %"
+        caption = f"{queries} at {parameter_words(privacy)}, with {percent} intervals"
+        return AnswerTable(self.workload.labels, numbers, caption)
+
     def lower_bound(
         self,
         epsilon: Amount | None = None,
@@ -270,12 +298,27 @@ class Plan:
 
         save_plan(self, path)
 
+    def report(
+        self,
+        path: str | PathLike[str],
+        epsilon: Amount | None = None,
+        *,
+        delta: Amount | None = None,
+        rho: Amount | None = None,
+        confidence: float = 0.95,
+    ) -> None:
+        """Write one HTML page of the plan at a promise that it could keep."""
+        privacy = self.privacy(epsilon, delta, rho)
+        write_text(path, page_of(self, privacy=privacy, confidence=confidence))
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
     def __repr__(self) -> str:
         m, n = self.workload.shape
-        return (
-            f"<Plan {self.digest[:12]}: {m:,} queries over {n:,} cells by {self.mechanism}, "
-            f"{self.rank:,} measurements, error {2 * self.unit_error:,.6g}/ε²>"
-            if self.noise == "laplace"
-            else f"<Plan {self.digest[:12]}: {m:,} queries over {n:,} cells by {self.mechanism}, "
-            f"{self.rank:,} Gaussian measurements, error {self.unit_error / 2:,.6g}/ρ>"
-        )
+        asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
+        measured = many(self.rank, "measurement", "measurements")
+        error = f"{2 * self.unit_error:,.6g}/ε²"
+        if self.noise == "gaussian":
+            measured, error = f"{measured} with Gaussian noise", f"{self.unit_error / 2:,.6g}/ρ"
+        return f"<Plan {self.digest[:12]}: {asked} by {self.mechanism}, {measured}, error {error}>"

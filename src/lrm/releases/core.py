@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError, UsageError, WorkloadError
+from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP
@@ -24,7 +25,9 @@ from lrm.privacy.mechanism import (
     check_calibration,
 )
 from lrm.privacy.unit import PrivacyUnit
-from lrm.workload import EXPLICIT_QUERIES
+from lrm.showing import html_of, page_of
+from lrm.spelling import many, parameter_words
+from lrm.workload import EXPLICIT_QUERIES, AnswerTable
 
 __all__ = ["Release", "check_listable", "from_measurements"]
 
@@ -135,6 +138,40 @@ class Release:
         half = self.accuracy.half_widths(confidence)
         return np.column_stack([self.answers - half, self.answers + half])
 
+    def table(self, confidence: float = 0.95) -> AnswerTable:
+        """The answers beside their labels, with standard errors and intervals."""
+        low, high = self.intervals(confidence).T
+        numbers = {
+            "answer": self.answers,
+            "standard_error": self.standard_errors,
+            "low": low,
+            "high": high,
+        }
+        answers = many(len(self.names), "answer", "answers")
+        percent = f"{100 * confidence:.4g} %"
+        caption = f"{answers} at {parameter_words(self.privacy)}, with {percent} intervals"
+        return AnswerTable(self.plan.workload.labels, numbers, caption)
+
+    def __getitem__(self, query: str) -> AnswerTable:
+        """The answers of one query, in all of its groups."""
+        return self.table().of(query)
+
+    def to_arrow(self, confidence: float = 0.95) -> Any:
+        """One row per answer as a ``pyarrow.Table``.
+
+        Columns are the grouping attributes (null where an answer has no such group), ``query``,
+        ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the interval.
+        """
+        return self.table(confidence).to_arrow()
+
+    def to_pandas(self, confidence: float = 0.95) -> Any:
+        """The same as a ``pandas.DataFrame``."""
+        return self.table(confidence).to_pandas()
+
+    def to_polars(self, confidence: float = 0.95) -> Any:
+        """The same as a ``polars.DataFrame``."""
+        return self.table(confidence).to_polars()
+
     def query(self, queries: Any) -> Release:
         """Answer further queries from the same measurements: this costs no privacy.
 
@@ -154,9 +191,18 @@ class Release:
 
         save_release(self, path)
 
+    def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
+        """Write one HTML page of the release, which needs no network and no script."""
+        write_text(path, page_of(self, confidence=confidence))
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
     def __repr__(self) -> str:
         made = "SIMULATED release" if self.simulated else "Release"
-        return f"<{made} of {len(self.names):,} answers, {self.privacy}>"
+        answers = many(len(self.names), "answer", "answers")
+        words = f"{answers} at {parameter_words(self.privacy)}, protects {self.unit.words}"
+        return f"<{made}: {words}>"
 
 
 def from_measurements(

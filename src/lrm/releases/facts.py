@@ -20,15 +20,16 @@ from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.registry_facts import registry_facts
+from lrm.workload.answer_table import group_titles
 
 __all__ = ["export_csv", "export_json", "release_facts"]
 
-FORMAT, VERSION = "lrm-release-facts", 1
+FORMAT, VERSION = "lrm-release-facts", 2
 
 MOST_ENTRIES = 1 << 22
 """Non-zero weights of a strategy that are written as JSON (about 60 MB)."""
 
-COLUMNS = ("name", "query", "answer", "standard_error", "lower", "upper", "confidence", "processed")
+COLUMNS = ("name", "query", "answer", "standard_error", "low", "high", "confidence", "processed")
 """Columns of the CSV beside those of groups; the last where answers were processed."""
 
 
@@ -98,28 +99,15 @@ def export_csv(
     """Write one row per answer: name, query, group, answer, standard error, interval."""
     rows = _answers(release, confidence, processed)
     grouped = release.plan.workload.labels.attributes
-    titles = _group_titles(grouped)
+    titles = group_titles(grouped, COLUMNS)
     last = [] if processed is None else ["processed"]
     table: list[list[str | float]] = [[*COLUMNS[:2], *titles, *COLUMNS[2:-1], *last]]
     for row in rows:
         labels = [row["group"].get(name, "") for name in grouped]
-        numbers = [row["answer"], row["standard_error"], row["lower"], row["upper"], confidence]
+        numbers = [row["answer"], row["standard_error"], row["low"], row["high"], confidence]
         done = [] if processed is None else [row["processed"]]
         table.append([row["name"], row["query"], *labels, *numbers, *done])
     write_text(path, csv_document(table))
-
-
-def _group_titles(attributes: Sequence[str]) -> list[str]:
-    """Titles of the columns of groups, apart from the other columns and from each other."""
-    taken = {*COLUMNS, *attributes}
-    titles = []
-    for name in attributes:
-        title = name
-        while title in COLUMNS or (title != name and title in taken):
-            title += "_group"
-        taken.add(title)
-        titles.append(title)
-    return titles
 
 
 def _provenance(release: Release) -> dict[str, Any]:
@@ -212,7 +200,7 @@ def _answers(
         strict=True,
     ):
         row = {**label.facts, "answer": answer}
-        row |= {"standard_error": error, "lower": low, "upper": high}
+        row |= {"standard_error": error, "low": low, "high": high}
         rows.append(row if processed is None else {**row, "processed": final})
     return rows
 

@@ -8,18 +8,20 @@ themselves is found after the payment and costs it.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from lrm.accuracy import Accuracy
-from lrm.errors import UsageError
+from lrm.errors import PrivacyWarning, UsageError
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.releases.core import Release, check_listable, from_measurements
+from lrm.releases.promise import concern
 from lrm.releases.sources import Source, source_of
 from lrm.spelling import spell_amount
 
@@ -80,6 +82,11 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
     max_rows
         Records that one person may have in the counts (1), for a plan without a domain.
 
+    Warns
+    -----
+    PrivacyWarning
+        Where the promise is so weak that it protects nobody (ε or ρ above 20).
+
     Raises
     ------
     TableError, BudgetExceeded
@@ -134,7 +141,11 @@ def _privacy(
             f"a release needs a Plan, not {type(plan).__name__}; "
             "make one with lrm.plan, or read one with lrm.load_plan"
         )
-    return plan.privacy(epsilon, delta, rho)
+    privacy = plan.privacy(epsilon, delta, rho)
+    weak = concern(privacy)
+    if weak is not None:
+        warnings.warn(weak, PrivacyWarning, stacklevel=3)  # the caller of release or preview
+    return privacy
 
 
 def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and who pays

@@ -7,18 +7,23 @@ from fractions import Fraction
 
 from lrm.privacy.budget import ZCDP, Privacy, PureDP, epsilon_for, zcdp_of
 from lrm.privacy.unit import PrivacyUnit
-from lrm.spelling import spell_amount
+from lrm.spelling import parameter_words, spell_amount
 
 __all__ = [
     "NOT_PROMISED",
-    "equation",
-    "parameter_words",
+    "concern",
     "promise_sentences",
     "variant_name",
 ]
 
 EXAMPLE_DELTA = Fraction(1, 10**9)
 """The δ at which a ρ is translated for people who think in ε."""
+
+ABSURD = 20
+"""An ε above which a release may be e^20, 500 million, times as likely with a person as without.
+
+A release at ρ has a privacy loss of about ρ on average, so that the same limit holds for ρ.
+"""
 
 NOT_PROMISED = (
     (
@@ -49,27 +54,20 @@ def variant_name(privacy: Privacy) -> str:
     return "approximate differential privacy"
 
 
-def parameter_words(privacy: Privacy) -> str:
-    """The parameters as formulas are written.
+def concern(privacy: Privacy) -> str | None:
+    """What is to be said of a promise that protects nobody; None of others.
 
-    >>> parameter_words(ZCDP(Fraction(1, 8)))
-    'ρ = 0.125'
+    >>> concern(PureDP(Fraction(10_000)))
+    'epsilon 10,000 protects nobody; amounts of 1 or less are usual'
+    >>> concern(PureDP(Fraction(1))) is None
+    True
     """
-    if isinstance(privacy, PureDP):
-        return equation("ε", privacy.epsilon)
-    if isinstance(privacy, ZCDP):
-        return equation("ρ", privacy.rho)
-    return f"{equation('ε', privacy.epsilon)}, {equation('δ', privacy.delta)}"
-
-
-def equation(sign: str, value: Fraction) -> str:
-    """A parameter and its amount, rounded where the exact one is long.
-
-    >>> equation("ρ", Fraction(1, 7**20))
-    'ρ ≈ 1.25325e-17'
-    """
-    amount = spell_amount(value)
-    return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
+    name, amount = (
+        ("rho", privacy.rho) if isinstance(privacy, ZCDP) else ("epsilon", privacy.epsilon)
+    )
+    if amount <= ABSURD:
+        return None
+    return f"{name} {float(amount):,.6g} protects nobody; amounts of 1 or less are usual"
 
 
 def promise_sentences(privacy: Privacy, unit: PrivacyUnit) -> list[str]:

@@ -10,9 +10,9 @@ from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import Processed
 from lrm.releases.promise import (
     NOT_PROMISED,
-    parameter_words,
     variant_name,
 )
+from lrm.spelling import parameter_words
 
 __all__ = ["registry_facts"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lrm.domain import Domain
 from lrm.report.elements import Markup, facts, paragraph, section, table, text
+from lrm.spelling import many
 from lrm.workload import Label, Workload
 
-__all__ = ["batch_section", "query_label"]
+__all__ = ["batch_section", "domain_table", "query_label", "query_table"]
 
 MOST_LISTED = 60
 """Kinds of query and attributes that are listed."""
@@ -30,14 +31,16 @@ def batch_section(workload: Workload) -> Markup:
     """Queries by kind, and the public domain that they were asked over."""
     queries, cells = workload.shape
     domain = workload.domain
-    many = "1 query" if queries == 1 else f"{queries:,} queries"
-    sentence = f"{many} over {cells:,} cells. All of this is public; nothing of it is data."
+    asked = many(queries, "query", "queries")
+    sentence = f"{asked} over {cells:,} cells. All of this is public; nothing of it is data."
     if workload.importance is not None:
         sentence += " Some queries were declared more important than others."
-    return section("What was asked", paragraph(sentence), _kinds(workload), _domain(domain))
+    return section(
+        "What was asked", paragraph(sentence), query_table(workload), domain_table(domain)
+    )
 
 
-def _kinds(workload: Workload) -> Markup:
+def query_table(workload: Workload) -> Markup:
     """Queries that differ in their group alone are one kind."""
     if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
@@ -51,7 +54,8 @@ def _kinds(workload: Workload) -> Markup:
     return table(caption, ("query", "grouped by", "answers"), rows, words=("grouped by",))
 
 
-def _domain(domain: Domain | None) -> Markup:
+def domain_table(domain: Domain | None) -> Markup:
+    """The attributes with their cells and rules."""
     if domain is None:
         return Markup("")
     rows = [

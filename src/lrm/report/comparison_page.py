@@ -10,7 +10,6 @@ from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
 from lrm.privacy.amounts import parse_amount
 from lrm.privacy.budget import LEAST_DELTA
-from lrm.releases.promise import equation
 from lrm.report.elements import (
     Markup,
     figure,
@@ -22,7 +21,7 @@ from lrm.report.elements import (
 )
 from lrm.report.figures import draw_comparison
 from lrm.report.page import page
-from lrm.spelling import number, ratio, seconds
+from lrm.spelling import equation, number, ratio, seconds
 
 __all__ = ["comparison_page", "parse_comparison"]
 

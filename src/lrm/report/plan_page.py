@@ -5,12 +5,12 @@ from __future__ import annotations
 from lrm.errors import WorkloadError
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
-from lrm.releases.promise import NOT_PROMISED, parameter_words, promise_sentences, variant_name
+from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
 from lrm.report.errors import error_section
 from lrm.report.page import page
-from lrm.spelling import number
+from lrm.spelling import number, parameter_words
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["check_listable", "plan_page"]

@@ -13,7 +13,6 @@ from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import (
     NOT_PROMISED,
-    parameter_words,
     promise_sentences,
     variant_name,
 )
@@ -34,7 +33,7 @@ from lrm.report.errors import error_section
 from lrm.report.figures import draw_answers
 from lrm.report.page import page
 from lrm.report.plan_page import check_listable
-from lrm.spelling import beside, number
+from lrm.spelling import beside, number, parameter_words
 
 __all__ = ["release_page"]
 

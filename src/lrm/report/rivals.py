@@ -34,7 +34,7 @@ class Rival:
         return float((self.errors**2).sum())
 
 
-def rivals_of(plan: Plan, accuracy: Accuracy) -> list[Rival]:
+def rivals_of(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -> list[Rival]:
     """Rivals that need no search: noise on cells, noise on answers, and trees.
 
     Parameters
@@ -43,6 +43,8 @@ def rivals_of(plan: Plan, accuracy: Accuracy) -> list[Rival]:
         Whose batch and noise they share.
     accuracy
         Of the plan at the promise: rivals are rated at the same.
+    trees
+        Whether to build trees too, which takes longer.
     """
     queries = plan.workload.queries
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
@@ -54,7 +56,7 @@ def rivals_of(plan: Plan, accuracy: Accuracy) -> list[Rival]:
         Rival("noise-on-data", np.sqrt(squares) * accuracy.ideal_deviation(1.0)),
         Rival("noise-on-results", np.full(len(squares), accuracy.ideal_deviation(worst))),
     ]
-    if queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
+    if trees and queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
         found += [rival for name in TREES if (rival := _tree(plan, name, accuracy))]
     return [rival for rival in found if rival.mechanism != plan.mechanism]
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["CSS"]
+__all__ = ["CSS", "SNIPPET_CSS"]
 
-CSS = """
-:root {
-  color-scheme: light dark;
+_LIGHT = """\
   --paper: #fbfcfd; --card: #ffffff; --ink: #1f2430; --soft: #566072; --line: #d5dbe3;
   --best: #0b6e4f; --other: #8fa3b8; --tint: #e8f3ef; --warn: #8a3b12; --warn-tint: #fdf0e7;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --paper: #14171d; --card: #1b1f27; --ink: #e7eaf0; --soft: #a5afbf; --line: #343b47;
-    --best: #4cc79b; --other: #73869c; --tint: #17302a; --warn: #f3b48c; --warn-tint: #38241a;
-  }
-}
+"""
+_DARK = """\
+  --paper: #14171d; --card: #1b1f27; --ink: #e7eaf0; --soft: #a5afbf; --line: #343b47;
+  --best: #4cc79b; --other: #73869c; --tint: #17302a; --warn: #f3b48c; --warn-tint: #38241a;
+"""
+_PAGE = """\
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body {
@@ -33,6 +30,8 @@ footer { padding-bottom: 2.5rem; color: var(--soft); font-size: .875rem; }
 }
 h1 { margin: .1rem 0 .4rem; font-size: clamp(1.5rem, 5vw, 2.1rem); line-height: 1.2; }
 h2 { margin: 2.4rem 0 .6rem; font-size: 1.3rem; line-height: 1.3; }
+"""
+_ELEMENTS = """\
 h3 { margin: 1.5rem 0 .4rem; font-size: 1rem; }
 p { margin: .6rem 0; max-width: 42rem; }
 ul { margin: .6rem 0; padding-left: 1.2rem; max-width: 42rem; }
@@ -87,6 +86,8 @@ figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; he
   margin: 0 auto; }
 figure svg.answers { min-width: 32rem; max-width: none; }
 figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
+"""
+_MEDIA = """\
 @media (max-width: 34rem) {
   table { font-size: .875rem; }
   th, td { padding: .35rem .4rem; }
@@ -109,3 +110,23 @@ figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
   thead { display: table-header-group; }
 }
 """
+
+
+def _colours(selector: str) -> str:
+    return (
+        f"{selector} {{\n  color-scheme: light dark;\n{_LIGHT}}}\n"
+        f"@media (prefers-color-scheme: dark) {{ {selector} {{\n{_DARK}}} }}\n"
+    )
+
+
+CSS = _colours(":root") + _PAGE + _ELEMENTS + _MEDIA
+"""Of a whole page."""
+
+SNIPPET_CSS = (
+    _colours(".lrm")
+    # Nested rules: they hold inside the snippet, and nowhere in the page around it.
+    + ".lrm {\nbackground: var(--paper); color: var(--ink); max-width: 60rem; padding: 0 .5rem;\n"
+    + _ELEMENTS
+    + "}\n"
+)
+"""Of a part of somebody else's page, in an element of class ``lrm``."""

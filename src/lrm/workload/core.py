@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap, as_map
+from lrm.showing import html_of
+from lrm.spelling import many
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
@@ -96,7 +98,11 @@ class Workload:
 
     def __repr__(self) -> str:
         m, n = self.shape
-        return f"<Workload: {m:,} queries over {n:,} cells ({self.queries.kind})>"
+        asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
+        return f"<Workload: {asked} ({self.queries.kind})>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def _checked_labels(names: Sequence[str] | None, labels: Labels | None, count: int) -> Labels:

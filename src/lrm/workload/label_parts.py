@@ -152,6 +152,13 @@ class Grouped:
             pairs.append((attribute, labels[position]))
         return Label(self.query, tuple(reversed(pairs)), self.line)
 
+    def column(self, attribute: str) -> list[str]:
+        """The label of one grouping attribute in each answer."""
+        axis = self.attributes.index(attribute)
+        faster = math.prod(len(labels) for _, labels in self.axes[axis + 1 :])
+        run = [label for label in self.axes[axis][1] for _ in range(faster)]
+        return run * (len(self) // len(run))
+
     def __iter__(self) -> Iterator[Label]:
         for row in product(*(labels for _, labels in self.axes)):
             yield Label(self.query, tuple(zip(self.attributes, row, strict=True)), self.line)

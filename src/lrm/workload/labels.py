@@ -102,6 +102,48 @@ class Labels(Sequence[Label]):
         """The labels as text."""
         return Names(self)
 
+    def queries(self) -> list[str]:
+        """The name of each answer's query, without its group."""
+        return [
+            query
+            for part in self.parts
+            for query in (
+                [part.query] * len(part)
+                if isinstance(part, Grouped)
+                else [label.query for label in part]
+            )
+        ]
+
+    def column(self, attribute: str) -> list[str | None]:
+        """The label of an attribute in each answer; None where it is not grouped by it."""
+        column: list[str | None] = []
+        for part in self.parts:
+            if isinstance(part, Grouped) and attribute in part.attributes:
+                column += part.column(attribute)
+            else:
+                column += [None] * len(part)
+        return column
+
+    def of_query(self, query: str) -> tuple[Labels, list[int]]:
+        """The labels of one query's answers, and their positions; none where there is no such."""
+        parts: list[Part] = []
+        rows: list[int] = []
+        for part, end in zip(self.parts, self._ends, strict=True):
+            start = end - len(part)
+            if isinstance(part, Grouped):
+                if part.query == query:
+                    parts.append(part)
+                    rows += range(start, end)
+            elif isinstance(part, Named):
+                own = [start + i for i, name in enumerate(part.queries) if name == query]
+                parts += [Named((query,))] * len(own)
+                rows += own
+            elif part.clash(query):
+                number = int(query.removeprefix("q"))
+                parts.append(Numbered(1, number))
+                rows.append(start + number - part.first)
+        return Labels(parts), rows
+
     @cached_property
     def _ends(self) -> list[int]:
         return list(accumulate(len(part) for part in self.parts))

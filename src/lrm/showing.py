@@ -1,0 +1,43 @@
+"""How records reach what draws them.
+
+A plan or a release can show itself in a notebook and write its page, but what draws them knows
+all records and so stands below them in the order of imports. The package itself, which stands
+below everything, connects the two (`lrm/__init__.py`); a record asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+__all__ = ["Renderer", "connect", "html_of", "page_of"]
+
+
+class Renderer(Protocol):
+    """What draws records: the module ``lrm.report.notebook``."""
+
+    def snippet(self, record: Any) -> str:
+        """A part of a page, for a notebook."""
+        ...
+
+    def page(self, record: Any, **choices: Any) -> str:
+        """A whole page."""
+        ...
+
+
+_loaders: list[Callable[[], Renderer]] = []
+
+
+def connect(load: Callable[[], Renderer]) -> None:
+    """Say what draws records; it is loaded when it is first needed."""
+    _loaders[:] = [load]
+
+
+def html_of(record: Any) -> str:
+    """The record for a notebook."""
+    return _loaders[0]().snippet(record)
+
+
+def page_of(record: Any, **choices: Any) -> str:
+    """The page of a record."""
+    return _loaders[0]().page(record, **choices)

@@ -1,0 +1,159 @@
+"""Numbers about the answers of a batch, beside their labels: one row per answer."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from lrm.errors import MissingExtra, WorkloadError
+from lrm.maps.linear import Floats
+from lrm.showing import html_of
+from lrm.spelling import beside, number, text_table
+from lrm.workload.labels import Labels
+
+__all__ = ["AnswerTable", "group_titles"]
+
+SHOWN = 20
+"""Rows of a table that is printed or shown in a notebook."""
+
+_LISTED = 5
+"""Names of queries that an error lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerTable:
+    """One row per answer: the labels of its group, its query, and numbers about it.
+
+    Parameters
+    ----------
+    labels
+        What each answer is called.
+    numbers
+        Columns of numbers by name, such as ``answer``, ``standard_error``, ``low``, ``high``.
+    caption
+        What the numbers are, in a few words.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> plan = lrm.plan(lrm.Workload([[1, 1], [1, 0]], names=["all", "young"]), "noise-on-data")
+    >>> plan.errors(epsilon="0.1")
+    2 queries at ε = 0.1, with 95 % intervals
+    query  standard_error  half_width
+    all                20       41.13
+    young           14.14       29.96
+    """
+
+    labels: Labels
+    numbers: Mapping[str, Floats]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for name, column in self.numbers.items():
+            if column.shape != (len(self.labels),):
+                raise WorkloadError(
+                    f"column {name!r} has {len(column)} numbers for {len(self.labels)} answers"
+                )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns: grouping attributes, ``query``, then the numbers."""
+        fixed = ("query", *self.numbers)
+        return (*group_titles(self.labels.attributes, fixed), *fixed)
+
+    def of(self, query: str) -> AnswerTable:
+        """The answers of one query, in all of its groups."""
+        labels, rows = self.labels.of_query(query)
+        if not rows:
+            raise WorkloadError(_unknown(query, self.labels))
+        numbers = {name: column[rows] for name, column in self.numbers.items()}
+        return AnswerTable(labels, numbers, self.caption)
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``; a group that an answer does not have is null."""
+        import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+        groups = [pa.array(self.labels.column(a), pa.string()) for a in self.labels.attributes]
+        queries = pa.array(self.labels.queries(), pa.string())
+        numbers = [pa.array(column) for column in self.numbers.values()]
+        return pa.table([*groups, queries, *numbers], names=list(self.columns))
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame``."""
+        _needed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.DataFrame``."""
+        return _needed("polars").from_arrow(self.to_arrow())
+
+    def rows(self, limit: int = SHOWN) -> list[list[str]]:
+        """The first rows as text, numbers rounded to the digits that their error leaves."""
+        errors = self.numbers.get("standard_error")
+        rows = []
+        for i, label in enumerate(self.labels[:limit]):
+            group = dict(label.group)
+            error = 0.0 if errors is None else float(errors[i])
+            cells = [group.get(attribute, "") for attribute in self.labels.attributes]
+            rows.append([*cells, label.query, *(self._spelt(n, i, error) for n in self.numbers)])
+        return rows
+
+    def _spelt(self, name: str, row: int, error: float) -> str:
+        value = float(self.numbers[name][row])
+        return number(value) if name in {"standard_error", "half_width"} else beside(value, error)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Names of the columns that hold text."""
+        return self.columns[: len(self.columns) - len(self.numbers)]
+
+    def __repr__(self) -> str:
+        more = f"… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
+        lines = [self.caption, text_table(self.columns, self.rows(), self.words), more]
+        return "\n".join(line for line in lines if line)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+
+def group_titles(attributes: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Titles of the columns of groups, apart from the other columns and from each other.
+
+    >>> group_titles(["state", "answer"], ["query", "answer"])
+    ['state', 'answer_group']
+    """
+    fixed = set(taken)
+    seen = {*taken, *attributes}
+    titles = []
+    for name in attributes:
+        title = name
+        while title in fixed or (title != name and title in seen):
+            title += "_group"
+        seen.add(title)
+        titles.append(title)
+    return titles
+
+
+def _unknown(query: str, labels: Labels) -> str:
+    names = list(dict.fromkeys(labels.queries()))
+    near = difflib.get_close_matches(query, names, _LISTED)
+    if near:
+        return f"no query is called {query!r}; near it are {', '.join(map(repr, near))}"
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    listed = ", ".join(map(repr, names[:_LISTED]))
+    return f"no query is called {query!r}; there are {listed}{more}"
+
+
+def _needed(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise MissingExtra(
+            f"this needs the package {package}, which is not installed; run: pip install {package}"
+        ) from None
