@@ -50,7 +50,7 @@ class RowLimit:
     def __init__(self, tally: Tally, max_rows: int, key: bytes) -> None:
         self._tally = tally
         self._max_rows = max_rows
-        self._keyed = hashlib.sha256(key)
+        self._key = key
         self._person: Any = None  # the last one seen, of whom more rows may come: an array of one
         self._cells = np.zeros(0, dtype=np.int64)
         self._counts = np.zeros(0, dtype=np.int64)
@@ -75,15 +75,16 @@ class RowLimit:
 
     def finish(self) -> None:
         """Decide on the last person seen."""
+        if self._person is None:
+            return
         total = int(self._counts.sum())
-        if total > self._max_rows:
-            (offset,) = self._offsets(self._person, np.array([total])).tolist()
-            # Kept rows before row t: the multiples of the total up to t c + o - c.
-            places = np.concatenate([[0], np.cumsum(self._counts)])
-            before = (places * self._max_rows + (offset - self._max_rows)) // total
-            self._tally.add(self._cells, np.diff(before))
-        else:
-            self._tally.add(self._cells, self._counts)
+        (offset,) = self._offsets(self._person, np.array([total])).tolist()
+        # Kept rows before row t: the multiples of the total up to t c + o - c.
+        places = np.concatenate([[0], np.cumsum(self._counts)])
+        before = (places * self._max_rows + (offset - self._max_rows)) // total
+        # No branch here and below: which lines run depends on no value.
+        kept = np.where(total > self._max_rows, np.diff(before), self._counts)
+        self._tally.add(self._cells, kept)
         self._person = None
         self._cells = self._counts = np.zeros(0, dtype=np.int64)
 
@@ -98,9 +99,6 @@ class RowLimit:
         """Count the rows of persons of whom no more will come."""
         totals = np.diff(np.append(begins, len(numbers)))
         many = totals > self._max_rows
-        if not many.any():
-            self._tally.add_rows(numbers)
-            return
         # One entry per row of those who have too many.
         rows = np.flatnonzero(np.repeat(many, totals))
         few = totals[many]
@@ -113,10 +111,9 @@ class RowLimit:
 
     def _offsets(self, persons: Any, totals: Numbers) -> Numbers:
         """Where persons begin, as `lrm.domain.persons.offset_of` says; 1 µs per person."""
-        digests = []
-        for person in persons.to_pylist():
-            hashed = self._keyed.copy()
-            hashed.update(person if isinstance(person, bytes) else b"%d" % person)
-            digests.append(hashed.digest())
-        first_bytes = np.frombuffer(b"".join(digests), dtype=">u8")[::4]  # 8 of 32
+        key, sha256 = self._key, hashlib.sha256
+        listed = persons.to_pylist()
+        names = [name if isinstance(name, bytes) else b"%d" % name for name in listed]
+        digests = b"".join([sha256(key + name).digest() for name in names])
+        first_bytes = np.frombuffer(digests + bytes(32), dtype=">u8")[:-4:4]  # 8 of 32
         return (first_bytes >> 4).astype(np.int64) % totals
