@@ -231,10 +231,8 @@ class Plan:
             "standard_error": accuracy.standard_errors,
             "half_width": accuracy.half_widths(confidence),
         }
-        queries = many(len(self.workload.labels), "query", "queries")
-        percent = f"{100 * confidence:.4g} %"
-        caption = f"{queries} at {parameter_words(privacy)}, with {percent} intervals"
-        return AnswerTable(self.workload.labels, numbers, caption)
+        at = f"at {parameter_words(privacy)}, with {100 * confidence:.4g} % intervals"
+        return AnswerTable(self.workload.labels, numbers, at)
 
     def lower_bound(
         self,

@@ -147,10 +147,8 @@ class Release:
             "low": low,
             "high": high,
         }
-        answers = many(len(self.names), "answer", "answers")
-        percent = f"{100 * confidence:.4g} %"
-        caption = f"{answers} at {parameter_words(self.privacy)}, with {percent} intervals"
-        return AnswerTable(self.plan.workload.labels, numbers, caption)
+        at = f"at {parameter_words(self.privacy)}, with {100 * confidence:.4g} % intervals"
+        return AnswerTable(self.plan.workload.labels, numbers, at)
 
     def __getitem__(self, query: str) -> AnswerTable:
         """The answers of one query, in all of its groups."""

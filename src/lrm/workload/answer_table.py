@@ -11,7 +11,7 @@ from typing import Any
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.showing import html_of
-from lrm.spelling import beside, number, text_table
+from lrm.spelling import beside, many, number, text_table
 from lrm.workload.labels import Labels
 
 __all__ = ["AnswerTable", "group_titles"]
@@ -33,15 +33,15 @@ class AnswerTable:
         What each answer is called.
     numbers
         Columns of numbers by name, such as ``answer``, ``standard_error``, ``low``, ``high``.
-    caption
-        What the numbers are, in a few words.
+    at
+        The promise and the confidence level, in a few words.
 
     Examples
     --------
     >>> import lrm
     >>> plan = lrm.plan(lrm.Workload([[1, 1], [1, 0]], names=["all", "young"]), "noise-on-data")
     >>> plan.errors(epsilon="0.1")
-    2 queries at ε = 0.1, with 95 % intervals
+    2 answers at ε = 0.1, with 95 % intervals
     query  standard_error  half_width
     all                20       41.13
     young           14.14       29.96
@@ -49,7 +49,7 @@ class AnswerTable:
 
     labels: Labels
     numbers: Mapping[str, Floats]
-    caption: str = ""
+    at: str = ""
 
     def __post_init__(self) -> None:
         for name, column in self.numbers.items():
@@ -60,6 +60,11 @@ class AnswerTable:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def caption(self) -> str:
+        """How many answers these are, and at which promise."""
+        return f"{many(len(self), 'answer', 'answers')} {self.at}".rstrip()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,7 +78,7 @@ class AnswerTable:
         if not rows:
             raise WorkloadError(_unknown(query, self.labels))
         numbers = {name: column[rows] for name, column in self.numbers.items()}
-        return AnswerTable(labels, numbers, self.caption)
+        return AnswerTable(labels, numbers, self.at)
 
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``; a group that an answer does not have is null."""
