@@ -25,9 +25,11 @@ from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, Spar
 __all__ = [
     "CellMap",
     "MergedWorkload",
+    "absolute_map",
     "merge_cells",
     "over_merged",
     "reduce_rows",
+    "reduction_seconds",
     "scale_columns",
     "singular_values",
 ]
@@ -45,6 +47,9 @@ GRAM_ENTRIES = 1 << 27
 
 SAME = 1e-12
 """Largest relative difference of two weights that are the same but for rounding."""
+
+SECONDS_PER_STEP = 0.9e-9
+"""Of a singular value decomposition with vectors, on one core."""
 
 CHECKED_AT_ONCE = 1 << 18
 """Entries of the matrix that are compared in one piece."""
@@ -319,6 +324,15 @@ def scale_columns(queries: LinearMap, factors: Floats) -> LinearMap:
     return DenseMap(queries.dense() * factors)
 
 
+def absolute_map(queries: LinearMap) -> LinearMap:
+    """The same queries with the sizes of their weights."""
+    if isinstance(queries, SparseMap):
+        return SparseMap(sp.csr_array(abs(queries.matrix)))
+    if isinstance(queries, Prefix | AllRanges):
+        return queries  # all weights are 0 or 1
+    return DenseMap(np.abs(queries.dense()))
+
+
 def reduce_rows(queries: LinearMap) -> Floats:
     """A factor R (k×n, k = rank) with RᵀR = WᵀW: all that a solver needs to know of W.
 
@@ -336,6 +350,23 @@ def reduce_rows(queries: LinearMap) -> Floats:
     _, values, basis = la.svd(_few_rows(queries), full_matrices=False, check_finite=False)
     rank = _rank(values, queries.shape)
     return np.asarray(values[:rank, None] * basis[:rank])
+
+
+def reduction_seconds(queries: LinearMap) -> float:
+    """About how long ``reduce_rows`` takes on one core: it is one call that cannot be stopped.
+
+    Measured from 256×1,024 to 2,048×2,048: 0.6 to 0.9 ns for each of the k²·n steps of a
+    decomposition with k = min(m, n), and a tenth of that for the m·n² of the triangle before it.
+
+    >>> reduction_seconds(DenseMap(np.zeros((1000, 1000)))) < 1.0
+    True
+    """
+    m, n = queries.shape
+    if isinstance(queries, AllRanges):
+        return SECONDS_PER_STEP * n**3
+    k = min(m, n)
+    triangle = 0.1 * m * n * n if m > n else 0.0
+    return SECONDS_PER_STEP * (k * k * n + triangle)
 
 
 def singular_values(queries: LinearMap) -> Floats:

@@ -71,7 +71,7 @@ def test_two_solvers_of_the_program_agree(W):
     assert optimise_gram(W).objective <= 1.05 * optimise_gaussian(W).lower
 
 
-@pytest.mark.parametrize("stop", [StopSolver, KeyboardInterrupt])
+@pytest.mark.parametrize("stop", [StopSolver])
 def test_an_interrupt_returns_the_best_so_far(stop):
     W, errors = np.tril(np.ones((16, 16))), []
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from scipy.stats import chi2
 
 from lrm.cli import main
-from lrm.errors import CountsError, FileFormatError
+from lrm.errors import CountsError, FileFormatError, StopSolver
 from lrm.plans.planner import plan
 from lrm.study import worker
 from lrm.study.claim_list import CLAIMS
@@ -401,7 +401,7 @@ def test_a_damaged_plan_in_the_cache_is_made_again(tmp_path, suffix):
 
 def test_a_plan_that_was_ended_from_outside_is_not_kept(tmp_path, monkeypatch):
     def interrupted(self, step):
-        raise KeyboardInterrupt
+        raise StopSolver
 
     monkeypatch.setattr(worker._Clock, "__call__", interrupted)
     cell = quick_cells("LRM")[-1]

@@ -6,17 +6,24 @@ import numpy as np
 
 from lrm.accuracy.bounds import Spectrum, spectrum, svd_lower_bound
 from lrm.maps.linear import AllRanges, Floats, Prefix
-from lrm.reduce import scale_columns, singular_values
+from lrm.reduce import reduction_seconds, scale_columns, singular_values
 from lrm.solvers.gaussian import optimise_gaussian
+from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem
 
-__all__ = ["least_error", "spectrum_of"]
+__all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
 
 CLOSED_FORM_CELLS = 2048
 """Prefix and all ranges over more cells are bounded by their known singular values."""
 
 TOTAL_WORK = 3e10
 """About how many products a bound may cost: some seconds."""
+
+CHEAP_SECONDS = 20.0
+"""Of one core, that bounds may take after any search, however short."""
+
+PROVEN = 1.001
+"""An error no more above a bound that costs nothing needs no better one."""
 
 
 def _known_values(queries: Prefix | AllRanges) -> Floats:
@@ -33,8 +40,73 @@ def _known_values(queries: Prefix | AllRanges) -> Floats:
     return np.asarray(np.sqrt(n + 1) / (2 * np.sin(angle)))
 
 
-def spectrum_of(problem: Problem) -> Spectrum:
-    """The singular values of the whole workload, and the paper's bounds from them."""
+def certificate_seconds(problem: Problem) -> float:
+    """About how long ``least_error`` takes at least: two rounds that cannot be stopped."""
+    if _is_closed_form(problem):
+        return 0.0
+    return problem.reduction_seconds + 2 * problem.decomposition_seconds
+
+
+def least_error(
+    problem: Problem,
+    deadline: Deadline | None = None,
+    *,
+    error: float = np.inf,
+    most: float = np.inf,
+) -> float:
+    """A number that (importance-weighted) ``‖B‖²·Δ²`` of no strategy is below.
+
+    The dual of the program with L2 columns: every strategy with L1 columns in the unit
+    ball has its L2 columns there too. Within 1 % of the best such bound, where the
+    rounds that this takes are affordable; else a bound that costs next to nothing
+    (``Problem.quick_bound``, or known singular values).
+
+    Parameters
+    ----------
+    problem
+        The workload.
+    deadline
+        When the bound must be there.
+    error
+        The error of a strategy: where the first bound shows that it is all but the least
+        possible, nothing more is done.
+    most
+        Seconds of one core that the bound may take.
+    """
+    deadline = deadline or Deadline()
+    quick = _quick_bound(problem)
+    if _is_closed_form(problem) or error <= PROVEN * quick:
+        return quick
+    needed = certificate_seconds(problem)
+    if needed > most or not deadline.affords(needed) or not problem.reduced.any():
+        return quick
+    k, n = problem.reduced.shape
+    rounds = int(np.clip(TOTAL_WORK / (k * k * n), 2, 200))
+    found = optimise_gaussian(
+        problem.reduced, tolerance=0.01, max_rounds=rounds, on_step=deadline.watch(ignore_step)
+    )
+    return max(quick, found.lower)
+
+
+def _is_closed_form(problem: Problem) -> bool:
+    queries = problem.workload.queries
+    return isinstance(queries, Prefix | AllRanges) and queries.cells > CLOSED_FORM_CELLS
+
+
+def _quick_bound(problem: Problem) -> float:
+    queries = problem.workload.queries
+    if isinstance(queries, Prefix | AllRanges) and problem.workload.importance is None:
+        return max(problem.quick_bound, svd_lower_bound(_known_values(queries), queries.cells))
+    return problem.quick_bound
+
+
+def spectrum_of(
+    problem: Problem, deadline: Deadline | None = None, *, most: float = np.inf
+) -> Spectrum | None:
+    """The singular values of the whole workload, and the paper's bounds from them.
+
+    None where they would take more than ``most`` seconds, or more than the deadline leaves.
+    """
     queries = problem.workload.queries
     if isinstance(queries, Prefix | AllRanges):
         return spectrum(_known_values(queries), queries.shape)
@@ -45,23 +117,11 @@ def spectrum_of(problem: Problem) -> Spectrum:
         weights=merged.cells.factor.astype(np.float64) ** 2,
         minlength=merged.cells.merged_size,
     )
-    values = singular_values(scale_columns(merged.queries, np.sqrt(weight)))
-    return spectrum(values, queries.shape)
-
-
-def least_error(problem: Problem) -> float:
-    """A number that (importance-weighted) ``‖B‖²·Δ²`` of no strategy is below.
-
-    The dual of the program with L2 columns: every strategy with L1 columns in the unit
-    ball has its L2 columns there too. Within 1 % of the best such bound, where the
-    rounds that this takes are affordable.
-    """
-    queries = problem.workload.queries
-    if isinstance(queries, Prefix | AllRanges) and queries.cells > CLOSED_FORM_CELLS:
-        return svd_lower_bound(_known_values(queries), queries.cells)
-    R = problem.reduced
-    if not R.any():
-        return 0.0
-    k, n = R.shape
-    rounds = int(np.clip(TOTAL_WORK / (k * k * n), 2, 200))
-    return optimise_gaussian(R, tolerance=0.01, max_rounds=rounds).lower
+    if problem.is_reduced and problem.workload.importance is None and np.all(weight == 1.0):
+        # The rows of R are orthogonal, and their lengths are the singular values.
+        return spectrum(np.linalg.norm(problem.reduced, axis=1), queries.shape)
+    # Without vectors a decomposition takes half the time.
+    needed = 0.5 * reduction_seconds(merged.queries)
+    if needed > most or not (deadline or Deadline()).affords(needed):
+        return None
+    return spectrum(singular_values(scale_columns(merged.queries, np.sqrt(weight))), queries.shape)

@@ -78,7 +78,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(plot, kinds=KINDS)
     batch = read_questions(workload, choices["domain"])
-    contest = Contest(batch)
+    contest = Contest(batch, time_limit=choices["time_limit"])
     solving = {name: choices[name] for name in _SOLVING}
     if noise == "both":
         both = SideBySide(
@@ -92,7 +92,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     _tell(workload, result, promise, plot, as_json=choices["as_json"])
 
 
-_SOLVING = ("mechanisms", "seed", "effort", "time_limit")
+_SOLVING = ("mechanisms", "seed", "effort")
 
 
 def _as_noise(noise: str) -> "Noise":
@@ -173,14 +173,13 @@ def run_contest(batch: "Workload", *, mechanisms: tuple[str, ...], effort: str) 
     return _entered(Contest(batch), "laplace", mechanisms=mechanisms, effort=effort)
 
 
-def _entered(  # noqa: PLR0913 - each is a choice of the caller
+def _entered(
     contest: "Contest",
     noise: "Noise",
     *,
     mechanisms: tuple[str, ...],
     seed: int = 0,
     effort: str = "normal",
-    time_limit: float | None = None,
 ) -> "Comparison":
     from lrm.cli.progress import Watch
     from lrm.plans.comparison import Comparison
@@ -188,7 +187,7 @@ def _entered(  # noqa: PLR0913 - each is a choice of the caller
     outcomes = []
     for name in mechanisms:
         options = {"effort": effort} if name == "best" else {}
-        with Watch(name, time_limit, noise) as on_step:
+        with Watch(name, noise) as on_step:
             outcomes.append(
                 contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)
             )

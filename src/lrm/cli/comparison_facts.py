@@ -38,7 +38,7 @@ def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any
         "noise": planned.noise if planned else None,
         "queries": planned.workload.shape[0] if planned else None,
         "cells": planned.workload.shape[1] if planned else None,
-        "rank": planned.spectrum.rank if planned else None,
+        "rank": planned.workload_rank if planned else None,
         "lower_bound": promise.accuracy(planned).lower_bound if planned else None,
         "best": result.best.mechanism if result.best else None,
         "mechanisms": rows,

@@ -1,6 +1,7 @@
 """What a command says on standard error: one line for a failure or a warning; exit codes."""
 
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -12,7 +13,7 @@ import click
 
 from lrm.errors import LrmError, PrivacyWarning, UsageError
 
-__all__ = ["INTERRUPTED", "end", "one_line_warnings"]
+__all__ = ["INTERRUPTED", "end", "one_line_warnings", "paying"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
@@ -37,17 +38,22 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
     given
         The arguments of the command.
     """
-    from lrm.files.locations import redacted
-    from lrm.spelling import visible
-
+    if _leave() or isinstance(reason, (click.Abort, KeyboardInterrupt)):
+        # Nothing is imported here: what was interrupted may be the import of the same module.
+        paid = _paid(reason) or _paid(reason.__cause__)
+        click.echo(f"lrm: interrupted; no half-written file was left behind{paid}", err=True)
+        return INTERRUPTED
     if isinstance(reason, BrokenPipeError):  # the reader has seen enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         return 1
-    expected = (click.Abort, click.ClickException, KeyboardInterrupt)
-    debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, expected)
+    from lrm.files.locations import redacted
+    from lrm.spelling import visible
+
+    debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, click.ClickException)
     secrets = [*given, os.environ.get("LRM_LEDGER", "")]
     if debug:
-        shown = redacted(_frames(reason, private=given[0] in PRIVATE_COMMANDS), secrets)
+        private = bool(PRIVATE_COMMANDS.intersection(given[:1]))
+        shown = redacted(_frames(reason, private=private), secrets)
         click.echo(visible(shown, lines=True), err=True, nl=False)
     sentence, code = _outcome(reason, debug=debug)
     click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
@@ -70,11 +76,31 @@ def one_line_warnings() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def paying(ledger: str | None) -> Iterator[None]:
+    """Say, where Ctrl-C ends a release, that its budget may be charged already.
+
+    Where it is known to be, the release itself has said so.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as reason:
+        if ledger is not None and not _paid(reason):
+            reason.add_note(f"{PAID}this release may be charged; `lrm budget history` tells")
+        raise
+
+
+def _leave() -> bool:
+    """Whether Ctrl-C was pressed; where this is the process's own command, hear of it no more."""
+    handler = signal.getsignal(signal.SIGINT)
+    pressed = getattr(handler, "pressed", None)
+    if pressed is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return bool(pressed)
+
+
 def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
     """The one sentence that says what went wrong, and the exit code."""
-    if isinstance(reason, (click.Abort, KeyboardInterrupt)):
-        cause = reason.__cause__ if isinstance(reason, click.Abort) else reason
-        return f"interrupted; no half-written file was left behind{_paid(cause)}", INTERRUPTED
     if isinstance(reason, click.UsageError):
         hint = f" (see '{reason.ctx.command_path} --help')" if reason.ctx else ""
         return reason.format_message().replace("\n", " ").rstrip(".") + hint, 2

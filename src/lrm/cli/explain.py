@@ -100,6 +100,8 @@ def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
 def _bounds(plan: "Plan", promise: Promise) -> dict[str, float]:
     """The bounds at these amounts; those of the paper, with its C and r, for Laplace noise."""
     spectrum = plan.spectrum
+    if spectrum is None:
+        return {"lower_bound": promise.accuracy(plan).lower_bound}
     bounds = {
         "rank": spectrum.rank,
         "condition": spectrum.condition,
@@ -208,7 +210,7 @@ def _error_lines(plan: "Plan", facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
         ("", f"this plan is {certificate(plan)}"),
     ]
-    if plan.noise == "gaussian":
+    if plan.noise == "gaussian" or "svd_lower_bound" not in bounds:
         return lines
     volume, svd = bounds["any_mechanism_lower_bound"], bounds["svd_lower_bound"]
     paper, shape = bounds["paper_upper_bound"], (bounds["rank"], number(bounds["condition"]))

@@ -1,7 +1,8 @@
 """A group of commands that are loaded when called."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -51,6 +52,16 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_) for name, (_, help_) in self._lazy.items()])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the arguments."""
+        with _aborting():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Load the command and run it."""
+        with _aborting():
+            return super().invoke(ctx)
+
     def main(  # type: ignore[override]
         self,
         args: Sequence[str] | None = None,
@@ -71,9 +82,18 @@ class LazyGroup(click.Group):
             with one_line_warnings():
                 result = super().main(given, prog_name or "lrm", standalone_mode=False, **extra)
             sys.stdout.flush()
-        except Exception as reason:  # noqa: BLE001 - the one place where errors are reported
+        except (Exception, KeyboardInterrupt) as reason:  # noqa: BLE001 - all are reported here
             sys.exit(end(reason, given))
         sys.exit(result if isinstance(result, int) else 0)
+
+
+@contextmanager
+def _aborting() -> Iterator[None]:
+    """Raise click's own exception at Ctrl-C: for Python's, click prints an empty line."""
+    try:
+        yield
+    except KeyboardInterrupt as reason:
+        raise click.Abort from reason
 
 
 def _keep_lines(command: click.Command) -> None:

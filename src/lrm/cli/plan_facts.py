@@ -34,7 +34,7 @@ def plan_fields(plan: "Plan") -> dict[str, Any]:
         "queries": queries,
         "cells": cells,
         "merged_cells": plan.measured.cells.merged_size,
-        "rank": plan.spectrum.rank,
+        "rank": plan.workload_rank,
         "measurements": plan.rank,
         "sensitivity": plan.sensitivity,
         "expected_squared_error": expected.squared_error,
@@ -43,6 +43,7 @@ def plan_fields(plan: "Plan") -> dict[str, Any]:
         "at_most_above_best": plan.at_most_above_best,
         "max_records": plan.measured.max_records,
         "seconds": plan.details.get("seconds"),
+        "timings": plan.details.get("timings"),
         "converged": plan.details.get("converged"),
         "interrupted": plan.details.get("interrupted"),
         "digest": plan.digest,
@@ -59,7 +60,7 @@ def plan_lines(plan: "Plan") -> list[tuple[str, str]]:
     amount = "ε" if plan.noise == "laplace" else "ρ"
     lines = [
         ("mechanism", _mechanism(plan)),
-        ("queries", f"{facts['queries']:,}, rank {facts['rank']:,}"),
+        ("queries", f"{facts['queries']:,}" + _rank(facts["rank"])),
         ("cells", cells),
         ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
         (
@@ -75,6 +76,8 @@ def plan_lines(plan: "Plan") -> list[tuple[str, str]]:
         lines += [("", limit) for limit in [plan.unit.limit] if limit]
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
+    if facts["timings"]:
+        lines.append(("", _stages(facts["timings"])))
     return [*lines, ("digest", facts["digest"][:16])]
 
 
@@ -90,6 +93,15 @@ def certificate(plan: "Plan") -> str:
 def _mechanism(plan: "Plan") -> str:
     name = plan.mechanism if plan.noise == "laplace" else f"{plan.mechanism}, for Gaussian noise"
     return name if plan.exact else f"{name} (relaxed: answers are biased)"
+
+
+def _rank(rank: int | None) -> str:
+    return "" if rank is None else f", rank {rank:,}"
+
+
+def _stages(timings: dict[str, float]) -> str:
+    """Where the time went."""
+    return ", ".join(f"{stage} {spent:.1f} s" for stage, spent in timings.items())
 
 
 def _ending(facts: dict[str, Any]) -> str:

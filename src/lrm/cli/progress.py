@@ -1,11 +1,9 @@
-"""A solver's reports as a line on the terminal, and its time limit."""
+"""A solver's reports as a line on the terminal."""
 
 import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-from lrm.errors import StopSolver
 
 if TYPE_CHECKING:
     from lrm.privacy.budget import Noise
@@ -18,24 +16,19 @@ PATIENCE = 2.0
 
 
 class Watch:
-    """Takes a solver's steps: shows them on a terminal, and stops it when its time is up.
+    """Takes a solver's steps and shows them on a terminal.
 
     Parameters
     ----------
     label
         What is being done, in front of the bar.
-    time_limit
-        Seconds after which the solver is asked to end with the best so far.
     noise
         Says in which amount errors are told.
     """
 
-    def __init__(
-        self, label: str, time_limit: float | None = None, noise: "Noise" = "laplace"
-    ) -> None:
+    def __init__(self, label: str, noise: "Noise" = "laplace") -> None:
         self._label = label
         self._noise = noise
-        self._limit = time_limit
         self._began = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -57,8 +50,6 @@ class Watch:
         passed = time.monotonic() - self._began
         if passed > PATIENCE and sys.stderr.isatty():
             self._show(step)
-        if self._limit is not None and passed > self._limit:
-            raise StopSolver
 
     def _show(self, step: "Step") -> None:
         if self._bar is None:

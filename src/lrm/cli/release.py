@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.endings import paying
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
 from lrm.cli.promises import Promise, amount_options
@@ -96,9 +97,10 @@ def release(plan: str, **choices: Any) -> None:
     if choices["dry_run"]:
         print_preview(preview(**asked), choices)
         return
-    answered = make_release(**asked)
-    _save(answered, choices)
-    _tell(answered, choices)
+    with paying(choices["ledger"]):
+        answered = make_release(**asked)
+        _save(answered, choices)
+        _tell(answered, choices)
 
 
 def _save(answered: "Release", choices: dict[str, Any]) -> None:

@@ -164,6 +164,10 @@ class Arrays:
         self._arrays = arrays
         self._taken: set[str] = set()
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+        return name in self._arrays
+
     def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """An array of float64 (``"f8"``) or int64 (``"i8"``); None stands for any length."""
         if name not in self._arrays:

@@ -11,16 +11,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
-from lrm.accuracy.certificate import least_error, spectrum_of
+from lrm.accuracy.certificate import CHEAP_SECONDS, least_error, spectrum_of
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.comparison_table import comparison_text
 from lrm.plans.core import Plan
-from lrm.plans.planner import plan_of
+from lrm.plans.planner import plan_of, timed
 from lrm.privacy.budget import Amount, Noise
 from lrm.showing import html_of
-from lrm.solvers.progress import OnStep, ignore_step
+from lrm.solvers.progress import Deadline, OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
@@ -94,12 +94,25 @@ class SideBySide:
 
 
 class Contest:
-    """One workload on which mechanisms are tried; what they share is computed once."""
+    """One workload on which mechanisms are tried; what they share is computed once.
 
-    def __init__(self, workload: Any, domain: Domain | None = None) -> None:
+    Parameters
+    ----------
+    workload, domain
+        As in ``lrm.plan``.
+    time_limit
+        Seconds for each mechanism, and for the bounds that they share.
+    """
+
+    def __init__(
+        self, workload: Any, domain: Domain | None = None, time_limit: float | None = None
+    ) -> None:
         self.problem = Problem(as_batch(workload, domain))
+        self._time_limit = time_limit
+        deadline = Deadline(time_limit)
         with threadpool_limits(1):
-            self._bounds = least_error(self.problem), spectrum_of(self.problem)
+            least = least_error(self.problem, deadline, most=CHEAP_SECONDS)
+            self._bounds = least, spectrum_of(self.problem, deadline, most=CHEAP_SECONDS)
 
     def enter(
         self,
@@ -118,11 +131,14 @@ class Contest:
         try:
             with threadpool_limits(1):
                 began = time.perf_counter()
-                search = Search(seed, on_step, noise)
-                strategy = build_strategy(mechanism, self.problem, search, options or {})
-                seconds = time.perf_counter() - began
-                bounds = self._bounds_with(strategy)
-                plan = plan_of(self.problem, strategy, noise=noise, seconds=seconds, bounds=bounds)
+                timings = self.problem.timings.restart()
+                search = Search.until(Deadline(self._time_limit), seed, on_step, noise)
+                with timings.of("search"):
+                    strategy = build_strategy(mechanism, self.problem, search, options or {})
+                made = plan_of(
+                    self.problem, strategy, noise=noise, bounds=self._bounds_with(strategy)
+                )
+                plan = timed(made, timings, time.perf_counter() - began)
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
         except np.linalg.LinAlgError as reason:
@@ -131,19 +147,20 @@ class Contest:
             return Outcome(mechanism, None, str(reason))
         return Outcome(mechanism, plan)
 
-    def _bounds_with(self, strategy: Strategy) -> tuple[float, Spectrum]:
+    def _bounds_with(self, strategy: Strategy) -> tuple[float, Spectrum | None]:
         """The bounds of the problem, or the better one that the search itself has proved."""
         least, spectrum = self._bounds
         return max(least, strategy.least_error or 0.0), spectrum
 
 
-def compare(
+def compare(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
     mechanisms: Sequence[str] = tuple(MECHANISMS),
     *,
     domain: Domain | None = None,
     noise: Noise = "laplace",
     seed: int = 0,
+    time_limit: float | None = None,
 ) -> Comparison:
     """Plan one workload with several mechanisms, side by side.
 
@@ -153,11 +170,13 @@ def compare(
         As in ``lrm.plan``.
     mechanisms
         Which; all by default.
+    time_limit
+        Seconds for each of them.
 
     >>> result = compare([[1, 1], [1, 0]], ["noise-on-data", "noise-on-results"])
     >>> [round(outcome.error, 6) for outcome in result.outcomes]
     [6.0, 16.0]
     """
-    contest = Contest(workload, domain)
+    contest = Contest(workload, domain, time_limit)
     entered = (contest.enter(name, noise=noise, seed=seed) for name in mechanisms)
     return Comparison(tuple(entered))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.accuracy.bounds import Spectrum
@@ -65,7 +67,7 @@ class Plan:
     measured: IntegerStrategy
     rebuild: Reconstruction
     least_error: float
-    spectrum: Spectrum
+    spectrum: Spectrum | None
     noise: Noise = "laplace"
     exact: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -133,6 +135,11 @@ class Plan:
             )
 
     @property
+    def workload_rank(self) -> int | None:
+        """Rank of the workload, where its singular values are known."""
+        return None if self.spectrum is None else self.spectrum.rank
+
+    @property
     def rank(self) -> int:
         """Number of measurements r."""
         return self.measured.matrix.shape[0]
@@ -153,7 +160,10 @@ class Plan:
     @property
     def at_most_above_best(self) -> float:
         """How far the (weighted) error can be above the least possible: a certified ratio."""
-        return self.weighted_unit_error / self.least_error if self.least_error > 0 else 1.0
+        error = self.weighted_unit_error
+        if self.least_error > 0:
+            return error / self.least_error
+        return math.inf if error > 0 else 1.0
 
     def privacy(
         self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
@@ -285,7 +295,9 @@ class Plan:
             f"{self.exact} {self.least_error!r}",
         )
         seal = hashlib.sha256(json.dumps(parts).encode())
-        arrays = measured.cells.index, measured.cells.factor, self.spectrum.singular_values
+        arrays: list[NDArray[Any]] = [measured.cells.index, measured.cells.factor]
+        if self.spectrum is not None:
+            arrays.append(self.spectrum.singular_values)
         for array in arrays:
             seal.update(hashlib.sha256(array.tobytes()).digest())
         return seal.hexdigest()

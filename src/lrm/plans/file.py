@@ -66,7 +66,8 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put a plan's arrays into ``arrays`` and return its plain facts."""
     workload, measured, rebuild = plan.workload, plan.measured, plan.rebuild
-    arrays["singular-values"] = plan.spectrum.singular_values
+    if plan.spectrum is not None:
+        arrays["singular-values"] = plan.spectrum.singular_values
     arrays["cell-index"] = measured.cells.index
     arrays["cell-factor"] = measured.cells.factor
     if workload.importance is not None:
@@ -121,7 +122,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         measured=measured,
         rebuild=Reconstruction(queries, unit, inverse, given),
         least_error=facts.number("least_error"),
-        spectrum=Spectrum(arrays.take("singular-values", "f8", (None,)), workload.shape[1]),
+        spectrum=_spectrum(arrays, workload.shape[1]),
         noise="laplace"
         if facts.choice("noise", "laplace", "gaussian") == "laplace"
         else "gaussian",
@@ -156,6 +157,13 @@ def _measured(facts: Facts, arrays: Arrays, index: NDArray[Any]) -> IntegerStrat
     )
 
 
+def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:
+    """The singular values, which a plan that was made in haste may lack."""
+    if not arrays.has("singular-values"):
+        return None
+    return Spectrum(arrays.take("singular-values", "f8", (None,)), cells)
+
+
 def _details(facts: Facts) -> dict[str, Any]:
     """Facts about the search, which people see and nothing is computed from."""
     details = facts.any("details")
@@ -169,6 +177,9 @@ def _details(facts: Facts) -> dict[str, Any]:
     for name, kinds in types.items():
         if name in details and type(details[name]) not in kinds:
             raise FileFormatError(f"'{name}' of 'details' is of the wrong type")
+    timings = details.get("timings", {})
+    if not isinstance(timings, dict) or any(type(s) not in {int, float} for s in timings.values()):
+        raise FileFormatError("'timings' of 'details' must be seconds by stage")
     return details
 
 

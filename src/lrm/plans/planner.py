@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lrm.accuracy.bounds import Spectrum
-from lrm.accuracy.certificate import least_error, spectrum_of
+from lrm.accuracy.certificate import (
+    CHEAP_SECONDS,
+    certificate_seconds,
+    least_error,
+    spectrum_of,
+)
 from lrm.batches import as_batch
 from lrm.domain import Domain
-from lrm.errors import StopSolver, UsageError
+from lrm.errors import UsageError
 from lrm.plans.core import Plan
 from lrm.privacy.budget import Noise
 from lrm.quantise import quantise, unit_strategy
 from lrm.reconstruction import Reconstruction
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.solvers.interrupts import stop_on_interrupt
+from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.strategies import Problem, Search, Strategy, build_strategy
 
-__all__ = ["plan", "plan_of"]
+__all__ = ["STAGES", "plan", "plan_of", "timed"]
+
+STAGES = ("reduction", "search", "rounding", "certificate")
+"""Where the time of a plan goes."""
+
+AFTER_STOP = 2.0
+"""Seconds that the certificate may still take after Ctrl-C has ended the search."""
 
 
 def plan(  # noqa: PLR0913 - each is a choice of the caller
@@ -53,9 +67,11 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         For the random starts of solvers. It has nothing to do with the noise of a release.
     on_step
         Called with each ``Step`` of a solver; may raise ``StopSolver`` to end with the best
-        so far. Ctrl-C does the same.
+        so far. The first Ctrl-C does the same, a second one interrupts.
     time_limit
-        Seconds after which a solver is asked to stop, and the best so far is taken.
+        Seconds after which the plan shall be ready, with the best strategy so far: for
+        reduction, search, rounding and certificate together. A mechanism that cannot have any
+        strategy by then is refused; ``"best"`` always has one.
     max_records
         The most records a table may have that the plan will be used on.
     threads
@@ -70,30 +86,25 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(both.expected_squared_error(epsilon=1), 6)
     16.0
     """
-    problem = Problem(as_batch(workload, domain))
-    report = on_step or ignore_step
+    began = time.perf_counter()
     if noise not in get_args(Noise):
-        raise UsageError(f"noise must be 'laplace' or 'gaussian', but {noise!r} came")
-    search = Search(seed, report if time_limit is None else _until(time_limit, report), noise)
-    with threadpool_limits(threads):
-        began = time.perf_counter()
-        strategy = build_strategy(mechanism, problem, search, options)
-        seconds = time.perf_counter() - began
-        return plan_of(problem, strategy, noise=noise, seconds=seconds, max_records=max_records)
+        raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
+    deadline = Deadline(time_limit)
+    problem = Problem(as_batch(workload, domain))
+    with threadpool_limits(threads), stop_on_interrupt(deadline):
+        search = Search.until(deadline, seed, on_step or ignore_step, noise)
+        if time_limit is not None:
+            search = search.less(min(time_limit / 5, certificate_seconds(problem)))
+        with problem.timings.of("search"):
+            strategy = build_strategy(mechanism, problem, search, options)
+        made = plan_of(problem, strategy, noise=noise, max_records=max_records, deadline=deadline)
+    return timed(made, problem.timings, time.perf_counter() - began)
 
 
-def _until(seconds: float, on_step: OnStep) -> OnStep:
-    """Pass steps on, and ask the solver to stop when the time is up."""
-    if not seconds > 0:
-        raise UsageError(f"a time limit must be above 0 seconds, but {seconds} came")
-    end = time.monotonic() + seconds
-
-    def report(step: Step) -> None:
-        on_step(step)
-        if time.monotonic() > end:
-            raise StopSolver
-
-    return report
+def timed(made: Plan, timings: Timings, seconds: float) -> Plan:
+    """Add to a plan's details how long it took, and where the time went."""
+    stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
+    return replace(made, details={**made.details, "seconds": seconds, "timings": stages})
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
@@ -101,28 +112,59 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     strategy: Strategy,
     *,
     noise: Noise = "laplace",
-    seconds: float,
     max_records: int | None = None,
-    bounds: tuple[float, Spectrum] | None = None,
+    bounds: tuple[float, Spectrum | None] | None = None,
+    deadline: Deadline | None = None,
 ) -> Plan:
     """Round a strategy to integers and state the accuracy that they promise.
 
-    ``bounds`` are those of the same problem, where they are known already.
+    Parameters
+    ----------
+    problem, strategy
+        The workload, and what is measured for it.
+    noise, max_records
+        As in `plan`.
+    bounds
+        Those of the same problem, where they are known already.
+    deadline
+        When the plan must be ready: what bounds there is no time for are left out.
     """
+    timings = problem.timings
+    with timings.of("rounding"):
+        rounded = _rounded(problem, strategy, noise, max_records)
+        error = rounded.weighted_unit_error if strategy.exact else np.inf
+    with timings.of("certificate"):
+        if bounds is None:
+            bounds = _bounds(problem, strategy, error, deadline or Deadline())
+        least, spectrum = bounds
+        return replace(rounded, least_error=least, spectrum=spectrum)
+
+
+def _rounded(problem: Problem, strategy: Strategy, noise: Noise, max_records: int | None) -> Plan:
     queries = problem.queries_for(strategy)
     final = quantise(strategy, queries, max_records, noise)
     measured = unit_strategy(final.strategy.matrix, final.strategy.bits)
-    if bounds is None:
-        bounds = strategy.least_error or least_error(problem), spectrum_of(problem)
-    least, spectrum = bounds
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
         measured=final.strategy,
         rebuild=Reconstruction(queries, measured, final.inverse, final.reconstruction),
-        least_error=least,
-        spectrum=spectrum,
+        least_error=0.0,
+        spectrum=None,
         noise=noise,
         exact=strategy.exact,
-        details={**strategy.details, "seconds": seconds},
+        details=strategy.details,
     )
+
+
+def _bounds(
+    problem: Problem, strategy: Strategy, error: float, deadline: Deadline
+) -> tuple[float, Spectrum | None]:
+    """The bounds of a problem, for which a fifth of the time of the search is well spent."""
+    if deadline.stopped:  # Ctrl-C: a little more patience, and a second one ends it
+        deadline = Deadline(AFTER_STOP)
+    most = max(CHEAP_SECONDS, problem.timings.seconds.get("search", 0.0) / 5)
+    least = strategy.least_error
+    if least is None:
+        least = least_error(problem, deadline, error=error, most=most)
+    return least, spectrum_of(problem, deadline, most=most)

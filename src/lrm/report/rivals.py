@@ -66,7 +66,7 @@ def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Rival | None:
     bounds = plan.least_error, plan.spectrum
     try:
         strategy = build_strategy(name, problem, Search(0, noise=plan.noise), {})
-        other = plan_of(problem, strategy, noise=plan.noise, seconds=0.0, bounds=bounds)
+        other = plan_of(problem, strategy, noise=plan.noise, bounds=bounds)
     except (UsageError, ConvergenceError):
         return None  # it cannot run on this batch
     errors = np.sqrt(other.rebuild.row_squared_norms) * accuracy.ideal_deviation(other.sensitivity)

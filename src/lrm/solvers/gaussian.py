@@ -62,8 +62,8 @@ def optimise_gaussian(
 
     Cost: O(k²n) a round, for k = rank(W). W may be rank-deficient or badly scaled, with zero
     and equal columns: directions in which S is below rounding keep a floor, and both bounds are
-    measured, not derived. On ``StopSolver`` or Ctrl-C after the first round the best so far
-    is returned.
+    measured, not derived. On ``StopSolver`` the best so far is returned; the first
+    round is always done.
 
     References
     ----------
@@ -90,7 +90,7 @@ def optimise_gaussian(
         return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True, interrupted=False)
     scale = float(np.abs(W).max())
     columns, back = _full_row_rank(W[:, cells] / scale)
-    ascent = _DenseAscent(np.log(_first_weights(columns)), columns=columns)
+    ascent = _DenseAscent(np.log(_first_weights(columns, on_step)), columns=columns)
     certified, interrupted = ascent.run(tolerance, max_rounds, 0.95, scale, on_step)
     weights[cells] = ascent.weights
     L = np.zeros((len(columns), W.shape[1]))
@@ -163,7 +163,7 @@ def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
     return singular[:k, np.newaxis] * Vt[:k], U[:, :k]
 
 
-def _first_weights(columns: Matrix) -> Vector:
+def _first_weights(columns: Matrix, on_step: OnStep) -> Vector:
     """Return weights to start from: those of every other cell, or of the columns' lengths."""
     k, n = columns.shape
     if n < 512 or 2 * k <= n:
@@ -172,7 +172,7 @@ def _first_weights(columns: Matrix) -> Vector:
     # Cells in order have neighbours with nearly their own weight: 512 prefix sums then take 5
     # rounds, not 7, and 4,096 take 6. Out of order it is a start like any other.
     some = columns[:, ::2]
-    coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3).weights
+    coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3, on_step=on_step).weights
     floor = 1e-3 / coarse.size
     spread = np.exp(np.interp(np.arange(n), np.arange(0, n, 2), np.log(coarse + floor)))
     return np.asarray(spread / spread.sum())

@@ -97,9 +97,7 @@ class WeightAscent(ABC):
                     certified = self.certified(tolerance)
                     if self.upper <= (1.0 + tolerance) * certified:
                         return certified, False
-        except (StopSolver, KeyboardInterrupt):
-            if not self.rounds:
-                raise
+        except StopSolver:
             return self.certified(tolerance), True
         return self.certified(tolerance), False
 

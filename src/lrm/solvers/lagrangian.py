@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -133,6 +134,10 @@ class _Run:
     rounds: list[Round] = field(default_factory=list)
 
 
+def _go_on() -> None:
+    """Never stop: the default ``check``."""
+
+
 def decompose(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     rank: int,
@@ -141,6 +146,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     rng: np.random.Generator,
     schedule: Schedule | None = None,
     on_step: OnStep = ignore_step,
+    check: Callable[[], None] = _go_on,
 ) -> Decomposition:
     """Minimise ``‖B‖²`` over ``‖W - BL‖_F ≤ gamma`` with columns of L in the unit L1 ball.
 
@@ -163,7 +169,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
       annealing; it also finds better minima.
 
     Cost: O(r²n + krn) a gradient. The start is seeded by ``rng``: equal seeds, equal results.
-    On ``StopSolver`` from ``on_step`` or on Ctrl-C the best so far is returned: the iterate
+    On ``StopSolver`` from ``on_step`` or ``check`` the best so far is returned: the iterate
     whose exact version has the least error.
 
     Raises ``UsageError`` for a rank below 1, gamma not above 0 or a workload with no cells or
@@ -193,7 +199,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     converged = interrupted = False
     try:
         while not converged and run.beta <= plan.max_beta:
-            converged = _round(run, plan, gamma / scale, rng)
+            converged = _round(run, plan, gamma / scale, rng, check)
             last = run.rounds[-1]
             run.rounds[-1] = replace(
                 last,
@@ -202,7 +208,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
                 error=last.error * scale**2,
             )
             on_step(Step("lowrank", len(run.rounds), run.best_score[0] * scale**2, last.residual))
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         interrupted = True
     B, L = (run.B, run.point.L) if converged or run.best is None else run.best
     B = (U[:, :k] * scale) @ B
@@ -242,7 +248,13 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Ge
     return run
 
 
-def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) -> bool:
+def _round(
+    run: _Run,
+    plan: Schedule,
+    gamma: float,
+    rng: np.random.Generator,
+    check: Callable[[], None],
+) -> bool:
     """Do one round of Algorithm 1; return whether the residual is small enough."""
     if run.rounds:
         if len(run.rounds) % plan.growth_every == 0:
@@ -252,6 +264,7 @@ def _round(run: _Run, plan: Schedule, gamma: float, rng: np.random.Generator) ->
     evaluations = 0
     pulled = run.beta * run.R + run.multiplier
     for alternation in range(plan.alternations):
+        check()
         # Half of the last ω lets it fall again where the curvature does.
         start = replace(run.point, lipschitz=0.5 * run.point.lipschitz)
         run.point = minimise_over_l1_balls(

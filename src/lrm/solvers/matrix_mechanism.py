@@ -84,7 +84,7 @@ def optimise_gram(
     lower the objective by less than ``tolerance``, relatively.
 
     Cost: one n x n eigendecomposition and a few products a round; 0.6 s at n = 1,024. On
-    ``StopSolver`` or Ctrl-C the best so far is returned, which the objective of the
+    ``StopSolver`` the best so far is returned, which the objective of the
     unsmoothed program decides.
 
     References
@@ -120,7 +120,7 @@ def optimise_gram(
                 stage += 1
                 if stage < len(SMOOTHINGS):
                     descent.start(SMOOTHINGS[stage])
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         interrupted = True
     values, basis = eigh(descent.best_at, driver="evr", check_finite=False)
     A = (basis * np.sqrt(np.maximum(values, 0.0))) @ basis.T

@@ -179,7 +179,7 @@ def search(
         _try_rows_of(record, plan, starts)
         _hop(record, plan, rng)
         _finish(record, plan)
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         record.stopped = True
     return _result(record)
 

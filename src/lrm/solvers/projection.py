@@ -148,7 +148,7 @@ def optimise_projection(  # noqa: PLR0913 - each is a choice of the caller
                 converged = False
             L = method.L
             best = _better(best, W, V, L, beta)
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         interrupted = True
     return ProjectionResult(best, rounds, converged and not interrupted, interrupted)
 

@@ -165,7 +165,7 @@ def descend(  # noqa: PLR0913 - the knobs of one loop
             x, value, gradient = trial, tried, gradient_there
             if stall.reached(value):
                 return Descent(x, value, rounds, converged=True, interrupted=False)
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         return Descent(x, value, rounds, converged=False, interrupted=True)
     return Descent(x, value, rounds, converged=False, interrupted=False)
 
@@ -242,7 +242,7 @@ def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
             x, value, gradient, weight = trial, tried, gradient_there, weight_there
             if stall.reached(value):
                 return Descent(x, value, rounds, converged=True, interrupted=False)
-    except (StopSolver, KeyboardInterrupt):
+    except StopSolver:
         return Descent(x, value, rounds, converged=False, interrupted=True)
     return Descent(x, value, rounds, converged=False, interrupted=False)
 

@@ -61,7 +61,7 @@ class Record:
         error = min(self.error, step.error)
         try:
             self._on_step(Step(step.stage, step.iteration, error, step.residual))
-        except (StopSolver, KeyboardInterrupt):
+        except StopSolver:
             self.stopped = True
             raise StopSolver from None
 

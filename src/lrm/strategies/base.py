@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from lrm.errors import ConvergenceError
 from lrm.maps import level_errors
 from lrm.maps.levels import LevelMap
-from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, SparseMap
 from lrm.privacy.budget import Noise
-from lrm.reduce import CellMap, MergedWorkload, merge_cells, reduce_rows
-from lrm.solvers.progress import OnStep, ignore_step
+from lrm.reduce import (
+    SECONDS_PER_STEP,
+    CellMap,
+    MergedWorkload,
+    absolute_map,
+    merge_cells,
+    reduce_rows,
+    reduction_seconds,
+)
+from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.workload import Workload, weigh_rows
 
 __all__ = ["Problem", "Search", "Strategy"]
 
+QUICK_ROUNDS = 5
+"""Power iterations for a bound on the largest singular value; each is valid by itself."""
+
+QUICK_STEPS = 4e9
+"""Of a product of matrices, that a bound which costs nothing may take: 0.2 s."""
+
 
 @dataclass(frozen=True)
 class Search:
-    """What a mechanism is told beside the queries: a seed, whom to report to, which noise."""
+    """What a mechanism is told beside the queries.
+
+    Parameters
+    ----------
+    seed
+        For random starts.
+    on_step
+        Called with each step; a solver that is given it stops at the deadline.
+    noise
+        Which norm of the columns counts.
+    deadline
+        When the strategy must be there.
+    """
 
     seed: int = 0
     on_step: OnStep = ignore_step
     noise: Noise = "laplace"
+    deadline: Deadline = field(default_factory=Deadline)
+
+    @classmethod
+    def until(cls, deadline: Deadline, seed: int, on_step: OnStep, noise: Noise) -> Search:
+        """A search whose solvers stop at ``deadline``."""
+        return cls(seed, deadline.watch(on_step), noise, deadline)
+
+    def less(self, seconds: float) -> Search:
+        """The same search with an earlier deadline, which leaves time for what follows."""
+        earlier = self.deadline.less(seconds)
+        return replace(self, on_step=earlier.watch(self.on_step), deadline=earlier)
 
     def rng(self) -> np.random.Generator:
         """A fresh generator: the same numbers for the same seed."""
@@ -38,6 +78,7 @@ class Problem:
     """A workload as mechanisms see it: whole, with merged cells, and reduced."""
 
     workload: Workload
+    timings: Timings = field(default_factory=Timings)
 
     @property
     def cells(self) -> int:
@@ -47,7 +88,8 @@ class Problem:
     @cached_property
     def merged(self) -> MergedWorkload:
         """The queries over merged cells. Importance has no say in which cells are alike."""
-        return merge_cells(self.workload.queries)
+        with self.timings.of("reduction"):
+            return merge_cells(self.workload.queries)
 
     @cached_property
     def reduced(self) -> Floats:
@@ -56,14 +98,100 @@ class Problem:
         ``RᵀR = WᵀW`` with W weighted by importance, over the columns of the
         representatives, so that a column of L in the unit ball is one of sensitivity 1.
         """
-        merged = self.merged
-        weight = self.workload.importance
-        factor = reduce_rows(weigh_rows(merged.queries, weight))
-        return factor * np.maximum(merged.cells.largest_factors(), 1)
+        with self.timings.of("reduction"):
+            return reduce_rows(self._weighted) * self._factors
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether ``reduced`` is known already."""
+        return "reduced" in self.__dict__
+
+    @property
+    def reduction_seconds(self) -> float:
+        """About how long it takes to know ``reduced``."""
+        return 0.0 if self.is_reduced else reduction_seconds(self.merged.queries)
+
+    @property
+    def decomposition_seconds(self) -> float:
+        """About how long a decomposition of ``reduced`` takes."""
+        m, n = self.merged.queries.shape
+        k = len(self.reduced) if self.is_reduced else min(m, n)
+        return SECONDS_PER_STEP * k * k * n
+
+    @property
+    def rounding_seconds(self) -> float:
+        """About how long it takes to round a solver's strategy, and to check the result."""
+        m, n = self.merged.queries.shape
+        m = min(m, n) if isinstance(self.merged.queries, AllRanges) else m
+        return self.decomposition_seconds + SECONDS_PER_STEP * m * n * min(m, n)
+
+    def timely(self, search: Search, mechanism: str, first: float, last: float = 0.0) -> Search:
+        """The search with an earlier deadline, which leaves time for rounding its result.
+
+        A mechanism that needs ``first`` seconds before its first round and ``last`` ones after
+        any is refused where they, the reduction and the rounding do not fit.
+        """
+        end = last + self.rounding_seconds
+        needed = self.reduction_seconds + first + end
+        if not search.deadline.affords(needed):
+            raise ConvergenceError(
+                f"{mechanism} needs about {math.ceil(needed)} s on this workload before it has "
+                "any strategy; allow more time"
+            )
+        return search.less(end)
+
+    @cached_property
+    def quick_bound(self) -> float:
+        """A number that (weighted) ``‖B‖²·Δ²`` of no strategy is below, in O(non-zeros).
+
+        With R as in ``reduced``, ``‖R·D‖_*²/Σv`` bounds it for any weights v ≥ 0 of the cells and
+        ``D = diag(√v)`` (see ``lrm.solvers.gaussian.nuclear_bound``). Some of them need no
+        decomposition. All weight on one cell gives the square of the longest column, exact for a
+        total. Equal weights give ``‖R‖_*²/n``, where ``‖R‖_* ≥ ‖R‖_F²/‖R‖₂`` and
+        ``‖R‖₂² ≤ max_j (|R|ᵀ|R|u)_j/u_j`` for every u > 0 (Collatz and Wielandt), exact for the
+        identity; and ``‖R‖_* ≥ ‖R‖_F³/‖RRᵀ‖_F`` (Hölder), where that product is cheap as well.
+        """
+        squares = self._weighted.column_squared_sums() * self._factors**2
+        used = squares > 0
+        if not used.any():
+            return 0.0
+        total = float(squares.sum())
+        nuclear = max(total / self._largest_value(used), total**1.5 / self._gram_norm())
+        margin = 16 * sum(self._weighted.shape) * np.finfo(np.float64).eps
+        even = float(nuclear**2) / np.count_nonzero(used)
+        return float(max(float(squares.max()), even) * (1.0 - margin))
+
+    def _largest_value(self, used: NDArray[np.bool_]) -> float:
+        """At least the largest singular value of R."""
+        sizes = absolute_map(self._weighted)
+        square, guess = np.inf, used.astype(np.float64)
+        for _ in range(QUICK_ROUNDS):
+            image = self._factors * sizes.apply_transpose(sizes.apply(self._factors * guess))
+            square = min(square, float((image[used] / guess[used]).max()))
+            guess[used] = np.maximum(image[used] / image.max(), 1e-6)
+        return float(np.sqrt(square))
+
+    def _gram_norm(self) -> float:
+        """``‖RRᵀ‖_F``, or infinity where it is not cheap."""
+        m, n = self._weighted.shape
+        if m * n * min(m, n) > QUICK_STEPS:
+            return np.inf
+        R = self._weighted.dense() * self._factors
+        return float(np.linalg.norm(R @ R.T if m <= n else R.T @ R))
+
+    @cached_property
+    def _weighted(self) -> LinearMap:
+        """The queries over merged cells, times the roots of their importance."""
+        return weigh_rows(self.merged.queries, self.workload.importance)
+
+    @cached_property
+    def _factors(self) -> Floats:
+        """How much the largest of the cells that are merged into one counts."""
+        return np.maximum(self.merged.cells.largest_factors(), 1).astype(np.float64)
 
     def from_reduced(self, strategy: Floats | sp.csr_array) -> LinearMap:
         """A strategy for ``reduced`` as one on merged counts."""
-        shares = 1.0 / np.maximum(self.merged.cells.largest_factors(), 1)
+        shares = 1.0 / self._factors
         if sp.issparse(strategy):
             return SparseMap(sp.csr_array(strategy @ sp.diags_array(shares)))
         return DenseMap(strategy * shares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Literal
@@ -21,7 +22,7 @@ from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
-from lrm.strategies.rivals import best_rival, own_rows, rival_start, rivals
+from lrm.strategies.rivals import Offer, best_rival, is_proven, own_rows, rival_start, rivals
 
 __all__ = ["best"]
 
@@ -71,21 +72,38 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     """
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
-    if has_fast_optimum(problem, search, effort):
+    in_time = search.deadline.affords(problem.reduction_seconds + problem.rounding_seconds)
+    if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)
-    queries = problem.workload.queries
-    if isinstance(queries, Prefix | AllRanges) and queries.cells > TREE_CELLS:
-        if problem.workload.importance is not None:
-            raise UsageError(
-                f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
-            )
-        return best_tree(problem, queries, search)
-    cells = problem.merged.cells.merged_size
-    if min(queries.shape[0], cells) * cells > DENSE_ENTRIES or not problem.reduced.any():
-        return best_rival(problem, search)
+    if _needs_trees(problem, in_time=in_time):
+        return best_tree(problem, search)
+    offers = rivals(problem, search)
+    rows, cells = problem.merged.queries.shape
+    proven = is_proven(problem, offers)
+    if proven or not in_time or min(rows, cells) * cells > DENSE_ENTRIES:
+        return best_rival(offers, interrupted=not (proven or in_time))
+    search = search.less(problem.rounding_seconds)
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
-    offers = rivals(problem, search)
+    return _searched(problem, search, effort, offers)
+
+
+def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
+    """Whether prefix sums or all ranges are over too many cells for any other strategy."""
+    queries, importance = problem.workload.queries, problem.workload.importance
+    if not isinstance(queries, Prefix | AllRanges):
+        return False
+    if importance is not None and queries.cells > TREE_CELLS:
+        raise UsageError(
+            f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
+        )
+    return importance is None and (queries.cells > TREE_CELLS or not in_time)
+
+
+def _searched(
+    problem: Problem, search: Search, effort: Effort, offers: Sequence[Offer]
+) -> Strategy:
+    """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
     starts, stopped = _starts(problem, search, effort, rival.error)
     if effort == "thorough":  # else it costs a third of the time, and gained 0.3 % at most
@@ -191,5 +209,5 @@ def _rank_ratios(size: int, effort: Effort, *, promising: bool) -> tuple[float, 
 
 
 def _stop(step: Step) -> None:
-    """Pass a Ctrl-C of an earlier stage on to the next one."""
+    """Pass the end of an earlier stage on to the next one."""
     raise StopSolver(step)

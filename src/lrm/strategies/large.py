@@ -7,6 +7,7 @@ from math import ceil
 
 import numpy as np
 
+from lrm.errors import StopSolver
 from lrm.maps.level_errors import level_energies
 from lrm.maps.levels import LevelMap, level_sizes
 from lrm.maps.linear import AllRanges, Floats, Prefix
@@ -20,26 +21,33 @@ FANOUTS = range(2, 33)
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
 
-def best_tree(problem: Problem, queries: Prefix | AllRanges, search: Search) -> Strategy:
+def best_tree(problem: Problem, search: Search) -> Strategy:
     """The best weighted tree over all cells: fan-outs and one weight a level.
 
     Its error is exact (``lrm.maps.level_errors``), so every uniform tree and the wavelet, with
     and without weights, is a candidate that the result is not worse than.
     """
+    queries = problem.workload.queries
+    assert isinstance(queries, Prefix | AllRanges)  # noqa: S101 - whoever calls has looked
     best_error, best, tried = np.inf, None, []
     norm = 1 if search.noise == "laplace" else 2
+    interrupted = False
     for number, (error, tree) in enumerate(_candidates(queries, norm), start=1):
         name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
         tried.append({"name": name, "error": error, "iterations": 1})
         if error < best_error:
             best_error, best = error, tree
-        search.on_step(Step("weighted trees", number, best_error))
+        try:
+            search.on_step(Step("weighted trees", number, best_error))
+        except StopSolver:
+            interrupted = True
+            break
     assert best is not None  # noqa: S101 - there is always a tree of fan-out 2
     details = {
         "winner": f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}",
         "candidates": tried,
-        "converged": True,
-        "interrupted": False,
+        "converged": not interrupted,
+        "interrupted": interrupted,
     }
     return Strategy("best", problem.merged.cells, best, details=details)
 

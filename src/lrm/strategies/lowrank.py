@@ -43,6 +43,9 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         program of the paper, whose answers carry a bias that depends on the data; the plan
         states how far one record can move an answer.
     """
+    # It begins with a decomposition of R and ends with least-squares problems of that size.
+    once = problem.decomposition_seconds
+    search = problem.timely(search, "lowrank", first=once, last=3 * once)
     R = problem.reduced
     k, n = R.shape
     r = math.ceil(rank_ratio * k - 1e-9) if rank is None else rank
@@ -66,6 +69,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         rng=search.rng(),
         schedule=schedule,
         on_step=search.on_step,
+        check=search.deadline.check,
     )
     details = {
         "rank_of_workload": k,

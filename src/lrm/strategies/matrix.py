@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lrm.errors import UsageError
+from lrm.reduce import SECONDS_PER_STEP
 from lrm.solvers.matrix_mechanism import optimise_gram
 from lrm.strategies.base import Problem, Search, Strategy
 
@@ -24,6 +25,8 @@ def matrix(problem: Problem, search: Search) -> Strategy:
             f"the matrix mechanism needs n×n arrays of {cells.merged_size:,} cells; "
             f"it is supported up to {LARGEST:,}"
         )
+    # Its first round takes several eigendecompositions of n×n arrays.
+    search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
     found = optimise_gram(problem.reduced, on_step=search.on_step)
     details = {
         "rounds": found.rounds,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
 from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
@@ -15,13 +16,16 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["Offer", "best_rival", "own_rows", "rival_start", "rivals"]
+__all__ = ["Offer", "best_rival", "is_proven", "own_rows", "rival_start", "rivals"]
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are looked at; the hierarchical mechanism offers any."""
 
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
+
+PROVEN = 1.0 + 1e-9
+"""A rival no more above a bound on all strategies is the best of them, but for rounding."""
 
 FAR = 4.0
 """A start that is so many times above the best known is not worth its factorisation."""
@@ -37,34 +41,47 @@ class Offer:
 
 
 def rivals(problem: Problem, search: Search) -> list[Offer]:
-    """Every rival that costs next to nothing."""
-    cells = CellMap.trivial(problem.cells)
-    trees = {"wavelet": haar_tree(problem.cells)}
-    for fanout in FANOUTS:
-        trees[f"tree, fan-out {fanout}"] = total_tree(problem.cells, fanout)
-        trees[f"tree, fan-out {fanout}, no root"] = total_tree(problem.cells, fanout, root=False)
+    """Every rival that costs next to nothing; noise on data and on results in any case.
+
+    Trees over very many cells take their time: when that is up, the others are left out. So are
+    all of them where one of the first two is proven to be the best of all strategies.
+    """
     on_data, on_results = naive_errors(problem, search.noise)
-    return [
+    offers = [
         Offer("noise-on-data", on_data, partial(noise_on_data, problem, search)),
         Offer("noise-on-results", on_results, partial(noise_on_results, problem, search)),
-        *(
-            Offer(
-                name, problem.tree_error(tree, search.noise), partial(Strategy, "tree", cells, tree)
-            )
-            for name, tree in trees.items()
-        ),
     ]
+    if is_proven(problem, offers):
+        return offers
+    cells = CellMap.trivial(problem.cells)
+    for name, tree in _trees(problem.cells):
+        if search.deadline.expired:
+            break
+        error = problem.tree_error(tree, search.noise)
+        offers.append(Offer(name, error, partial(Strategy, "tree", cells, tree)))
+    return offers
 
 
-def best_rival(problem: Problem, search: Search) -> Strategy:
-    """The rival of least error, where nothing else is affordable."""
-    offers = rivals(problem, search)
+def is_proven(problem: Problem, offers: Sequence[Offer]) -> bool:
+    """Whether the best of them reaches a bound on all strategies: no search can find a better."""
+    return min(offer.error for offer in offers) <= PROVEN * problem.quick_bound
+
+
+def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
+    yield "wavelet", haar_tree(cells)
+    for fanout in FANOUTS:
+        yield f"tree, fan-out {fanout}", total_tree(cells, fanout)
+        yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
+
+
+def best_rival(offers: Sequence[Offer], *, interrupted: bool = False) -> Strategy:
+    """The rival of least error, where nothing else is affordable or can be better."""
     best = min(offers, key=lambda offer: offer.error)
     details = {
         "winner": best.name,
         "candidates": [{"name": o.name, "error": o.error, "iterations": 0} for o in offers],
-        "converged": True,
-        "interrupted": False,
+        "converged": not interrupted,
+        "interrupted": interrupted,
     }
     return replace(best.make(), mechanism="best", details=details)
 

@@ -7,6 +7,7 @@ import multiprocessing as mp
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
@@ -158,7 +159,8 @@ def _in_process(task: Task, context: Context, pipe: Connection) -> None:
     # Ctrl-C reaches all processes of a terminal. To a solver it would mean "the best so far".
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_process(context.time_limit)
-    pipe.send(work(task, context))
+    with suppress(BrokenPipeError):  # the run was ended: nobody waits for the rows
+        pipe.send(work(task, context))
     pipe.close()
 
 
@@ -281,8 +283,8 @@ class _Run:
 
 def _start_quietly() -> None:
     """Start the server of processes so that a Ctrl-C at this terminal does not reach it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what came meanwhile comes now

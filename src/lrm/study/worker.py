@@ -216,7 +216,7 @@ def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
     details = made.details
     planned = replace(
         _base(cell, context),
-        rank=made.spectrum.rank,
+        rank=-1 if made.workload_rank is None else made.workload_rank,
         measurements=made.rank,
         repetitions=cell.repetitions,
         seconds=costs.seconds,

@@ -1,0 +1,179 @@
+"""Hole 13: ``time_limit=2`` took 10.5 s: reductions, rivals and the certificate saw no clock.
+
+One deadline goes through all of them. What runs in rounds looks at it in every round; what cannot
+be stopped is not begun where it would not end in time. No test here measures a time: clocks are
+made up, or what must not be begun is made to fail.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lrm
+from lrm.accuracy import certificate
+from lrm.batches import marginals
+from lrm.cli import main
+from lrm.domain import Categories, Domain, Integers
+from lrm.errors import ConvergenceError, StopSolver, UsageError
+from lrm.plans import planner
+from lrm.plans.comparison import compare
+from lrm.solvers.gaussian import optimise_gaussian
+from lrm.solvers.progress import Deadline, Step
+from lrm.strategies import Problem, base, best
+from lrm.workload import Workload, families
+
+
+def cross_tabs():
+    names = [f"v{i}" for i in range(10)]
+    attributes = [Categories("a", names), Categories("b", names), Integers("c", 0, 49)]
+    return marginals(Domain(attributes), 2)
+
+
+BATCHES = {
+    "prefix": lambda: families.prefix(2048),
+    "all ranges": lambda: families.all_ranges(700),
+    "random": lambda: Workload(np.random.default_rng(0).standard_normal((300, 3000))),
+    "identity": lambda: families.identity(4000),
+    "ranges": lambda: families.wrange(256, 1024, seed=0),
+    "cross-tabs": cross_tabs,
+}
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_nothing_that_cannot_be_stopped_begins_without_time(name, noise, monkeypatch):
+    """With a millisecond, `best` takes what needs no decomposition, and so does its bound."""
+
+    def fail(*_, **__):
+        raise AssertionError("a decomposition was begun")
+
+    for module, function in (
+        (base, "reduce_rows"),
+        (certificate, "optimise_gaussian"),
+        (certificate, "singular_values"),
+        (best, "search_portfolio"),
+        (best, "best_gaussian"),
+    ):
+        monkeypatch.setattr(module, function, fail)
+    made = lrm.plan(BATCHES[name](), noise=noise, time_limit=1e-3)
+    assert made.exact
+    assert 1.0 - 1e-9 <= made.at_most_above_best < np.inf
+    assert name == "identity" or made.details["interrupted"]
+
+
+class Ticks:
+    """A clock that goes on by a second each time that somebody looks at it."""
+
+    def __init__(self):
+        self.looks = itertools.count()
+
+    def __call__(self):
+        return float(next(self.looks))
+
+
+@pytest.mark.parametrize("mechanism", ["best", "lowrank", "matrix"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_solvers_stop_when_the_clock_says_so(mechanism, noise, monkeypatch):
+    """Each look costs a second of a hundred: far fewer than a whole search would take."""
+    clock = Ticks()
+    monkeypatch.setattr(planner, "Deadline", functools.partial(Deadline, clock=clock))
+    batch = Workload(np.random.default_rng(0).standard_normal((20, 60)))
+    made = lrm.plan(batch, mechanism, noise=noise, time_limit=100)
+    assert next(clock.looks) < 160
+    if mechanism != "best" or noise == "laplace":
+        assert made.details["interrupted"]
+
+
+def test_a_deadline_stops_what_reports_and_passes_reports_on():
+    seen = []
+    deadline = Deadline(3, clock=Ticks())
+    report = deadline.watch(seen.append)
+    report(Step("a", 1, 1.0))
+    report(Step("a", 2, 1.0))
+    with pytest.raises(StopSolver):
+        report(Step("a", 3, 1.0))
+    assert len(seen) == 3
+    stopped = Deadline()
+    earlier = stopped.less(1.0)
+    assert not earlier.expired
+    stopped.stop()
+    assert earlier.expired
+    assert earlier.stopped
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan")])
+def test_a_limit_is_above_zero(limit):
+    with pytest.raises(UsageError, match="above 0 seconds"):
+        lrm.plan(np.eye(2), time_limit=limit)
+
+
+def test_a_mechanism_that_cannot_be_in_time_is_refused_and_listed():
+    batch = families.prefix(1500)
+    with pytest.raises(ConvergenceError, match=r"lowrank needs about \d+ s .* allow more time"):
+        lrm.plan(batch, "lowrank", time_limit=0.5)
+    compared = compare(batch, ["noise-on-data", "lowrank", "matrix"], time_limit=0.5)
+    assert [bool(outcome.plan) for outcome in compared.outcomes] == [True, False, False]
+    assert "allow more time" in compared.outcomes[1].reason
+
+
+def test_a_plan_without_time_for_singular_values_is_saved_and_explained(tmp_path):
+    made = lrm.plan(BATCHES["cross-tabs"](), time_limit=1e-3)
+    assert made.spectrum is None
+    assert made.workload_rank is None
+    made.save(str(tmp_path / "plan.lrm"))
+    again = lrm.load_plan(tmp_path / "plan.lrm")
+    assert again.digest == made.digest
+    assert again.spectrum is None
+    for args in (["explain", "--epsilon", "1"], ["show"], ["report", "--force"]):
+        result = CliRunner().invoke(main, [args[0], str(tmp_path / "plan.lrm"), *args[1:]])
+        assert result.exit_code == 0, result.output
+
+
+def test_the_details_say_where_the_time_went(tmp_path):
+    made = lrm.plan(np.tri(30), effort="quick")
+    stages = made.details["timings"]
+    assert list(stages) == ["reduction", "search", "rounding", "certificate"]
+    assert all(seconds > 0 for seconds in stages.values())
+    assert sum(stages.values()) <= made.details["seconds"]
+    made.save(str(tmp_path / "plan.lrm"))
+    result = CliRunner().invoke(main, ["show", str(tmp_path / "plan.lrm")])
+    assert "reduction 0.0 s, search " in result.stdout
+
+
+def test_the_certificate_of_noise_on_data_for_every_cell_costs_nothing(monkeypatch):
+    """It took 78 s for 4,000 cells: two eigendecompositions to prove what is plain to see."""
+    monkeypatch.setattr(base, "reduce_rows", None)
+    monkeypatch.setattr(certificate, "optimise_gaussian", None)
+    made = lrm.plan(families.identity(4000), "noise-on-data")
+    assert made.at_most_above_best == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("batch", [families.identity(50), families.total(50)])
+def test_nothing_is_searched_where_a_rival_is_proven_to_be_the_best(batch, monkeypatch):
+    monkeypatch.setattr(best, "search_portfolio", None)
+    made = lrm.plan(batch)
+    assert made.at_most_above_best == pytest.approx(1.0)
+    assert made.details["converged"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 8), st.integers(1, 8), st.integers(0, 2**32 - 1), st.booleans(), st.booleans()
+)
+def test_the_quick_bound_is_a_bound(rows, cells, seed, whole, weighted):
+    """No pair with columns in the L2 ball, and so none in the L1 ball, is below it."""
+    rng = np.random.default_rng(seed)
+    W = (
+        rng.integers(-2, 3, (rows, cells)).astype(float)
+        if whole
+        else rng.normal(size=(rows, cells))
+    )
+    importance = rng.uniform(0.1, 10, rows) if weighted else None
+    problem = Problem(Workload(W, importance=importance))
+    found = optimise_gaussian(problem.reduced, tolerance=1e-4)
+    assert problem.quick_bound <= found.upper * (1 + 1e-9)
