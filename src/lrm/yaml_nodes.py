@@ -8,12 +8,14 @@ The plain word ``TODO`` marks what a person still has to fill in.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lrm.errors import FileFormatError, UsageError
 from lrm.files.reading import TEXT_LIMIT, read_bytes
+from lrm.privacy.amounts import spell
 
 if TYPE_CHECKING:
     import pathlib
@@ -23,6 +25,9 @@ __all__ = ["Node", "dump", "parse", "read_text"]
 
 LONGEST = 1 << 23
 """Most characters of a YAML text (8 million): each value becomes an object of about 1 kB."""
+
+DEEPEST = 32
+"""Most levels of lists and fields."""
 
 _TODO = "!todo"
 _RESOLVERS: tuple[tuple[str, str, str], ...] = (
@@ -115,16 +120,20 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         raise error(f"{source} has more than {LONGEST:,} characters")
     yaml = _yaml()
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _loader())):
-            raise error(f"{source}: aliases (*name) are not read; write the value out")
+        depth = 0
+        for event in yaml.parse(text, _loader()):
+            if isinstance(event, yaml.AliasEvent):
+                raise error(f"{source}: aliases (*name) are not read; write the value out")
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:  # PyYAML's time grows with the square of it
+                raise error(f"{source}: nested too deeply")
         tree = yaml.compose(text, _loader())
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or "unexpected character"
         raise error(f"{source}{line}: not YAML that can be read: {what}") from None
-    except RecursionError:
-        raise error(f"{source}: nested too deeply") from None
     if tree is None:
         raise error(f"{source} is empty; see the format's documentation for an example")
     return Node(tree, source, error)
@@ -201,7 +210,7 @@ class Node:
         try:
             return loader.construct_object(self.tree)
         except (_yaml().YAMLError, ValueError):
-            self.fail(f"expected a plain value, not {self.tree.value!r}")
+            self.fail(f"expected a plain value, not {spell(self.tree.value)}")
         finally:
             loader.dispose()
 
@@ -216,14 +225,16 @@ class Node:
         """Return an integer."""
         value = self.scalar()
         if isinstance(value, bool) or not isinstance(value, int):
-            self.fail(f"expected an integer, not {value!r}")
+            self.fail(f"expected an integer, not {spell(value)}")
         return value
 
     def number(self) -> float:
         """Return a number."""
         value = self.scalar()
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.fail(f"expected a number, not {value!r}")
+            self.fail(f"expected a number, not {spell(value)}")
+        if abs(value) > sys.float_info.max and isinstance(value, int):
+            self.fail(f"expected a number of 64 bits, not {spell(value)}")
         return value
 
     def is_mapping(self) -> bool:

@@ -19,8 +19,10 @@ import pytest
 
 import lrm
 from forging import resealed, unpacked
+from lrm.batches import parse_batch
 from lrm.counts_file import read_counts
-from lrm.errors import FileFormatError
+from lrm.domain.file import parse_domain
+from lrm.errors import DomainError, FileFormatError, WorkloadError
 from lrm.files.json_text import parse_json
 from lrm.files.npy import parse_npy
 from lrm.files.reading import read_bytes
@@ -309,3 +311,15 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path):
 def test_json_facts_survive_the_strict_reader():
     facts = {"a": [1, 2.5, None, True, "é\n"], "b": {"c": -1e300}}
     assert parse_json(json.dumps(facts).encode()) == facts
+
+
+def test_yaml_that_takes_forever_or_overflows_is_refused():
+    """The time of PyYAML grows with the square of the nesting: 5,000 brackets took minutes."""
+    with pytest.raises(DomainError, match="too deeply"):
+        parse_domain("[" * 100_000)
+    domain = parse_domain("lrm-domain: 1\nunit: row\nattributes:\n  - {name: a, kind: integers, "
+                          "low: 0, high: 3, null: drop, outside: drop}\n")  # fmt: skip
+    text = "lrm-batch: 1\nqueries:\n  - {kind: total, importance: 1" + "0" * 400 + "}\n"
+    with pytest.raises(WorkloadError, match="64 bits") as caught:
+        parse_batch(text, domain)
+    assert len(str(caught.value)) < 200
