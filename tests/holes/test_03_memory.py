@@ -144,7 +144,15 @@ def test_whole_files_are_still_read(tmp_path):
     for form in ("csr", "csc", "coo"):
         sp.save_npz(tmp_path / f"{form}.npz", sp.csr_array(np.eye(4)).asformat(form))
     np.savez(tmp_path / "dense.npz", np.eye(4))
+    swapped = {"data": np.ones(2, dtype=">i4"), "indices": np.array([0, 1], dtype=">u8")}
+    np.savez(
+        tmp_path / "swapped.npz",
+        format=b"csr",
+        shape=(2, 2),
+        indptr=np.arange(3, dtype=">i2"),
+        **swapped,
+    )
     np.save(tmp_path / "w.npy", np.asfortranarray(np.eye(4, dtype=">i2")))
     lrm.plan(families.ranges(64, [(0, 31)]), "noise-on-data").save(tmp_path / "plan.lrm")
     paths = sorted(tmp_path.iterdir())
-    assert outcomes(*paths) == ["read"] * 6
+    assert outcomes(*paths) == ["read"] * 7

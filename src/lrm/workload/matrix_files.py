@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -57,7 +58,7 @@ def _sparse(members: Members) -> Any:
     """Build what ``scipy.sparse.save_npz`` wrote, with every index checked first."""
     form = _form(_part(members, "format"))
     shape = _shape(_part(members, "shape"))
-    data = _numbers(_part(members, "data"))
+    data = _numbers(_part(members, "data")).astype(np.float64)
     if form in {"csr", "csc"}:
         sides = shape if form == "csr" else (shape[1], shape[0])
         parts = data, _part(members, "indices"), _part(members, "indptr")
@@ -65,15 +66,20 @@ def _sparse(members: Members) -> Any:
             raise FileFormatError("its values are not one list")
         check_compressed(*parts, sides)
         build = sp.csr_array if form == "csr" else sp.csc_array
-        return build(parts, shape=shape)
+        return build((data, *map(_native, parts[1:])), shape=shape)
     if form == "coo":
         places = _part(members, "row"), _part(members, "col")
         check_coordinates(data, places, shape)
-        return sp.coo_array((data, places), shape=shape)
+        return sp.coo_array((data, tuple(map(_native, places))), shape=shape)
     raise WorkloadError(
         f"a sparse matrix is read in the forms csr, csc and coo, not {form}; "
         "convert it with scipy.sparse.csr_array before you save it"
     )
+
+
+def _native(indices: NDArray[Any]) -> NDArray[np.int64]:
+    """Checked indices in the only order of bytes that SciPy takes."""
+    return indices.astype(np.int64)
 
 
 def _part(members: Members, name: str) -> NDArray[Any]:
