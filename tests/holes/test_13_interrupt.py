@@ -86,11 +86,8 @@ def test_a_release_says_what_it_may_have_paid(after):
 
 
 def planned():
-    from lrm.sql import compile_sql
 
-    from lrm.domain.file import read_domain
-
-    batch = compile_sql(Path("queries.sql").read_text(), read_domain("domain.yaml"))
+    batch = lrm.sql(Path("queries.sql").read_text(), lrm.read_domain("domain.yaml"))
     plan(batch, effort="quick").save("plan.lrm")
     return "plan.lrm"
 

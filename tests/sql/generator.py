@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import random
 from dataclasses import dataclass
+from decimal import Decimal
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Integers
 
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "boolean": "BOOLEAN"}
+SPECIAL_TYPES = {"big": "BIGINT", "dec": "DECIMAL(30,20)", "f": "FLOAT", "ts": "TIMESTAMP"}
 RULES = ("drop", "cell")
 
 
@@ -44,6 +46,7 @@ class Generator:
     def domain(self) -> Domain:
         """Draw two to four attributes of all kinds, with all rules."""
         makers = [self._text, self._codes, self._flag, self._age, self._bins, self._dates]
+        makers += [self._large, self._decimal, self._single, self._times]
         chosen = self.random.sample(makers, self.random.randint(2, 4))
         return Domain([make() for make in chosen], "t")
 
@@ -76,7 +79,24 @@ class Generator:
         end = {"day": "2024-01-05", "month": "2024-04-30", "year": "2026-12-31"}[by]
         return Dates("d", "2024-01-01", end, by, null=self.rule(), outside=self.rule())
 
+    def _large(self) -> Attribute:
+        """Whole numbers that float64 does not hold."""
+        low = self.random.choice([2**53 - 4, 2**60])
+        return Integers("big", low, low + 9, 2, null=self.rule(), outside=self.rule())
+
+    def _decimal(self) -> Attribute:
+        return Bins("dec", [-1, 0.1, 0.7, 2], null=self.rule(), outside=self.rule())
+
+    def _single(self) -> Attribute:
+        """Edges that four bytes hold as well: others differ, and are listed in the docs."""
+        return Bins("f", [-1, 0.5, 0.75, 2], null=self.rule(), nan=self.rule(), outside=self.rule())
+
+    def _times(self) -> Attribute:
+        return Dates("ts", "2024-01-01", "2024-01-05", null=self.rule(), outside=self.rule())
+
     def column_type(self, attribute: Attribute) -> str:
+        if attribute.name in SPECIAL_TYPES:
+            return SPECIAL_TYPES[attribute.name]
         if isinstance(attribute, Categories):
             return TYPES[attribute.value_type]
         return "DATE" if isinstance(attribute, Dates) else "DOUBLE"
@@ -85,6 +105,8 @@ class Generator:
         """Draw a raw value: declared, on an edge, outside, NULL or NaN."""
         if self.random.random() < 0.15:
             return None
+        if attribute.name in SPECIAL_TYPES:
+            return self._special_value(attribute)
         if isinstance(attribute, Categories):
             kinds = {"text": ["TX", "NY ", "nY"], "integer": [-9, 9], "boolean": []}
             return self.random.choice([*attribute.values, *kinds[attribute.value_type]])
@@ -99,6 +121,18 @@ class Generator:
         edge = self.random.choice(attribute.edges)
         return float(self.random.choice([edge, edge + 0.01, edge - 0.01, *near]))
 
+    def _special_value(self, attribute: Attribute) -> object:
+        if isinstance(attribute, Integers):
+            return self.random.randint(attribute.low - 3, attribute.high + 3)
+        if isinstance(attribute, Dates):
+            day = dt.datetime(2024, 1, 1) + dt.timedelta(days=self.random.randint(-2, 7))  # noqa: DTZ001
+            return day + dt.timedelta(hours=self.random.choice([0, 0, 13]))
+        edge = self.random.choice(attribute.edges)
+        if attribute.name == "f":
+            return edge + self.random.choice([0.0, 2.0**-20, -(2.0**-20)])
+        # Sixteen digits: more are rounded to float64, as the docs say.
+        return Decimal(repr(edge)) + Decimal(self.random.choice(["0", "1e-15", "-1e-15"]))
+
     def table(self, domain: Domain) -> list[dict[str, object]]:
         rows = self.random.randint(0, 60)
         return [{a.name: self.value(a) for a in domain.attributes} for _ in range(rows)]
@@ -107,10 +141,10 @@ class Generator:
         attribute = self.random.choice(domain.attributes)
         name = self.random.choice([attribute.name, attribute.name.upper(), f"t.{attribute.name}"])
         draw = self.random.random()
-        if draw < 0.12:
-            return f"{name} IS NULL"
         if draw < 0.2:
-            return f"{name} IS NOT NULL"
+            return f"{name} IS {'NOT ' if draw < 0.08 else ''}NULL"
+        if attribute.name == "ts":  # whole days at <= and =: see the docs
+            return f"{name} {self.random.choice(['<', '>='])} {self.constant(attribute)}"
         if draw < 0.35:
             items = ", ".join(self.constant(attribute) for _ in range(self.random.randint(1, 3)))
             return f"{name} {self.random.choice(['IN', 'NOT IN'])} ({items})"
@@ -137,7 +171,9 @@ class Generator:
             return self.random.choice([f"'{day}'", f"DATE '{day}'"])
         if isinstance(attribute, Integers):
             step = self.random.choice([*attribute.starts.tolist(), *attribute.ends.tolist()])
-            return self.random.choice([str(step), str(step + 1), f"{step}.5", f"{step}e0"])
+            spellings = [str(step), str(step + 1), f"{step}.5"]
+            # With an exponent it is a DOUBLE to DuckDB, which rounds large ones: see the docs.
+            return self.random.choice(spellings + [f"{step}e0"] * (attribute.name != "big"))
         return repr(self.random.choice([e for e in attribute.edges if abs(e) < 1e300]))
 
     def condition(self, domain: Domain, depth: int = 3) -> str:

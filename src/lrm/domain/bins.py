@@ -30,8 +30,9 @@ class Bins(Attribute):
 
     Notes
     -----
-    Numbers are compared as float64, integers and decimals after rounding to it: this is
-    what the engines do, and it puts the decimal ``0.1`` in the cell that starts at ``0.1``.
+    Numbers are compared as float64, integers and decimals after rounding to it. This puts the
+    decimal ``0.1`` in the cell that starts at ``0.1``, and a decimal or an integer within rounding
+    below an edge (beyond 16 digits) into the cell that starts there.
 
     Examples
     --------
@@ -63,6 +64,11 @@ class Bins(Attribute):
                 raise self._error(f"an edge must be a number, not {edge!r}")
             if is_nan(edge):
                 raise self._error("an edge must be a number, not NaN")
+            if isinstance(edge, int) and int(_whole(edge)) != edge:
+                raise self._error(
+                    f"an edge must be exact in float64, not {edge}; whole numbers beyond 2^53 "
+                    "are cut exactly by kind integers"
+                )
         # Adding zero makes -0.0 into 0.0: equal edges must have equal labels and digests.
         object.__setattr__(self, "edges", tuple(_to_float(edge) + 0.0 for edge in given))
         self._check_edges()
@@ -102,6 +108,10 @@ class Bins(Attribute):
         if number >= self.edges[-1]:
             return self.special_cell("(above)")
         return bisect.bisect_right(self.edges, number) - 1
+
+
+def _whole(value: int) -> float:
+    return float(value) if abs(value) < 2**1000 else 0.0
 
 
 def _to_float(value: Any) -> float:

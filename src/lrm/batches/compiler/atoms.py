@@ -127,7 +127,7 @@ def _clamped(whole: int) -> int:
 
 
 def _compare_bins(attribute: Bins, operation: str, value: Decimal, result: Truths) -> None:
-    at = float(value)
+    at = _exactly(value)
     if not np.isfinite(at):
         raise SqlError(f"{value} is too large for a number of {attribute.name!r}")
     edges = np.asarray(attribute.edges)
@@ -140,6 +140,18 @@ def _compare_bins(attribute: Bins, operation: str, value: Decimal, result: Truth
         return
     never = low >= at if operation == "<" else low > at
     cells[:] = np.where(high <= at, TRUE, np.where(never, FALSE, TRUE | FALSE))
+
+
+def _exactly(value: Decimal) -> float:
+    """The float64 that is written so, or the next one beyond: an edge is not reached by rounding.
+
+    >>> _exactly(Decimal("0.1")), _exactly(Decimal(2**53 + 1)) == 2.0**53
+    (0.1, False)
+    """
+    at = float(value)
+    if not np.isfinite(at) or value in {Decimal(repr(at)), Decimal(at)}:
+        return at
+    return float(np.nextafter(at, np.inf if value > Decimal(at) else -np.inf))
 
 
 def _compare_categories(
