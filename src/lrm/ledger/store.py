@@ -8,7 +8,7 @@ from lrm.ledger.entries import Row, Snapshot
 SCHEMA_VERSION = 2
 DEFAULT_TIMEOUT = 30.0
 
-CREATE_HINT = "make one with `lrm budget create`"
+CREATE_HINT = "make one with `lrm budget create`, or Ledger.create in Python"
 COLUMNS = (
     "sequence, kind, table_name, accounting, unit, amount, promise, purpose, time, previous, digest"
 )

@@ -28,7 +28,7 @@ from lrm.quantise import IntegerStrategy
 from lrm.reconstruction import Reconstruction
 from lrm.showing import html_of, page_of
 from lrm.spelling import many, parameter_words
-from lrm.workload import AnswerTable, Workload
+from lrm.workload import AnswerTable, Workload, check_listable
 
 __all__ = ["Plan"]
 
@@ -235,6 +235,7 @@ class Plan:
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``.
         """
+        check_listable(self.workload)
         privacy = self.privacy(epsilon, delta, rho)
         accuracy = self.accuracy(privacy)
         numbers = {

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
-from lrm.errors import BudgetError, UsageError, WorkloadError
+from lrm.errors import BudgetError, UsageError
 from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
@@ -27,9 +27,9 @@ from lrm.privacy.mechanism import (
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of, page_of
 from lrm.spelling import many, parameter_words
-from lrm.workload import EXPLICIT_QUERIES, AnswerTable
+from lrm.workload import AnswerTable
 
-__all__ = ["Release", "check_listable", "from_measurements"]
+__all__ = ["Release", "from_measurements"]
 
 
 SIMULATED_SCALE = 1e-6
@@ -218,12 +218,3 @@ def from_measurements(
         unit,
         ledger_head=ledger_head,
     )
-
-
-def check_listable(plan: Plan) -> None:
-    """Refuse a batch whose answers could not be listed, before any data is read."""
-    if plan.workload.shape[0] > EXPLICIT_QUERIES:
-        raise WorkloadError(
-            f"a release lists its answers, and {plan.workload.shape[0]:,} of them are too many; "
-            f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
-        )

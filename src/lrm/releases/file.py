@@ -15,7 +15,8 @@ from lrm.plans.file import pack_plan, unpack_plan
 from lrm.privacy.amounts import format_amount
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
-from lrm.releases.core import Release, check_listable
+from lrm.releases.core import Release
+from lrm.workload import check_listable
 
 __all__ = ["load_release", "privacy_facts", "save_release"]
 
@@ -116,7 +117,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
 
 def _check_same(release: Release, arrays: Arrays) -> None:
     """Compare the results that the file states with those that follow from its measurements."""
-    check_listable(release.plan)
+    check_listable(release.plan.workload)
     count = release.plan.workload.shape[0]
     errors, answers = release.standard_errors, release.answers
     # Beside the noise, or the answer where that is larger: another machine rounds differently.

@@ -20,10 +20,11 @@ from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
 from lrm.privacy.unit import Neighbours, PrivacyUnit
-from lrm.releases.core import Release, check_listable, from_measurements
+from lrm.releases.core import Release, from_measurements
 from lrm.releases.promise import concern
 from lrm.releases.sources import Source, source_of
 from lrm.spelling import spell_amount
+from lrm.workload import check_listable
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget, Ledger
@@ -157,7 +158,7 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     budget: str | None = None,
 ) -> Prepared:
     """Check all that is public, and calibrate the noise: all of a release that needs no data."""
-    check_listable(plan)
+    check_listable(plan.workload)
     noise = calibrate(plan.measured, privacy, unit.factor)
     source = source_of(plan, data)
     payer = _payer(source, ledger)

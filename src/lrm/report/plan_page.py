@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lrm.errors import WorkloadError
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
@@ -11,9 +10,9 @@ from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, pr
 from lrm.report.errors import error_section
 from lrm.report.page import page
 from lrm.spelling import number, parameter_words
-from lrm.workload import EXPLICIT_QUERIES
+from lrm.workload import check_listable
 
-__all__ = ["check_listable", "plan_page"]
+__all__ = ["plan_page"]
 
 
 def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:
@@ -24,7 +23,7 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     >>> "not promised" in plan_page(plan, plan.privacy(epsilon=1))
     True
     """
-    check_listable(plan)
+    check_listable(plan.workload)
     expected = plan.accuracy(privacy)
     amount = parameter_words(privacy)
     queries, cells = plan.workload.shape
@@ -56,16 +55,6 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."
     title = _title(plan)
     return page("Plan", title, lead, sections, f"plan {plan.digest[:16]}")
-
-
-def check_listable(plan: Plan) -> None:
-    """Refuse a batch with more queries than a page can hold a number for."""
-    queries = plan.workload.shape[0]
-    if queries > EXPLICIT_QUERIES:
-        raise WorkloadError(
-            f"the batch has {queries:,} queries, and a page is made of at most "
-            f"{EXPLICIT_QUERIES:,}; plan fewer of them"
-        )
 
 
 def _title(plan: Plan) -> str:

@@ -32,8 +32,8 @@ from lrm.report.elements import (
 from lrm.report.errors import error_section
 from lrm.report.figures import draw_answers
 from lrm.report.page import page
-from lrm.report.plan_page import check_listable
 from lrm.spelling import beside, number, parameter_words
+from lrm.workload import check_listable
 
 __all__ = ["release_page"]
 
@@ -56,7 +56,7 @@ def release_page(
     True
     """
     plan = release.plan
-    check_listable(plan)
+    check_listable(plan.workload)
     amount = parameter_words(release.privacy)
     sections = [
         _simulated(release),

@@ -2,7 +2,7 @@
 
 from lrm.workload import families
 from lrm.workload.answer_table import AnswerTable
-from lrm.workload.core import EXPLICIT_QUERIES, Workload, weigh_rows
+from lrm.workload.core import EXPLICIT_QUERIES, Workload, check_listable, weigh_rows
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered, TakenLabels
 from lrm.workload.labels import Labels, Names
 
@@ -18,6 +18,7 @@ __all__ = [
     "Numbered",
     "TakenLabels",
     "Workload",
+    "check_listable",
     "families",
     "weigh_rows",
 ]

@@ -20,7 +20,7 @@ from lrm.spelling import many
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
-__all__ = ["EXPLICIT_QUERIES", "Workload", "weigh_rows"]
+__all__ = ["EXPLICIT_QUERIES", "Workload", "check_listable", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
@@ -147,6 +147,15 @@ def _checked_importance(importance: ArrayLike | None, count: int) -> Floats | No
         return None
     values.flags.writeable = False
     return values
+
+
+def check_listable(workload: Workload) -> None:
+    """Refuse a batch with more answers than can be listed one by one."""
+    if workload.shape[0] > EXPLICIT_QUERIES:
+        raise WorkloadError(
+            f"answers are listed one by one, and {workload.shape[0]:,} of them are too many; "
+            f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
+        )
 
 
 def weigh_rows(queries: LinearMap, importance: Floats | None) -> LinearMap:
