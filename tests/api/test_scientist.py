@@ -234,4 +234,4 @@ def test_a_batch_too_large_to_list_is_refused():
     plan = lrm.plan(lrm.families.all_ranges(4096), "wavelet")
     with pytest.raises(WorkloadError, match="too many"):
         plan.errors(1)
-    assert "svg" not in plan._repr_html_()
+    assert "<svg" not in plan._repr_html_()
