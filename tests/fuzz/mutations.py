@@ -115,7 +115,7 @@ def mutate_json(rng, value) -> None:
                 holder[key] = old + NUMBERS[int(rng.integers(6))]
             case 4:
                 deep = old
-                for _ in range(int(rng.choice([1, 3, 20, 900]))):
+                for _ in range(int(rng.choice([1, 3, 20, 400]))):
                     deep = [deep]
                 holder[key] = deep
             case _:
