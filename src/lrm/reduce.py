@@ -26,6 +26,7 @@ __all__ = [
     "CellMap",
     "MergedWorkload",
     "absolute_map",
+    "known_singular_values",
     "merge_cells",
     "over_merged",
     "reduce_rows",
@@ -377,6 +378,20 @@ def singular_values(queries: LinearMap) -> Floats:
     """
     values = la.svdvals(_few_rows(queries), check_finite=False)
     return np.asarray(values[: _rank(values, queries.shape)])
+
+
+def known_singular_values(queries: Prefix | AllRanges) -> Floats:
+    """The singular values of prefix sums and all ranges, in closed form, largest first.
+
+    The inverse Gram matrix of prefix sums, and of all ranges, is a second difference
+    (with one free end, and up to n+1): its eigenvalues are squared sines.
+    """
+    n = queries.cells
+    if isinstance(queries, Prefix):
+        angle = (2 * np.arange(1, n + 1) - 1) * np.pi / (2 * (2 * n + 1))
+        return np.asarray(1 / (2 * np.sin(angle)))
+    angle = np.arange(1, n + 1) * np.pi / (2 * (n + 1))
+    return np.asarray(np.sqrt(n + 1) / (2 * np.sin(angle)))
 
 
 def _few_rows(queries: LinearMap) -> Floats:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrm.accuracy.bounds import Spectrum, spectrum, svd_lower_bound
-from lrm.maps.linear import AllRanges, Floats, Prefix
-from lrm.reduce import reduction_seconds, scale_columns, singular_values
+from lrm.accuracy.bounds import Spectrum, spectrum
+from lrm.maps.linear import AllRanges, Prefix
+from lrm.reduce import known_singular_values, reduction_seconds, scale_columns, singular_values
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem
@@ -24,20 +24,6 @@ CHEAP_SECONDS = 20.0
 
 PROVEN = 1.001
 """An error no more above a bound that costs nothing needs no better one."""
-
-
-def _known_values(queries: Prefix | AllRanges) -> Floats:
-    """Singular values in closed form.
-
-    The inverse Gram matrix of prefix sums, and of all ranges, is a second difference
-    (with one free end, and up to n+1): its eigenvalues are squared sines.
-    """
-    n = queries.cells
-    if isinstance(queries, Prefix):
-        angle = (2 * np.arange(1, n + 1) - 1) * np.pi / (2 * (2 * n + 1))
-        return np.asarray(1 / (2 * np.sin(angle)))
-    angle = np.arange(1, n + 1) * np.pi / (2 * (n + 1))
-    return np.asarray(np.sqrt(n + 1) / (2 * np.sin(angle)))
 
 
 def certificate_seconds(problem: Problem) -> float:
@@ -59,7 +45,7 @@ def least_error(
     The dual of the program with L2 columns: every strategy with L1 columns in the unit
     ball has its L2 columns there too. Within 1 % of the best such bound, where the
     rounds that this takes are affordable; else a bound that costs next to nothing
-    (``Problem.quick_bound``, or known singular values).
+    (``Problem.quick_bound``).
 
     Parameters
     ----------
@@ -74,7 +60,7 @@ def least_error(
         Seconds of one core that the bound may take.
     """
     deadline = deadline or Deadline()
-    quick = _quick_bound(problem)
+    quick = problem.quick_bound
     if _is_closed_form(problem) or error <= PROVEN * quick:
         return quick
     needed = certificate_seconds(problem)
@@ -93,13 +79,6 @@ def _is_closed_form(problem: Problem) -> bool:
     return isinstance(queries, Prefix | AllRanges) and queries.cells > CLOSED_FORM_CELLS
 
 
-def _quick_bound(problem: Problem) -> float:
-    queries = problem.workload.queries
-    if isinstance(queries, Prefix | AllRanges) and problem.workload.importance is None:
-        return max(problem.quick_bound, svd_lower_bound(_known_values(queries), queries.cells))
-    return problem.quick_bound
-
-
 def spectrum_of(
     problem: Problem, deadline: Deadline | None = None, *, most: float = np.inf
 ) -> Spectrum | None:
@@ -109,7 +88,7 @@ def spectrum_of(
     """
     queries = problem.workload.queries
     if isinstance(queries, Prefix | AllRanges):
-        return spectrum(_known_values(queries), queries.shape)
+        return spectrum(known_singular_values(queries), queries.shape)
     merged = problem.merged
     # W·Wᵀ = W'·D·W'ᵀ with D_c = Σ factor² of the cells that are merged into c
     weight = np.bincount(

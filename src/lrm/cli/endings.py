@@ -68,7 +68,9 @@ def one_line_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, PrivacyWarning):
-                click.echo(f"lrm: warning: {message}", err=True)
+                from lrm.spelling import visible
+
+                click.echo(visible(f"lrm: warning: {message}"), err=True)
             else:
                 default(message, category, *place, **more)
 

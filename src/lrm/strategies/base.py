@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from lrm.errors import ConvergenceError
 from lrm.maps import level_errors
 from lrm.maps.levels import LevelMap
-from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 from lrm.privacy.budget import Noise
 from lrm.reduce import (
     SECONDS_PER_STEP,
     CellMap,
     MergedWorkload,
     absolute_map,
+    known_singular_values,
     merge_cells,
     reduce_rows,
     reduction_seconds,
@@ -155,10 +156,13 @@ class Problem:
         used = squares > 0
         if not used.any():
             return 0.0
-        total = float(squares.sum())
-        nuclear = max(total / self._largest_value(used), total**1.5 / self._gram_norm())
+        if isinstance(self._weighted, Prefix | AllRanges):
+            nuclear = float(known_singular_values(self._weighted).sum())
+        else:
+            total = float(squares.sum())
+            nuclear = max(total / self._largest_value(used), total**1.5 / self._gram_norm())
         margin = 16 * sum(self._weighted.shape) * np.finfo(np.float64).eps
-        even = float(nuclear**2) / np.count_nonzero(used)
+        even = nuclear**2 / np.count_nonzero(used)
         return float(max(float(squares.max()), even) * (1.0 - margin))
 
     def _largest_value(self, used: NDArray[np.bool_]) -> float:
