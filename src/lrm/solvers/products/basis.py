@@ -1,0 +1,159 @@
+"""One basis per attribute: the identity and a few more rows, with columns of L1 norm 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from lrm.solvers.products.quadratic import PairGram
+
+__all__ = ["Basis", "BasisStatistics", "identity_basis"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """``S = [I; Θ]·D`` with Θ ≥ 0 (p x n) and D such that every column of S has L1 norm 1.
+
+    With ``H = (SᵀS)⁻¹``, ``h = H·1`` and ``κ = 1ᵀH1``; all by Woodbury in O(n·p²), nothing of
+    size n x n.
+
+    Examples
+    --------
+    >>> Basis(np.zeros((0, 5))).kappa
+    5.0
+    """
+
+    extra_rows: Floats
+
+    def __post_init__(self) -> None:
+        if self.extra_rows.ndim != 2 or (self.extra_rows < 0).any():
+            raise ValueError("extra rows must be a two-dimensional array of numbers >= 0")
+        self.extra_rows.setflags(write=False)
+
+    @property
+    def size(self) -> int:
+        """Number of values n."""
+        return self.extra_rows.shape[1]
+
+    @property
+    def plain(self) -> bool:
+        """Whether S is the identity."""
+        return len(self.extra_rows) == 0
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The diagonal of D⁻¹."""
+        return np.asarray(1.0 + self.extra_rows.sum(axis=0))
+
+    @cached_property
+    def scaled_rows(self) -> Floats:
+        """``A = Θ·D⁻¹``, so that ``H = D⁻² − Aᵀ·K⁻¹·A`` with ``K = I + ΘΘᵀ``."""
+        return self.extra_rows * self.scale
+
+    @cached_property
+    def _inner(self) -> tuple[Floats, bool]:
+        inner = self.extra_rows @ self.extra_rows.T
+        inner[np.diag_indices_from(inner)] += 1.0
+        factor: tuple[Floats, bool] = cho_factor(inner, lower=True, check_finite=False)
+        return factor
+
+    def solve_inner(self, X: Floats) -> Floats:
+        """``K⁻¹·X``."""
+        if self.plain:
+            return X
+        return np.asarray(cho_solve(self._inner, X, check_finite=False))
+
+    def inverse_times(self, X: Floats) -> Floats:
+        """``H·X`` for X of values x anything."""
+        own = (self.scale**2)[:, None] * X
+        if self.plain:
+            return own
+        return np.asarray(own - self.scaled_rows.T @ self.solve_inner(self.scaled_rows @ X))
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """H, dense."""
+        return self.inverse_times(np.eye(self.size))
+
+    @cached_property
+    def h(self) -> Floats:
+        """``H·1``."""
+        return self.inverse_times(np.ones((self.size, 1)))[:, 0]
+
+    @cached_property
+    def kappa(self) -> float:
+        """``1ᵀH1``."""
+        return float(self.h.sum())
+
+    @cached_property
+    def projector(self) -> Floats:
+        """``P = H − h·hᵀ/κ``, dense: the covariance of what the total does not tell."""
+        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
+
+    def dense(self) -> Floats:
+        """S as an array."""
+        return np.vstack([np.eye(self.size), self.extra_rows]) / self.scale
+
+    def statistics(self, grams: Sequence[PairGram]) -> BasisStatistics:
+        """What the error needs to know of this basis, for some Gram matrices."""
+        return BasisStatistics(self, grams)
+
+
+def identity_basis(n: int) -> Basis:
+    """The basis of classical marginals."""
+    return Basis(np.zeros((0, n)))
+
+
+class BasisStatistics:
+    """``φ = tr(H·M)`` and ``ψ = hᵀ·M·h`` for each Gram M of one attribute, and the way back.
+
+    ``residual`` is ``(φ − ψ/κ)/κ`` (0 where M does not tell values apart), ``total`` is ``ψ/κ²``.
+    """
+
+    def __init__(self, basis: Basis, grams: Sequence[PairGram]) -> None:
+        self.basis, self.grams = basis, grams
+        A, h, kappa = basis.scaled_rows, basis.h, basis.kappa
+        X = np.column_stack([A.T, h])
+        self._images = [gram.times(X) for gram in grams]
+        self._solved = basis.solve_inner(A)
+        square = basis.scale**2
+        phi = [
+            float(square @ gram.squares) - float(np.vdot(self._solved.T, image[:, :-1]))
+            for gram, image in zip(grams, self._images, strict=True)
+        ]
+        self.phi = np.array(phi)
+        self.psi = np.array([float(h @ image[:, -1]) for image in self._images])
+        self.tells = np.array([gram.tells for gram in grams], dtype=bool)
+        self.total = self.psi / kappa**2
+        self.residual = np.where(self.tells, (self.phi - self.psi / kappa) / kappa, 0.0)
+
+    def pull_back(self, by_residual: Floats, by_total: Floats, by_kappa: float) -> Floats:
+        """The gradient by Θ ≥ 0 of a function of ``residual``, ``total`` and κ."""
+        basis = self.basis
+        kappa, s, A, T = basis.kappa, basis.scale, basis.scaled_rows, basis.extra_rows
+        by_residual = np.where(self.tells, by_residual, 0.0)
+        alpha = by_residual / kappa
+        beta = (by_total - by_residual) / kappa**2
+        gamma = by_kappa + float(
+            by_residual @ (2 * self.psi / kappa - self.phi) / kappa**2
+            - 2 * by_total @ self.psi / kappa**3
+        )
+        # dE = tr(Y·dH) with Y = Σ α·M + Σ β·(M·h·1ᵀ + 1·hᵀ·M) + γ·11ᵀ, applied to Aᵀ.
+        count, ones = A.sum(axis=1), np.ones(basis.size)
+        YA = gamma * np.outer(ones, count)
+        diagonal = np.full(basis.size, gamma)
+        for gram, image, a, b in zip(self.grams, self._images, alpha, beta, strict=True):
+            Mh = image[:, -1]
+            YA += a * image[:, :-1] + b * (np.outer(Mh, count) + np.outer(ones, A @ Mh))
+            diagonal += a * gram.squares + 2 * b * Mh
+        Q = basis.solve_inner(YA.T)
+        middle = basis.solve_inner((Q @ A.T).T)
+        gradient = (2 * diagonal * s - 2 * np.einsum("ij,ij->j", Q, T)) - 2 * Q * s
+        return np.asarray(gradient + 2 * middle @ T)

@@ -1,0 +1,218 @@
+"""Factors: the small query matrix that a term asks of one attribute."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Factor", "Kind", "Word", "make_factor"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Word = Literal["total", "identity", "prefix", "all-ranges"]
+Kind = Literal["total", "identity", "prefix", "all-ranges", "rows"]
+
+#: Up to this many values a Gram matrix is kept dense: 2 MB, and faster than cumulative sums.
+DENSE_VALUES = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A query matrix W over the ``size`` values of one attribute.
+
+    The words stand for a row of ones, the identity, all prefix sums and all ranges; ``rows`` is
+    None for them, and nothing of size queries x values is built unless it is asked for.
+
+    Examples
+    --------
+    >>> Factor("prefix", 3).gram.tolist()
+    [[3.0, 2.0, 1.0], [2.0, 2.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    kind: Kind
+    size: int
+    rows: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"an attribute needs at least one value, not {self.size}")
+        if (self.kind == "rows") != (self.rows is not None):
+            raise ValueError("only a factor of kind 'rows' has rows")
+        if self.rows is not None:
+            if self.rows.ndim != 2 or self.rows.shape[1] != self.size:
+                raise ValueError(
+                    f"a factor over {self.size} values must have {self.size} columns, "
+                    f"not the shape {self.rows.shape}"
+                )
+            if not np.isfinite(self.rows).all():
+                raise ValueError("the entries of a factor must be finite numbers")
+            self.rows.setflags(write=False)
+
+    @property
+    def key(self) -> tuple[str, int, bytes]:
+        """Equal keys mean equal matrices."""
+        content = b"" if self.rows is None else hashlib.sha256(self.rows.tobytes()).digest()
+        return self.kind, len(self), content
+
+    def __len__(self) -> int:
+        match self.kind:
+            case "total":
+                return 1
+            case "all-ranges":
+                return self.size * (self.size + 1) // 2
+            case "rows" if self.rows is not None:
+                return len(self.rows)
+            case _:
+                return self.size
+
+    def dense(self) -> Floats:
+        """W as an array, queries x values."""
+        n = self.size
+        match self.kind:
+            case "total":
+                return np.ones((1, n))
+            case "identity":
+                return np.eye(n)
+            case "prefix":
+                return np.tri(n)
+            case "all-ranges":
+                first, last = np.triu_indices(n)
+                values = np.arange(n)
+                inside = (values >= first[:, None]) & (values <= last[:, None])
+                return inside.astype(np.float64)
+            case _:
+                return np.asarray(self.rows)
+
+    def times(self, X: Floats) -> Floats:
+        """``W·X`` for X of values x anything."""
+        match self.kind:
+            case "total":
+                return X.sum(axis=0, keepdims=True)
+            case "identity":
+                return X
+            case "prefix":
+                return np.cumsum(X, axis=0)
+            case "all-ranges":
+                upto = np.concatenate([np.zeros_like(X[:1]), np.cumsum(X, axis=0)])
+                first, last = np.triu_indices(self.size)
+                return np.asarray(upto[last + 1] - upto[first])
+            case _:
+                return np.asarray(np.asarray(self.rows) @ X)
+
+    def transpose_times(self, Y: Floats) -> Floats:
+        """``Wᵀ·Y`` for Y of queries x anything."""
+        match self.kind:
+            case "total":
+                return np.broadcast_to(Y, (self.size, *Y.shape[1:])).copy()
+            case "identity":
+                return Y
+            case "prefix":
+                return np.cumsum(Y[::-1], axis=0)[::-1]
+            case "all-ranges":
+                first, last = np.triu_indices(self.size)
+                change = np.zeros((self.size + 1, *Y.shape[1:]))
+                np.add.at(change, first, Y)
+                np.subtract.at(change, last + 1, Y)
+                return np.asarray(np.cumsum(change, axis=0)[:-1])
+            case _:
+                return np.asarray(np.asarray(self.rows).T @ Y)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Squared norms of the columns: the diagonal of WᵀW."""
+        place = np.arange(1.0, self.size + 1)
+        match self.kind:
+            case "total" | "identity":
+                return np.ones(self.size)
+            case "prefix":
+                return place[::-1].copy()
+            case "all-ranges":
+                return place * place[::-1]
+            case _:
+                return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows))
+
+    @cached_property
+    def gram(self) -> Floats:
+        """WᵀW, dense."""
+        n = self.size
+        place = np.arange(1.0, n + 1)
+        match self.kind:
+            case "total":
+                return np.ones((n, n))
+            case "identity":
+                return np.eye(n)
+            case "prefix":
+                return np.minimum.outer(place[::-1], place[::-1])
+            case "all-ranges":
+                return np.asarray(
+                    np.minimum.outer(place, place) * np.minimum.outer(place[::-1], place[::-1])
+                )
+            case _:
+                return np.asarray(np.asarray(self.rows).T @ np.asarray(self.rows))
+
+    def gram_times(self, X: Floats) -> Floats:
+        """``WᵀW·X``, through the dense Gram matrix only where that is small."""
+        if self.kind == "identity":
+            return X
+        if self.kind == "total":
+            return np.broadcast_to(X.sum(axis=0), X.shape).copy()
+        if self.size <= DENSE_VALUES:
+            return np.asarray(self.gram @ X)
+        return self.transpose_times(self.times(X))
+
+    @cached_property
+    def row_sums(self) -> Floats:
+        """``W·1``."""
+        return self.times(np.ones((self.size, 1)))[:, 0]
+
+    @cached_property
+    def labels(self) -> Integers:
+        """Equal labels for values with equal columns."""
+        if self.kind == "total":
+            return np.zeros(self.size, dtype=np.int64)
+        if self.rows is None:
+            return np.arange(self.size)
+        return np.unique(self.rows, axis=1, return_inverse=True)[1].reshape(-1)
+
+    @cached_property
+    def total_factor(self) -> float | None:
+        """The a with ``WᵀW = a·11ᵀ``, or None where W tells some values apart."""
+        if self.kind == "total" or self.size == 1:
+            return float(self.squares[0])
+        if self.rows is None:
+            return None
+        return float(self.squares[0]) if np.all(self.labels == self.labels[0]) else None
+
+    def merged(self, labels: Integers, values: int) -> Factor:
+        """The same queries over ``values`` merged values; −1 labels a value that is dropped."""
+        if self.kind == "total" or values == self.size:
+            return self if values == self.size else Factor(self.kind, values)
+        kept = labels >= 0
+        columns = np.zeros((len(self), values))
+        columns[:, labels[kept]] = self.dense()[:, kept]
+        return Factor("rows", values, columns)
+
+
+def make_factor(factor: ArrayLike | Word | Factor, size: int) -> Factor:
+    """Return the factor that a word or an array stands for.
+
+    Examples
+    --------
+    >>> make_factor([[1, 0], [1, 1]], 2).kind
+    'rows'
+    """
+    if isinstance(factor, Factor):
+        if factor.size != size:
+            raise ValueError(f"the factor covers {factor.size} values, the attribute has {size}")
+        return factor
+    if isinstance(factor, str):
+        if factor not in get_args(Word):
+            raise ValueError(f"a factor must be an array or one of {get_args(Word)}, not {factor!r}")
+        return Factor(factor, size)
+    rows = np.array(factor, dtype=np.float64, order="C")
+    return Factor("rows", size, np.atleast_2d(rows))

@@ -1,0 +1,177 @@
+"""Weighted marginals over one basis per attribute: the error in closed form, and its gradient.
+
+For some sets B of attributes, measure ``θ_B · ⊗_{i∈B} S_i ⊗_{i∉B} 1ᵀ``. With the numbers r and s
+of :class:`~lrm.solvers.products.basis.BasisStatistics` and ``w_B = Π_{i∈B} 1/κ_i``::
+
+    λ_A = Σ_{B⊇A} θ_B²·w_B        v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij
+    err = (Σ_B θ_B)² · Σ_A v_A/λ_A
+
+``SᵀS`` and ``11ᵀ`` are diagonalised together by congruence, so nothing has the size of the
+product of the attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.solvers.products.basis import Basis, BasisStatistics, identity_basis
+from lrm.solvers.products.quadratic import Quadratic
+from lrm.solvers.products.subsets import members_of
+
+__all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """A strategy: sets of attributes with weights that sum to 1, and one basis per attribute."""
+
+    sets: Masks
+    weights: Floats
+    bases: tuple[Basis, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sets) != len(self.weights):
+            raise ValueError(f"{len(self.sets)} sets need as many weights, not {len(self.weights)}")
+        if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
+            raise ValueError("the weights of a strategy must be finite and positive")
+        self.sets.setflags(write=False)
+        self.weights.setflags(write=False)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of (merged) values of each attribute."""
+        return tuple(basis.size for basis in self.bases)
+
+    @cached_property
+    def members(self) -> NDArray[np.bool_]:
+        """Sets x attributes."""
+        return members_of(self.sets, len(self.bases))
+
+    def dense(self) -> Floats:
+        """The strategy as an array, measurements x cells; for small products."""
+        parts = []
+        for inside, weight in zip(self.members, self.weights, strict=True):
+            rows = np.full((1, 1), weight)
+            for basis, member in zip(self.bases, inside, strict=True):
+                rows = np.kron(rows, basis.dense() if member else np.ones((1, basis.size)))
+            parts.append(rows)
+        return np.vstack(parts)
+
+
+def statistics_of(quadratic: Quadratic, bases: Sequence[Basis]) -> list[BasisStatistics]:
+    """The statistics of every attribute's own Gram matrices."""
+    return [
+        basis.statistics([quadratic.grams[g] for g in quadratic.of_attribute(i)])
+        for i, basis in enumerate(bases)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Everything that θ is chosen by, at fixed bases: v per subset, and 1/κ per attribute."""
+
+    quadratic: Quadratic
+    statistics: list[BasisStatistics]
+    residual: Floats
+    total: Floats
+    v: Floats
+    log_kappa: Floats
+
+    @classmethod
+    def at(cls, quadratic: Quadratic, bases: Sequence[Basis] | None = None) -> Point:
+        """The point of some bases; identities by default."""
+        if bases is None:
+            bases = [identity_basis(n) for n in quadratic.sizes]
+        statistics = statistics_of(quadratic, bases)
+        residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
+        for i, found in enumerate(statistics):
+            numbers = quadratic.of_attribute(i)
+            residual[numbers], total[numbers] = found.residual, found.total
+        kappas = np.array([basis.kappa for basis in bases])
+        v = np.maximum(quadratic.values(residual, total), 0.0)
+        return cls(quadratic, statistics, residual, total, v, np.log(kappas))
+
+    @property
+    def bases(self) -> tuple[Basis, ...]:
+        """The bases of this point."""
+        return tuple(found.basis for found in self.statistics)
+
+    def set_factors(self, sets: Masks) -> Floats:
+        """``w_B = Π_{i∈B} 1/κ_i`` of each set."""
+        return np.asarray(np.exp(-(members_of(sets, len(self.log_kappa)) @ self.log_kappa)))
+
+
+class SetWeights:
+    """The error as a function of the weights θ of some sets, at a fixed point."""
+
+    def __init__(self, point: Point, sets: Masks) -> None:
+        self.point, self.sets = point, sets
+        self.inside = point.quadratic.index.inside(sets)
+        self.factors = point.set_factors(sets)
+
+    def information(self, theta: Floats) -> Floats:
+        """λ of every subset."""
+        return np.asarray(self.inside @ (theta * theta * self.factors))
+
+    def error(self, theta: Floats) -> float:
+        """``(Σθ)²·Σ v/λ``; infinite where a subset that is asked for is in no set."""
+        information = self.information(theta)
+        v = self.point.v
+        if np.any((information <= 0) & (v > 0)):
+            return np.inf
+        asked = v > 0
+        return float(theta.sum() ** 2 * np.sum(v[asked] / information[asked]))
+
+    def error_and_gain(self, theta: Floats) -> tuple[float, Floats]:
+        """``F = Σ v/λ`` and ``g_B = w_B·Σ_{A⊆B} v_A/λ_A²``, so that ``∂F/∂θ_B = −2·θ_B·g_B``."""
+        information = self.information(theta)
+        share = np.divide(self.point.v, information, out=np.zeros_like(information),
+                          where=self.point.v > 0)
+        slope = np.divide(share, information, out=np.zeros_like(share), where=share > 0)
+        return float(share.sum()), np.asarray(self.factors * (self.inside.T @ slope))
+
+    def log_error(self, logs: Floats) -> tuple[float, Floats]:
+        """The logarithm of the error, and its gradient by log θ."""
+        theta = np.exp(logs)
+        if not np.all(self.information(theta)[self.point.v > 0] > 0):
+            return np.inf, np.zeros_like(logs)
+        cost, gain = self.error_and_gain(theta)
+        whole = theta.sum()
+        return (
+            float(2 * np.log(whole) + np.log(cost)),
+            np.asarray(2 * theta / whole - 2 * theta * theta * gain / cost),
+        )
+
+    def basis_gradients(self, theta: Floats) -> tuple[float, Floats, list[Floats]]:
+        """The log error, its gradient by log θ, and by the extra rows of each basis."""
+        point = self.point
+        value, by_logs = self.log_error(np.log(theta))
+        information = self.information(theta)
+        cost = float(np.exp(value)) / theta.sum() ** 2
+        asked = point.v > 0
+        inverse = np.divide(1.0, information, out=np.zeros_like(information), where=asked)
+        by_r, by_s = point.quadratic.pull_back(point.residual, point.total, inverse / cost)
+        # −Σ_A v/λ² · θ_B²·w_B, spread over the members of B, is the slope by log κ, negated.
+        slope = self.inside.T @ (point.v * inverse**2)
+        by_set = theta**2 * self.factors * slope / cost
+        by_log_kappa = by_set @ members_of(self.sets, len(point.log_kappa))
+        gradients = []
+        for i, found in enumerate(point.statistics):
+            numbers = point.quadratic.of_attribute(i)
+            by_kappa = float(by_log_kappa[i]) / found.basis.kappa
+            gradients.append(found.pull_back(by_r[numbers], by_s[numbers], by_kappa))
+        return value, by_logs, gradients
+
+
+def marginals_error(quadratic: Quadratic, strategy: Marginals) -> float:
+    """``‖B‖²·Δ²`` of the least-squares reconstruction, in closed form."""
+    point = Point.at(quadratic, strategy.bases)
+    return SetWeights(point, strategy.sets).error(strategy.weights)

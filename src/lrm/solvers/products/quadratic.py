@@ -1,0 +1,218 @@
+"""What the error of a batch depends on: one number per factor, and their products by subset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.factors import Factor
+from lrm.solvers.products.subsets import SubsetIndex, bits_of
+
+__all__ = ["MAX_PATTERNS", "PairGram", "Quadratic"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Most pairs of a term and a subset of its attributes that are held: 8 bytes each, a few times.
+MAX_PATTERNS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PairGram:
+    """``M = (FᵀG + GᵀF)/2`` of two factors of one attribute; most often F is G."""
+
+    left: Factor
+    right: Factor
+
+    @property
+    def tells(self) -> bool:
+        """Whether both factors tell values apart; else tr(H·M) = 1ᵀHMH1/κ for every H."""
+        return self.left.total_factor is None and self.right.total_factor is None
+
+    @property
+    def constant(self) -> float | None:
+        """The a with ``M = a·11ᵀ`` where neither factor tells values apart."""
+        if self.left.total_factor is None or self.right.total_factor is None:
+            return None
+        if self.left is self.right:
+            return self.left.total_factor
+        return float(self.left.dense()[:, 0] @ self.right.dense()[:, 0])
+
+    @cached_property
+    def squares(self) -> Floats:
+        """The diagonal of M."""
+        if self.left is self.right:
+            return self.left.squares
+        return np.asarray(np.einsum("ij,ij->j", self.left.dense(), self.right.dense()))
+
+    def times(self, X: Floats) -> Floats:
+        """``M·X``."""
+        if self.left is self.right:
+            return self.left.gram_times(X)
+        one = self.left.transpose_times(self.right.times(X))
+        return np.asarray(one + self.right.transpose_times(self.left.times(X))) / 2
+
+    def dense(self) -> Floats:
+        """M as an array."""
+        if self.left is self.right:
+            return self.left.gram
+        one = self.left.dense().T @ self.right.dense()
+        return np.asarray(one + one.T) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Products of the same number k of attributes: which, with which Gram, in which subsets."""
+
+    attributes: Integers  # J x k
+    grams: Integers  # J x k, numbers over all attributes
+    coefficients: Floats  # J
+    subsets: Integers  # J x 2^k, numbers of the subsets; bit m of the column: position m is in
+
+
+class Quadratic:
+    """``V = Σ_j c_j ⊗_i M_ji`` of a batch, interned, with the subsets A of its supports.
+
+    Two numbers per Gram, ``r`` (what a residual costs) and ``s`` (what the total costs), give
+    ``v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij``. Cost of ``values``: the number of pairs of
+    a term and a subset of its support.
+    """
+
+    def __init__(self, batch: ProductBatch) -> None:
+        self.sizes = batch.sizes
+        self.d = len(self.sizes)
+        pairs, coefficients = _pairs(batch)
+        self.grams: list[PairGram] = []
+        self.attribute_of: list[int] = []
+        numbers = np.empty(pairs.shape[:2], dtype=np.int64)
+        for i, choices in enumerate(batch.factors):
+            width = len(choices)
+            found, place = np.unique(pairs[:, i, 0] * width + pairs[:, i, 1], return_inverse=True)
+            numbers[:, i] = place.reshape(-1) + len(self.grams)
+            for key in found:
+                self.grams.append(PairGram(choices[key // width], choices[key % width]))
+                self.attribute_of.append(i)
+        self._gather(numbers, coefficients)
+
+    def _gather(self, numbers: Integers, coefficients: Floats) -> None:
+        constants = np.array([np.nan if g.constant is None else g.constant for g in self.grams])
+        self.tells = np.array([gram.tells for gram in self.grams], dtype=bool)
+        fixed = constants[numbers]
+        active = np.isnan(fixed)
+        coefficients = coefficients * np.where(active, 1.0, fixed).prod(axis=1)
+        numbers = np.where(active, numbers, -1)
+        if numbers.size <= 5_000_000:
+            numbers, place = np.unique(numbers, axis=0, return_inverse=True)
+            coefficients = np.bincount(place.reshape(-1), coefficients, len(numbers))
+            active = numbers >= 0
+        keep = coefficients != 0
+        numbers, coefficients, active = numbers[keep], coefficients[keep], active[keep]
+        counts = active.sum(axis=1)
+        if np.sum(2.0**counts) > MAX_PATTERNS:
+            raise ValueError(
+                "the terms have too many subsets of attributes; at most "
+                f"{MAX_PATTERNS:,} pairs of a term and a subset can be held"
+            )
+        blocks = []
+        for k in np.unique(counts):
+            rows = np.flatnonzero(counts == k)
+            attributes = np.nonzero(active[rows])[1].reshape(len(rows), k)
+            grams = np.take_along_axis(numbers[rows], attributes, axis=1)
+            masks = self._subset_masks(attributes, grams)
+            blocks.append((attributes, grams, coefficients[rows], masks))
+        every = [block[3].reshape(-1, block[3].shape[-1]) for block in blocks]
+        words = bits_of(self.d).shape[1]
+        masks = np.concatenate(every) if every else np.zeros((0, words), dtype=np.uint64)
+        self.index = SubsetIndex(masks, self.d)
+        self.blocks = [
+            _Block(attributes, grams, weights, self.index.find(masks))
+            for attributes, grams, weights, masks in blocks
+        ]
+
+    def _subset_masks(self, attributes: Integers, grams: Integers) -> NDArray[np.uint64]:
+        bits = bits_of(self.d)[attributes]
+        bits[~self.tells[grams]] = 0
+        masks = np.zeros((len(attributes), 1, bits.shape[-1]), dtype=np.uint64)
+        for position in range(attributes.shape[1]):
+            with_it = masks | bits[:, position, None, :]
+            masks = np.concatenate([masks, with_it], axis=1)
+        return masks
+
+    def of_attribute(self, attribute: int) -> list[int]:
+        """Numbers of the Grams of one attribute that are not constant."""
+        return [
+            g
+            for g, i in enumerate(self.attribute_of)
+            if i == attribute and self.grams[g].constant is None
+        ]
+
+    def values(self, residual: Floats, total: Floats) -> Floats:
+        """``v_A`` for every subset, from one number r and one number s per Gram."""
+        v = np.zeros(len(self.index))
+        for block in self.blocks:
+            products = block.coefficients[:, None]
+            for position in range(block.grams.shape[1]):
+                g = block.grams[:, position]
+                products = np.concatenate(
+                    [products * total[g][:, None], products * residual[g][:, None]], axis=1
+                )
+            v += np.bincount(block.subsets.ravel(), products.ravel(), len(v))
+        return v
+
+    def pull_back(
+        self, residual: Floats, total: Floats, slope: Floats
+    ) -> tuple[Floats, Floats]:
+        """Derivatives of ``Σ_A slope_A·v_A`` by r and by s."""
+        by_residual, by_total = np.zeros(len(self.grams)), np.zeros(len(self.grams))
+        for block in self.blocks:
+            k = block.grams.shape[1]
+            r, s = residual[block.grams], total[block.grams]
+            gathered = slope[block.subsets] * block.coefficients[:, None]
+            for position in range(k):
+                rest = gathered
+                # Contract all other positions, the highest bit first.
+                for other in range(k - 1, -1, -1):
+                    if other != position:
+                        rest = _contract(rest, other, position, r[:, other], s[:, other])
+                g = block.grams[:, position]
+                by_total += np.bincount(g, rest[:, 0], len(self.grams))
+                by_residual += np.bincount(g, rest[:, 1], len(self.grams))
+        return by_residual, by_total
+
+
+def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -> Floats:
+    """Sum out the bit ``other``, which is the highest, or the one above ``position``'s."""
+    count, width = values.shape
+    if other > position:
+        half = values.reshape(count, 2, width // 2)
+        return np.asarray(half[:, 0] * s[:, None] + half[:, 1] * r[:, None])
+    # The kept bit is now the highest one; the bit to contract stands just below it.
+    quarter = values.reshape(count, 2, 2, width // 4)
+    kept = quarter[:, :, 0] * s[:, None, None] + quarter[:, :, 1] * r[:, None, None]
+    return np.asarray(kept.reshape(count, width // 2))
+
+
+def _pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
+    """Pairs of factors (products x attributes x 2) whose Grams, with coefficients, add to V."""
+    weight = batch.weights[batch.term_of]
+    own = (batch.coefficients * weight) ** 2
+    same = np.repeat(batch.choice[:, :, None], 2, axis=2)
+    if batch.simple:
+        return same, own
+    pairs, coefficients = [same], [own]
+    order = np.argsort(batch.term_of, kind="stable")
+    starts = np.searchsorted(batch.term_of[order], np.arange(batch.terms + 1))
+    for first, last in zip(starts[:-1], starts[1:], strict=True):
+        if last - first > 1:
+            rows = order[first:last]
+            a, b = (rows[index] for index in np.triu_indices(len(rows), 1))
+            pairs.append(np.stack([batch.choice[a], batch.choice[b]], axis=2))
+            both = batch.coefficients[a] * batch.coefficients[b]
+            coefficients.append(2 * both * weight[a] ** 2)
+    return np.concatenate(pairs), np.concatenate(coefficients)
+
+

@@ -1,0 +1,146 @@
+"""Sets of attributes as rows of bits, for any number of attributes."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = [
+    "SubsetIndex",
+    "bits_of",
+    "contained",
+    "masks_of",
+    "members_of",
+    "popcount",
+    "union_closure",
+]
+
+Masks = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+
+
+def bits_of(d: int) -> Masks:
+    """One row of 64-bit words per attribute, with its bit set.
+
+    Examples
+    --------
+    >>> bits_of(2).tolist()
+    [[1], [2]]
+    """
+    bits = np.zeros((d, (d + 63) // 64 or 1), dtype=np.uint64)
+    for i in range(d):
+        bits[i, i // 64] = np.uint64(1) << np.uint64(i % 64)
+    return bits
+
+
+def masks_of(inside: NDArray[np.bool_]) -> Masks:
+    """The sets whose members are the true entries of the rows of ``inside``."""
+    count, d = inside.shape
+    words = (d + 63) // 64 or 1
+    padded = np.zeros((count, words * 64), dtype=bool)
+    padded[:, :d] = inside
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return packed.view("<u8").astype(np.uint64).reshape(count, words)
+
+
+def members_of(masks: Masks, d: int) -> NDArray[np.bool_]:
+    """Inverse of ``masks_of``: sets x attributes."""
+    packed = np.ascontiguousarray(masks.astype("<u8")).view(np.uint8)
+    return np.unpackbits(packed, axis=1, bitorder="little")[:, :d].astype(bool)
+
+
+def popcount(masks: Masks) -> Integers:
+    """Number of members of each set."""
+    return np.bitwise_count(masks).sum(axis=-1).astype(np.int64)
+
+
+def contained(small: Masks, large: Masks) -> NDArray[np.bool_]:
+    """Which sets of ``small`` (rows) are subsets of which of ``large`` (columns)."""
+    inside = np.ones((len(small), len(large)), dtype=bool)
+    for word in range(small.shape[1]):
+        a = small[:, word][:, None]
+        inside &= (a & large[:, word][None, :]) == a
+    return inside
+
+
+def union_closure(masks: Masks) -> Masks:
+    """The distinct ones of ``masks``, in a fixed order."""
+    return np.unique(masks, axis=0)
+
+
+@lru_cache(maxsize=64)
+def _patterns(size: int, most: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(
+        members for k in range(min(size, most) + 1)
+        for members in itertools.combinations(range(size), k)
+    )
+
+
+class SubsetIndex:
+    """Distinct sets with a number each; finds the number of a set exactly.
+
+    Each word is replaced by its rank among the words that occur, and the ranks are combined
+    into one integer, so that a look-up is two binary searches.
+    """
+
+    def __init__(self, masks: Masks, d: int) -> None:
+        self.d = d
+        self._words = [np.unique(masks[:, w]) for w in range(masks.shape[1])]
+        self._keys, first = np.unique(self._key(masks), return_index=True)
+        self.masks: Masks = masks[first]
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Number of members of each set."""
+        return popcount(self.masks)
+
+    def _key(self, masks: Masks) -> Integers:
+        key = np.zeros(masks.shape[:-1], dtype=np.int64)
+        for w, words in enumerate(self._words):
+            column = masks[..., w]
+            rank = np.minimum(np.searchsorted(words, column), len(words) - 1)
+            # A word that never occurs makes the whole key impossible.
+            bad = (words[rank] != column) | (key < 0)
+            key = np.where(bad, -1, key * len(words) + rank)
+        return key
+
+    def find(self, masks: Masks) -> Integers:
+        """The number of each of ``masks``, or −1."""
+        key = self._key(masks)
+        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        return np.where(self._keys[place] == key, place, -1)
+
+    def inside(self, sets: Masks) -> NDArray[np.float64] | sparse.csr_array:
+        """Incidence (subsets x sets): 1 where the subset is contained in the set.
+
+        Dense where that is small, else sparse by enumerating the subsets of each set.
+        """
+        if len(self) * len(sets) <= 4_000_000:
+            return contained(self.masks, sets).astype(np.float64)
+        return self._enumerated(sets)
+
+    def _enumerated(self, sets: Masks) -> sparse.csr_array:
+        inside = members_of(sets, self.d)
+        counts = inside.sum(axis=1)
+        bits, most = bits_of(self.d), int(self.sizes.max(initial=0))
+        rows, columns = [], []
+        for size in np.unique(counts):
+            chosen = np.flatnonzero(counts == size)
+            members = np.nonzero(inside[chosen])[1].reshape(len(chosen), size)
+            for pattern in _patterns(int(size), most):
+                masks = np.zeros((len(chosen), bits.shape[1]), dtype=np.uint64)
+                for position in pattern:
+                    masks |= bits[members[:, position]]
+                found = self.find(masks)
+                rows.append(found[found >= 0])
+                columns.append(chosen[found >= 0])
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        shape = (len(self), len(sets))
+        return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)

@@ -1,0 +1,117 @@
+"""Reductions per attribute that lose nothing: values that no term can tell apart are one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.factors import Factor
+
+__all__ = ["Reduction", "distinct_values", "fuse_attributes", "merge_values"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A batch over merged values, and the merged value of every value.
+
+    ``labels[i][value]`` is −1 where no query counts the value at all.
+    """
+
+    batch: ProductBatch
+    labels: tuple[Integers, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the product of the merged attributes."""
+        return math.prod(self.batch.sizes)
+
+
+def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
+    """Label the values of one attribute so that equal labels have equal columns in all factors.
+
+    Returns the labels, in order of first appearance, and their number; −1 labels values whose
+    columns are all zero.
+
+    Examples
+    --------
+    >>> labels, count = distinct_values([Factor("rows", 4, np.array([[0.0, 1, 1, 0]]))])
+    >>> labels.tolist(), count
+    ([-1, 0, 0, -1], 1)
+    """
+    size = factors[0].size
+    labels = np.unique(np.vstack([f.labels for f in factors]), axis=1, return_inverse=True)[1]
+    labels = labels.reshape(-1)
+    used = np.zeros(size, dtype=bool)
+    for factor in factors:
+        used |= factor.squares > 0
+    if not used.any():
+        used[:1] = True  # all queries are zero: keep one value, so that a product has cells
+    firsts = np.unique(labels[used], return_index=True)
+    order = np.argsort(firsts[1], kind="stable")
+    rank = np.full(labels.max() + 1, -1)
+    rank[firsts[0][order]] = np.arange(len(order))
+    return np.where(used, rank[labels], -1), len(order)
+
+
+def merge_values(batch: ProductBatch) -> Reduction:
+    """Merge the values that no term can tell apart; drop those that no query counts.
+
+    A table has the same answers as its merged table, cell by cell of every term, and a record
+    still is one record (or none). So no strategy over the full table has less error than the
+    best over the merged one.
+    """
+    merged, labels, choice = [], [], batch.choice.copy()
+    for i, choices in enumerate(batch.factors):
+        present = np.unique(batch.choice[:, i])
+        marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
+        numbers = np.zeros(len(choices), dtype=np.int32)
+        kept = [Factor("total", count)]
+        for f in present:
+            factor = choices[f].merged(marks, count)
+            if choices[f].kind != "total":
+                numbers[f] = len(kept)
+                kept.append(factor)
+        choice[:, i] = numbers[batch.choice[:, i]]
+        merged.append(tuple(kept))
+        labels.append(marks)
+    reduced = ProductBatch(
+        tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights
+    )
+    return Reduction(reduced, tuple(labels))
+
+
+def fuse_attributes(batch: ProductBatch, together: Sequence[int]) -> ProductBatch:
+    """Make one attribute of several: its values are their combinations, in C order.
+
+    It takes the place of the first of them. Cost: the Kronecker products of the distinct
+    combinations of factors.
+    """
+    combos, place = np.unique(batch.choice[:, list(together)], axis=0, return_inverse=True)
+    size = math.prod(batch.sizes[i] for i in together)
+    fused, numbers = [Factor("total", size)], np.zeros(len(combos), dtype=np.int32)
+    for number, combo in enumerate(combos):
+        parts = [batch.factors[i][f] for i, f in zip(together, combo, strict=True)]
+        if all(part.kind == "total" for part in parts):
+            continue
+        rows = np.ones((1, 1))
+        for part in parts:
+            rows = np.kron(rows, part.dense())
+        numbers[number] = len(fused)
+        fused.append(Factor("rows", size, rows))
+    rest = [i for i in range(len(batch.sizes)) if i not in together]
+    place_of_fused = sum(i < min(together) for i in rest)
+    columns = [batch.choice[:, i] for i in rest]
+    columns.insert(place_of_fused, numbers[place.reshape(-1)])
+    factors = [batch.factors[i] for i in rest]
+    factors.insert(place_of_fused, tuple(fused))
+    choice = np.stack(columns, axis=1).astype(np.int32)
+    return ProductBatch(
+        tuple(factors), choice, batch.coefficients, batch.term_of, batch.weights
+    )

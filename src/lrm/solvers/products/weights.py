@@ -1,0 +1,132 @@
+"""The weights of given sets: descent to a local optimum, and quick scores of many families."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from lrm.solvers.products.marginals import Point, SetWeights
+from lrm.solvers.products.subsets import contained
+
+__all__ = ["Family", "descend_weights", "score_families"]
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+
+#: A weight below this share of the largest is no weight: the set is dropped.
+NEGLIGIBLE = 1e-4
+
+#: Entries of the largest array that scores of many families are computed in at a time.
+CHUNK = 1 << 17
+
+
+class Family:
+    """Sets with weights that sum to 1, and their log error at a point."""
+
+    def __init__(self, sets: Masks, weights: Floats, value: float) -> None:
+        self.sets, self.weights, self.value = sets, weights, value
+
+    @property
+    def error(self) -> float:
+        """``(Σθ)²·Σ v/λ``."""
+        return float(np.exp(self.value))
+
+
+def descend_weights(
+    point: Point,
+    sets: Masks,
+    theta: Floats,
+    *,
+    tolerance: float = 1e-9,
+    max_rounds: int = 300,
+) -> Family:
+    """Descend on log θ from a start; sets whose weight vanishes are dropped.
+
+    First a few rounds of ``θ_B ← θ_B·(θ_B·g_B)^⅓``, which never raise the error (each minimises
+    a bound of ``Σ v/λ`` that is exact at the current θ and separable in θ), then L-BFGS.
+    """
+    problem = SetWeights(point, sets)
+    theta = theta / theta.sum()
+    for _ in range(6):
+        _, gain = problem.error_and_gain(theta)
+        theta = theta * np.cbrt(theta * gain)
+        theta = np.maximum(theta / theta.sum(), 1e-12)
+    found = minimize(
+        problem.log_error,
+        np.log(theta),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_rounds, "ftol": tolerance * 1e-2, "gtol": tolerance, "maxcor": 20},
+    )
+    theta = np.exp(found.x - found.x.max())
+    return _pruned(point, sets, theta / theta.sum(), float(found.fun))
+
+
+def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
+    """Drop the sets that no longer matter, if what is asked stays covered."""
+    kept = theta > NEGLIGIBLE * theta.max()
+    if kept.all():
+        return Family(sets, theta, value)
+    fewer = SetWeights(point, sets[kept])
+    error = fewer.error(theta[kept])
+    if np.log(error) > value + 1e-3:
+        return Family(sets, theta, value)
+    return Family(sets[kept], theta[kept] / theta[kept].sum(), float(np.log(error)))
+
+
+def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
+    point: Point, sets: Masks, theta: Floats, added: Masks, start: Floats, rounds: int = 6
+) -> tuple[Floats, Floats]:
+    """Log errors of many families at once, after a few rounds of separable minimisation.
+
+    Family c has the sets ``sets`` with weights ``theta[:, c]`` (0 = removed) and the set
+    ``added[c]`` with weight ``start[c]`` (0 = none). Returns the log errors and the weights,
+    those of the added sets in the last row.
+    """
+    values = np.empty(len(added))
+    ended = np.empty((len(sets) + 1, len(added)))
+    width = max(1, CHUNK // max(1, len(point.quadratic.index)))
+    base = SetWeights(point, sets)
+    inside = base.inside if isinstance(base.inside, np.ndarray) else base.inside.toarray()
+    asked = point.v > 0
+    inside, v = inside[asked], point.v[asked, None]
+    masks = point.quadratic.index.masks[asked]
+    own = point.set_factors(added)
+    for first in range(0, len(added), width):
+        part = slice(first, first + width)
+        new = contained(masks, added[part]).astype(np.float64)
+        weights = np.vstack([theta[:, part], start[part]])
+        values[part], ended[:, part] = _settle(
+            inside, new, v, base.factors[:, None], own[part], weights, rounds
+        )
+    return values, ended
+
+
+def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
+    inside: Floats,
+    new: Floats,
+    v: Floats,
+    factors: Floats,
+    own: Floats,
+    weights: Floats,
+    rounds: int,
+) -> tuple[Floats, Floats]:
+    """The rounds of ``score_families`` on one chunk."""
+    best = np.full(weights.shape[1], np.inf)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for step in range(rounds + 1):
+            theta, last = weights[:-1], weights[-1]
+            information = inside @ (theta * theta * factors) + new * (last * last * own)
+            share = v / information
+            cost = share.sum(axis=0)
+            best = 2 * np.log(weights.sum(axis=0)) + np.log(cost)
+            if step == rounds:
+                break
+            slope = share / information
+            gain = np.vstack(
+                [factors * (inside.T @ slope), own * np.einsum("ac,ac->c", new, slope)]
+            )
+            weights = weights * np.cbrt(weights * np.nan_to_num(gain, posinf=0.0))
+            weights = weights / weights.sum(axis=0)
+    return np.where(np.isfinite(best), best, np.inf), weights
