@@ -28,6 +28,9 @@ __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
+#: Logarithm of the least weight, as a share of the largest, that a descent looks at.
+LEAST_LOG = -25.0
+
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
@@ -133,16 +136,16 @@ class SetWeights:
     def error_and_gain(self, theta: Floats) -> tuple[float, Floats]:
         """``F = Σ v/λ`` and ``g_B = w_B·Σ_{A⊆B} v_A/λ_A²``, so that ``∂F/∂θ_B = −2·θ_B·g_B``."""
         information = self.information(theta)
-        share = np.divide(self.point.v, information, out=np.zeros_like(information),
-                          where=self.point.v > 0)
-        slope = np.divide(share, information, out=np.zeros_like(share), where=share > 0)
+        asked = self.point.v > 0
+        information = np.where(asked, np.maximum(information, 1e-140), 1.0)
+        share = np.where(asked, self.point.v / information, 0.0)
+        slope = share / information
         return float(share.sum()), np.asarray(self.factors * (self.inside.T @ slope))
 
     def log_error(self, logs: Floats) -> tuple[float, Floats]:
         """The logarithm of the error, and its gradient by log θ."""
-        theta = np.exp(logs)
-        if not np.all(self.information(theta)[self.point.v > 0] > 0):
-            return np.inf, np.zeros_like(logs)
+        # A smaller weight changes nothing that float64 shows, and its square might underflow.
+        theta = np.exp(np.maximum(logs - logs.max(), LEAST_LOG))
         cost, gain = self.error_and_gain(theta)
         whole = theta.sum()
         return (

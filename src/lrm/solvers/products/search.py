@@ -2,7 +2,7 @@
 
 A set of weight 0 is a local minimum under L1 sensitivity, so no gradient opens it. Moves change
 the family of sets (add, merge, toggle one attribute, drop), all neighbours are scored at once in
-closed form, the best ones are descended on; kicks leave a local optimum.
+closed form, the best ones are made together and descended on; kicks leave a local optimum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from lrm.solvers.products.covers import greedy_cover
 from lrm.solvers.products.marginals import Point
-from lrm.solvers.products.subsets import SubsetIndex, bits_of, contained, members_of, popcount
+from lrm.solvers.products.moves import Moves, neighbours, score_moves
+from lrm.solvers.products.subsets import SubsetIndex, contained, masks_of, members_of
 from lrm.solvers.products.weights import Family, descend_weights, score_families
 
 __all__ = ["SetSearch", "maximal_sets"]
@@ -24,15 +25,19 @@ Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
 #: Up to this many attributes every set is a candidate to add.
-ALL_SETS = 13
+ALL_SETS = 11
 #: Neighbours that are scored in one scan, at most; more are sampled.
-MOST_MOVES = 6000
-#: A relative gain of the error that is worth a move.
+MOST_MOVES = 30_000
+#: Neighbours whose weights are settled before one is chosen.
+SETTLED = 60
+#: Exponents of the cost in greedy covers: small ones make few large sets.
+POWERS = (0.8, 1.0, 1.15, 1.3)
+#: A gain of the log error that is worth a move.
 GAIN = 1e-6
 
 
 def maximal_sets(index: SubsetIndex) -> Masks:
-    """The subsets that are contained in no other one."""
+    """The subsets that are contained in no other one (of large families, the largest only)."""
     masks = index.masks
     if len(masks) > 5000:
         return masks[index.sizes == index.sizes.max()]
@@ -42,7 +47,8 @@ def maximal_sets(index: SubsetIndex) -> Masks:
 class SetSearch:
     """A search at a fixed point, from some families of sets; keeps the best one.
 
-    ``go_on`` is asked before every descent, and raises to end the search with the best so far.
+    ``go_on`` is called with the best log error before every descent, and may raise to end the
+    search with the best so far.
     """
 
     def __init__(
@@ -50,8 +56,7 @@ class SetSearch:
     ) -> None:
         self.point, self.rng, self._go_on = point, rng, go_on
         self.d = point.quadratic.d
-        index = point.quadratic.index
-        self.asked = index.masks[point.v > 0]
+        self.asked = point.quadratic.index.masks[point.v > 0]
         self.used = np.flatnonzero(members_of(self.asked, self.d).any(axis=0))
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
         self.best: Family | None = None
@@ -66,21 +71,26 @@ class SetSearch:
     def descend(self, sets: Masks, theta: Floats, *, rough: bool = True) -> Family:
         """Descend on the weights of some sets and offer the end."""
         rounds, tolerance = (60, 1e-5) if rough else (500, 1e-9)
-        family = descend_weights(
-            self.point, sets, theta, tolerance=tolerance, max_rounds=rounds
+        return self.offer(
+            descend_weights(self.point, sets, theta, tolerance=tolerance, max_rounds=rounds)
         )
-        return self.offer(family)
 
     def starts(self) -> list[Masks]:
         """Families to begin with: one set of all, the maximal terms, and greedy covers."""
         whole = np.bitwise_or.reduce(self.maximal, axis=0)[None]
         found = [whole]
-        if len(self.maximal) <= 600:
-            found.append(self.maximal)
-        found.extend(greedy_cover(self.point, self.asked, power) for power in (1.0, 0.8, 1.25))
+        if len(self.maximal) > 1:
+            if len(self.maximal) <= 600:
+                found.append(self.maximal)
+            found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS)
         return found
 
-    def climb(self, family: Family, most_steps: int = 400) -> Family:
+    def random_start(self) -> Masks:
+        """A greedy cover with random costs."""
+        power = float(self.rng.uniform(0.8, 1.4))
+        return greedy_cover(self.point, self.asked, power, self.rng)
+
+    def climb(self, family: Family, most_steps: int = 200) -> Family:
         """Move to better neighbours until there is none."""
         for _ in range(most_steps):
             better = self._step(family)
@@ -89,127 +99,91 @@ class SetSearch:
             family = better
         return family
 
-    def kick(self, family: Family) -> Family:
+    def kick(self, family: Family, most_steps: int = 200) -> Family:
         """Drop a few sets at random, cover again what is uncovered, and climb."""
         count = len(family.sets)
-        most = min(4, count)
+        most = min(max(4, count // 10), count)
         gone = self.rng.choice(count, size=self.rng.integers(1, most + 1), replace=False)
         kept = np.setdiff1d(np.arange(count), gone)
         sets, theta = family.sets[kept], family.weights[kept]
-        need = self.maximal[~contained(self.maximal, sets).any(axis=1)]
+        need = self.asked[~contained(self.asked, sets).any(axis=1)]
         if len(need):
             power = float(self.rng.choice([0.7, 0.85, 1.0, 1.2, 1.5]))
-            new = need if self.rng.random() < 0.3 else greedy_cover(self.point, need, power)
+            new = greedy_cover(self.point, need, power)
             typical = theta.mean() if len(theta) else 1.0
             sets = np.vstack([sets, new])
             theta = np.concatenate([theta, np.full(len(new), typical)])
         if not len(sets):
             return family
-        return self.climb(self.descend(sets, theta))
+        return self.climb(self.descend(sets, theta), most_steps)
 
     def _step(self, family: Family) -> Family | None:
-        theta, added, start = self._neighbours(family)
-        values, weights = score_families(self.point, family.sets, theta, added, start)
-        order = np.argsort(values)[:40]
-        refined, weights = score_families(
-            self.point, family.sets, weights[:-1, order], added[order], weights[-1, order], 25
-        )
-        again = np.argsort(refined)[:3]
-        for place in again:
-            if not refined[place] < family.value + 0.01:
+        moves = neighbours(family, self.used, self.d, self._pool(family))
+        if len(moves) > MOST_MOVES:
+            moves = moves.take(self.rng.choice(len(moves), MOST_MOVES, replace=False))
+        values, weight = score_moves(self.point, family, moves)
+        order = np.argsort(values)[:SETTLED]
+        moves = Moves(moves.removed[order], moves.added[order], weight[order])
+        settled = self._settle(family, moves)
+        gains = family.value - settled
+        if len(family.sets) > 20 and np.sum(gains > GAIN) > 2:
+            together = self._apply(family, moves, _disjoint(moves, gains))
+            if together.value < family.value - max(GAIN, float(gains.max())):
+                return together
+        for place in np.argsort(settled)[:3]:
+            # A descent may still gain a little over settled weights.
+            if gains[place] < -0.005:
                 return None
-            alive = weights[:-1, place] > 0
-            sets, ended = family.sets[alive], weights[:-1, place][alive]
-            if weights[-1, place] > 0:
-                sets = np.vstack([sets, added[order[place]][None]])
-                ended = np.append(ended, weights[-1, place])
-            found = self.descend(sets, np.maximum(ended, 1e-9))
+            found = self._apply(family, moves, [int(place)])
             if found.value < family.value - GAIN:
                 return found
         return None
 
-    def _neighbours(self, family: Family) -> tuple[Floats, Masks, Floats]:
-        """Weights of the present sets, added set, and its weight, for every move."""
-        sets, theta = family.sets, family.weights
-        m = len(sets)
-        bits = bits_of(self.d)
-        removed: list[tuple[int, ...]] = []
-        added: list[NDArray[np.uint64]] = []
-        start: list[float] = []
-        for i in range(m):
-            if m > 1:
-                removed.append((i,))
-                added.append(sets[i])
-                start.append(0.0)
-            for attribute in self.used:
-                removed.append((i,))
-                added.append(sets[i] ^ bits[attribute])
-                start.append(theta[i])
-        first, second = np.triu_indices(m, 1)
-        for i, j in zip(first, second, strict=True):
-            removed.append((i, j))
-            added.append(sets[i] | sets[j])
-            start.append(0.75 * (theta[i] + theta[j]))
-        for mask, weight in self._jumps(family):
-            removed.append(())
-            added.append(mask)
-            start.append(weight)
-        chosen = np.arange(len(added))
-        if len(added) > MOST_MOVES:
-            chosen = np.sort(self.rng.choice(len(added), MOST_MOVES, replace=False))
-        weights = np.repeat(theta[:, None], len(chosen), axis=1)
-        for column, move in enumerate(chosen):
-            weights[list(removed[move]), column] = 0.0
-        return weights, np.array(added)[chosen], np.array(start)[chosen]
+    def _settle(self, family: Family, moves: Moves) -> Floats:
+        theta = np.repeat(family.weights[:, None], len(moves), axis=1)
+        for column in (0, 1):
+            some = moves.removed[:, column] >= 0
+            theta[moves.removed[some, column], np.flatnonzero(some)] = 0.0
+        rounds = 25 if len(family.sets) <= 20 else 8
+        return score_families(
+            self.point, family.sets, theta, moves.added, moves.weight, rounds
+        )[0]
 
-    def _jumps(self, family: Family) -> list[tuple[NDArray[np.uint64], float]]:
-        """Sets to add, each with the best of a few weights."""
-        pool = self._pool(family)
-        index, v = self.point.quadratic.index, self.point.v
-        problem = self.point.set_factors(family.sets)
-        inside = contained(index.masks, family.sets).astype(np.float64)
-        information = inside @ (family.weights**2 * problem)
-        asked = v > 0
-        information, v = information[asked], v[asked]
-        before, inverse = np.sum(v / information), information
-        best, weight = np.full(len(pool), np.inf), np.zeros(len(pool))
-        own = self.point.set_factors(pool)
-        chunk = max(1, (1 << 20) // max(1, len(v)))
-        for first in range(0, len(pool), chunk):
-            part = slice(first, first + chunk)
-            new = contained(index.masks[asked], pool[part]).astype(np.float64)
-            old = new.T @ (v / inverse)
-            for tau in (0.05, 0.15, 0.4, 1.0, 2.0):
-                # Only the subsets inside the new set change.
-                after = np.einsum(
-                    "ac,a,ac->c", new, v, 1.0 / (inverse[:, None] + tau**2 * own[part])
-                )
-                value = 2 * np.log1p(tau) + np.log(before - old + after)
-                better = value < best[part]
-                best[part] = np.where(better, value, best[part])
-                weight[part] = np.where(better, tau, weight[part])
-        order = np.argsort(best)[:300]
-        return [(pool[place], float(weight[place])) for place in order]
+    def _apply(self, family: Family, moves: Moves, chosen: list[int]) -> Family:
+        """Make the chosen moves together, and descend."""
+        gone = moves.removed[chosen].ravel()
+        kept = np.setdiff1d(np.arange(len(family.sets)), gone)
+        new = np.array([c for c in chosen if moves.weight[c] > 0], dtype=np.int64)
+        sets = np.vstack([family.sets[kept], moves.added[new]])
+        theta = np.concatenate([family.weights[kept], moves.weight[new]])
+        sets, place = np.unique(sets, axis=0, return_inverse=True)
+        theta = np.bincount(place.reshape(-1), theta)
+        return self.descend(sets, theta)
 
     def _pool(self, family: Family) -> Masks:
+        """Sets that may be added."""
         if len(self.used) <= ALL_SETS:
-            return self._every_set()
-        pairs = np.concatenate([family.sets, self.maximal])
-        sample = self.rng.integers(len(pairs), size=(600, 2))
-        unions = pairs[sample[:, 0]] | pairs[sample[:, 1]]
-        meets = pairs[sample[:, 0]] & pairs[sample[:, 1]]
-        return np.unique(np.concatenate([unions, meets, self.maximal[:2000]]), axis=0)
-
-    def _every_set(self) -> Masks:
-        k = len(self.used)
-        numbers = np.arange(2**k)[:, None]
-        inside = np.zeros((2**k, self.d), dtype=bool)
-        inside[:, self.used] = (numbers >> np.arange(k)) & 1
-        from lrm.solvers.products.subsets import masks_of
-
-        return masks_of(inside)
+            k = len(self.used)
+            inside = np.zeros((2**k, self.d), dtype=bool)
+            inside[:, self.used] = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
+            return masks_of(inside)
+        some = np.concatenate([family.sets, self.maximal])
+        sample = self.rng.integers(len(some), size=(1000, 2))
+        unions = some[sample[:, 0]] | some[sample[:, 1]]
+        meets = some[sample[:, 0]] & some[sample[:, 1]]
+        lower = self.asked[self.rng.permutation(len(self.asked))[:500]]
+        return np.unique(np.concatenate([unions, meets, lower]), axis=0)
 
 
-def family_sizes(family: Family) -> Integers:
-    """Number of attributes of each set."""
-    return popcount(family.sets)
+def _disjoint(moves: Moves, gains: Floats) -> list[int]:
+    """The best moves that remove different sets."""
+    chosen: list[int] = []
+    touched: set[int] = set()
+    for place in np.argsort(-gains):
+        gone = {int(i) for i in moves.removed[place] if i >= 0}
+        if gains[place] <= GAIN or len(chosen) >= 12:
+            break
+        if not gone & touched:
+            chosen.append(int(place))
+            touched |= gone
+    return chosen

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lrm.solvers.products.marginals import Point, SetWeights
+from lrm.solvers.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.solvers.products.subsets import contained
 
 __all__ = ["Family", "descend_weights", "score_families"]
@@ -48,6 +48,8 @@ def descend_weights(
     """
     problem = SetWeights(point, sets)
     theta = theta / theta.sum()
+    if not np.isfinite(problem.error(theta)):
+        return Family(sets, theta, np.inf)
     for _ in range(6):
         _, gain = problem.error_and_gain(theta)
         theta = theta * np.cbrt(theta * gain)
@@ -59,7 +61,7 @@ def descend_weights(
         method="L-BFGS-B",
         options={"maxiter": max_rounds, "ftol": tolerance * 1e-2, "gtol": tolerance, "maxcor": 20},
     )
-    theta = np.exp(found.x - found.x.max())
+    theta = np.exp(np.maximum(found.x - found.x.max(), LEAST_LOG))
     return _pruned(point, sets, theta / theta.sum(), float(found.fun))
 
 

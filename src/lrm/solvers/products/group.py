@@ -1,0 +1,223 @@
+"""The search for the weighted marginals of one group of terms: sets, weights and bases."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import StopSolver
+from lrm.solvers.products.basis import Basis, identity_basis
+from lrm.solvers.products.joint import descend_jointly, needs_basis, own_basis
+from lrm.solvers.products.marginals import Marginals, Point
+from lrm.solvers.products.quadratic import Quadratic
+from lrm.solvers.products.search import SetSearch
+from lrm.solvers.products.watch import Watch
+from lrm.solvers.products.weights import Family
+
+__all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch"]
+
+Floats = NDArray[np.float64]
+Effort = Literal["quick", "normal", "thorough"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEffort:
+    """How much is tried."""
+
+    starts: int  # random greedy covers beside the fixed starts
+    climbs: int  # starts that are climbed from
+    steps: int  # most moves of a climb
+    kicks: int  # kicks without a gain before the search ends
+    shares: tuple[int, ...]  # an attribute's own problem starts from n/share random rows
+    rows: tuple[int, ...]  # rows of random bases that are tried, for the whole product
+    exchanges: int  # exchanges of rows of a basis without a gain
+    rounds: int  # of a joint descent
+
+
+EFFORTS: dict[Effort, GroupEffort] = {
+    "quick": GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
+    "normal": GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
+    "thorough": GroupEffort(100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500),
+}
+
+#: Starts whose error is beyond this factor of the best are not followed.
+HOPELESS = 4.0
+#: Attributes with more values get fewer rows than a share of their values.
+MOST_ROWS = 16
+#: A gain of the log error that is worth going on.
+GAIN = 2e-5
+
+
+class GroupSearch:
+    """Searches for the strategy of least error for one V; keeps the best at all times."""
+
+    def __init__(
+        self, quadratic: Quadratic, rng: np.random.Generator, watch: Watch, effort: GroupEffort
+    ) -> None:
+        self.quadratic, self.rng, self.watch, self.effort = quadratic, rng, watch, effort
+        self.needy = [i for i in range(quadratic.d) if needs_basis(quadratic, i)]
+        self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
+        whole = np.bitwise_or.reduce(quadratic.index.masks, axis=0)[None]
+        search = SetSearch(Point.at(quadratic), rng, lambda _: None)
+        # One set with identities is noise on data: there is always something to return.
+        self.family, self.bases = search.descend(whole, np.ones(1)), self.plain
+
+    @property
+    def value(self) -> float:
+        """Log error of the best so far."""
+        return self.family.value
+
+    def result(self) -> Marginals:
+        """The best so far."""
+        return Marginals(self.family.sets, self.family.weights, self.bases)
+
+    def run(self) -> Marginals:
+        """Search until nothing gains or the watch stops."""
+        with contextlib.suppress(StopSolver):
+            self._from_identities()
+            if self.needy:
+                self._from_own_bases()
+                self._from_random_bases()
+            self._alternate()
+            self._refine()
+        return self.result()
+
+    def offer(self, family: Family, bases: Sequence[Basis]) -> bool:
+        """Keep a strategy if it is the best so far."""
+        if family.value >= self.family.value - 1e-12:
+            return False
+        self.family, self.bases = family, tuple(bases)
+        return True
+
+    def _search(self, bases: Sequence[Basis]) -> SetSearch:
+        return SetSearch(Point.at(self.quadratic, bases), self.rng, self.watch)
+
+    def _sets_at(self, bases: Sequence[Basis], *, climbs: int, randoms: int) -> Family:
+        """The best family at fixed bases, from all kinds of starts."""
+        search = self._search(bases)
+        try:
+            found = [search.descend(s, np.ones(len(s))) for s in search.starts()]
+            if len(search.maximal) > 1:
+                sampled = (search.random_start() for _ in range(randoms))
+                found += [search.descend(s, np.ones(len(s))) for s in sampled]
+            found.sort(key=lambda family: family.value)
+            for family in found[:climbs]:
+                search.climb(family, self.effort.steps)
+        finally:
+            if search.best is not None:
+                self.offer(search.best, bases)
+        assert search.best is not None  # noqa: S101 - starts are never empty
+        return search.best
+
+    def _from_identities(self) -> None:
+        few = len(self.needy) > 0
+        climbs = 1 if few else self.effort.climbs
+        self._sets_at(self.plain, climbs=climbs, randoms=self.effort.starts // (3 if few else 1))
+
+    def _from_own_bases(self) -> None:
+        """Bases from each attribute's own problem; equal attributes share one."""
+        point = Point.at(self.quadratic)
+        shared: dict[tuple[object, ...], Basis] = {}
+        bases = list(self.plain)
+        for i in self.needy:
+            n = self.quadratic.sizes[i]
+            grams = [self.quadratic.grams[g] for g in self.quadratic.of_attribute(i)]
+            key = (n, *(gram.left.key for gram in grams), *(gram.right.key for gram in grams))
+            if key not in shared:
+                rows = [max(1, min(n // share, MOST_ROWS)) for share in self.effort.shares]
+                shared[key] = own_basis(point, i, self.rng, rows, self.watch)
+            bases[i] = shared[key]
+        family = self._sets_at(bases, climbs=1, randoms=self.effort.starts // 3)
+        self._joint(family, bases)
+
+    def _from_random_bases(self) -> None:
+        """One product of all attributes, whose bases start from random rows."""
+        whole = np.bitwise_or.reduce(self.quadratic.index.masks, axis=0)[None]
+        for rows in self.effort.rows:
+            bases = list(self.plain)
+            for i in self.needy:
+                n = self.quadratic.sizes[i]
+                bases[i] = Basis(self.rng.random((max(1, min(rows, n // 2)), n)))
+            family = self._search(bases).descend(whole, np.ones(1))
+            family, ended = self._joint(family, bases)
+            if family.value > self.value + np.log(HOPELESS):
+                return
+
+    def _joint(
+        self, family: Family, bases: Sequence[Basis], rounds: int | None = None
+    ) -> tuple[Family, tuple[Basis, ...]]:
+        if all(basis.plain for basis in bases):
+            return family, tuple(bases)
+        found = descend_jointly(
+            self.quadratic,
+            family,
+            bases,
+            go_on=self.watch,
+            max_rounds=self.effort.rounds if rounds is None else rounds,
+        )
+        self.offer(*found)
+        return found
+
+    def _alternate(self) -> None:
+        """Sets at the best bases, then bases at the best sets, until nothing gains."""
+        for _ in range(6):
+            before = self.value
+            search = self._search(self.bases)
+            try:
+                search.climb(search.offer(self.family), self.effort.steps)
+            finally:
+                if search.best is not None:
+                    self.offer(search.best, self.bases)
+            self._joint(self.family, self.bases)
+            if self.value > before - GAIN:
+                break
+
+    def _refine(self) -> None:
+        """Kicks of the sets and exchanges of rows, in turn, until neither gains."""
+        misses, exchanges = 0, 0
+        kicks = min(self.effort.kicks, 5 * len(self.family.sets))
+        while misses < kicks or (self.needy and exchanges < self.effort.exchanges):
+            before = self.value
+            if misses < kicks:
+                self._kick(10)
+            if self.needy and exchanges < self.effort.exchanges:
+                middle = self.value
+                self._exchange()
+                exchanges = 0 if self.value < middle - GAIN else exchanges + 1
+            misses = 0 if self.value < before - GAIN else misses + 10
+        search = self._search(self.bases)
+        self.offer(search.descend(self.family.sets, self.family.weights, rough=False), self.bases)
+        self._joint(self.family, self.bases, 300)
+
+    def _kick(self, count: int) -> None:
+        search = self._search(self.bases)
+        search.offer(self.family)
+        try:
+            for _ in range(count):
+                assert search.best is not None  # noqa: S101 - offered above
+                search.kick(search.best, 20)
+        finally:
+            assert search.best is not None  # noqa: S101
+            gained = self.offer(search.best, self.bases)
+        if gained:
+            self._joint(self.family, self.bases, 60)
+
+    def _exchange(self) -> None:
+        """Change the rows of one basis (add, drop or renew some), and descend jointly."""
+        i = int(self.rng.choice(self.needy))
+        rows, n = self.bases[i].extra_rows, self.quadratic.sizes[i]
+        kind = self.rng.integers(3)
+        if kind > 0 and len(rows):
+            gone = self.rng.choice(len(rows), size=min(len(rows), int(kind)), replace=False)
+            rows = np.delete(rows, gone, axis=0)
+        if kind != 1:
+            new = self.rng.random((int(self.rng.integers(1, 4)), n))
+            rows = np.vstack([rows, new * self.rng.uniform(0.1, 0.6)])
+        bases = list(self.bases)
+        bases[i] = Basis(rows)
+        self._joint(self.family, bases)
