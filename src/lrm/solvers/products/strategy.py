@@ -1,0 +1,186 @@
+"""The record of a product strategy: groups of terms, each with its own weighted marginals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.factors import Factor
+from lrm.solvers.products.marginals import Marginals
+
+__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """What a group of terms sees of one attribute, or of several fused into one.
+
+    ``labels[k]`` gives every value of attribute ``attributes[k]`` its merged value, or −1 where
+    no query of the group counts it; the values of the axis are the combinations, in C order.
+    """
+
+    attributes: tuple[int, ...]
+    labels: tuple[Integers, ...]
+
+    @cached_property
+    def merged_sizes(self) -> tuple[int, ...]:
+        """Number of merged values of each attribute."""
+        return tuple(int(marks.max(initial=-1)) + 1 for marks in self.labels)
+
+    @property
+    def size(self) -> int:
+        """Number of values of the axis."""
+        return math.prod(self.merged_sizes)
+
+    def factor(self, factors: Sequence[Factor]) -> Factor:
+        """The factor on this axis of a product with ``factors`` on the original attributes."""
+        merged = [
+            factors[i].merged(marks, size)
+            for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
+        ]
+        if len(merged) == 1:
+            return merged[0]
+        if all(part.kind == "total" for part in merged):
+            return Factor("total", self.size)
+        rows = np.ones((1, 1))
+        for part in merged:
+            rows = np.kron(rows, part.dense())
+        return Factor("rows", self.size, rows)
+
+    def answers(self, factors: Sequence[Factor]) -> bool:
+        """Whether the factors are constant on merged values and zero on dropped ones."""
+        for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True):
+            factor = factors[i]
+            if factor.kind == "total":
+                if (marks < 0).any():
+                    return False
+                continue
+            if factor.rows is None:
+                if size != factor.size:
+                    return False
+                continue
+            kept = marks >= 0
+            if np.any(factor.rows[:, ~kept] != 0):
+                return False
+            columns = factor.merged(marks, size).dense()
+            if not np.array_equal(columns[:, marks[kept]], factor.rows[:, kept]):
+                return False
+        return True
+
+
+def axes_of(labels: Sequence[Integers], fused: bool = False) -> tuple[Axis, ...]:
+    """One axis per attribute, or one for all."""
+    if fused:
+        return (Axis(tuple(range(len(labels))), tuple(labels)),)
+    return tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some terms, the axes they see, and the marginals that answer them.
+
+    ``error`` is ``‖B‖²`` of these terms alone, at sensitivity 1; ``weight`` is the share of the
+    whole sensitivity.
+    """
+
+    terms: Integers
+    axes: tuple[Axis, ...]
+    marginals: Marginals
+    error: float
+    weight: float = 1.0
+
+    def reduced(self, batch: ProductBatch) -> ProductBatch:
+        """The group's terms over its axes."""
+        return on_axes(batch.take(self.terms), self.axes)
+
+
+def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
+    """The same terms over the values of ``axes``."""
+    columns, factors = [], []
+    for axis in axes:
+        members = list(axis.attributes)
+        combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
+        numbers, kept = np.zeros(len(combos), dtype=np.int32), [Factor("total", axis.size)]
+        for number, combo in enumerate(combos):
+            chosen: list[Factor] = [batch.factors[0][0]] * len(batch.factors)
+            for i, f in zip(members, combo, strict=True):
+                chosen[i] = batch.factors[i][f]
+            if any(f != 0 for f in combo):
+                numbers[number] = len(kept)
+                kept.append(axis.factor(chosen))
+        columns.append(numbers[place.reshape(-1)])
+        factors.append(tuple(kept))
+    return ProductBatch(
+        tuple(factors),
+        np.stack(columns, axis=1).astype(np.int32),
+        batch.coefficients,
+        batch.term_of,
+        batch.weights,
+    )
+
+
+def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
+    """The least total error of groups that share one budget, and their shares of it.
+
+    Minimises ``Σ e_g/ω_g²`` over ``Σ ω_g = 1``: ``ω_g ∝ e_g^⅓``, total ``(Σ e_g^⅓)³``.
+
+    Examples
+    --------
+    >>> group_weights([1.0, 8.0])[0], group_weights([1.0, 8.0])[1].round(3).tolist()
+    (27.0, [0.333, 0.667])
+    """
+    roots = np.cbrt(np.asarray(errors))
+    whole = float(roots.sum())
+    if whole == 0:
+        return 0.0, np.full(len(roots), 1.0 / max(1, len(roots)))
+    return whole**3, roots / whole
+
+
+@dataclass(frozen=True, eq=False)
+class ProductStrategy:
+    """What is measured for a batch over a product: groups whose weights sum to 1.
+
+    ``error`` is ``‖B‖²·Δ²`` of the whole batch, each group answered from its own measurements.
+    """
+
+    groups: tuple[Group, ...]
+    error: float
+    interrupted: bool = False
+
+    @classmethod
+    def combine(cls, groups: Sequence[Group], *, interrupted: bool = False) -> ProductStrategy:
+        """Give the groups their best weights."""
+        error, shares = group_weights([group.error for group in groups])
+        weighed = tuple(
+            Group(g.terms, g.axes, g.marginals, g.error, float(share))
+            for g, share in zip(groups, shares, strict=True)
+        )
+        return cls(weighed, error, interrupted)
+
+    def dense(self, sizes: Sequence[int]) -> Floats:
+        """All measurements over all original cells, with L1 norms of at most 1; for small tables."""
+        parts = []
+        for group in self.groups:
+            rows = group.weight * group.marginals.dense()
+            selector = np.ones((1, 1))
+            order: list[int] = []
+            for axis in group.axes:
+                for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
+                    pick = np.zeros((size, len(marks)))
+                    kept = np.flatnonzero(marks >= 0)
+                    pick[marks[kept], kept] = 1.0
+                    selector = np.kron(selector, pick)
+                order.extend(axis.attributes)
+            cells = (rows @ selector).reshape(len(rows), *[sizes[i] for i in order])
+            cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
+            parts.append(cells.reshape(len(rows), -1))
+        return np.vstack(parts)
