@@ -85,52 +85,59 @@ class Quadratic:
     def __init__(self, batch: ProductBatch) -> None:
         self.sizes = batch.sizes
         self.d = len(self.sizes)
-        pairs, coefficients = _pairs(batch)
         self.grams: list[PairGram] = []
         self.attribute_of: list[int] = []
-        numbers = np.empty(pairs.shape[:2], dtype=np.int64)
+        keys, coefficients = _pairs(batch)
+        active = np.zeros(keys.shape, dtype=bool)
+        tables = []
         for i, choices in enumerate(batch.factors):
-            width = len(choices)
-            found, place = np.unique(pairs[:, i, 0] * width + pairs[:, i, 1], return_inverse=True)
-            numbers[:, i] = place.reshape(-1) + len(self.grams)
-            for key in found:
-                self.grams.append(PairGram(choices[key // width], choices[key % width]))
-                self.attribute_of.append(i)
-        self._gather(numbers, coefficients)
-
-    def _gather(self, numbers: Integers, coefficients: Floats) -> None:
-        constants = np.array([np.nan if g.constant is None else g.constant for g in self.grams])
+            table = np.full(len(choices) ** 2, -1)
+            for key in np.flatnonzero(np.bincount(keys[:, i], minlength=1)):
+                gram = PairGram(choices[key // len(choices)], choices[key % len(choices)])
+                if gram.constant is None:
+                    table[key] = len(self.grams)
+                    self.grams.append(gram)
+                    self.attribute_of.append(i)
+                elif gram.constant != 1.0:
+                    coefficients[keys[:, i] == key] *= gram.constant
+            active[:, i] = table[keys[:, i]] >= 0
+            tables.append(table)
         self.tells = np.array([gram.tells for gram in self.grams], dtype=bool)
-        fixed = constants[numbers]
-        active = np.isnan(fixed)
-        coefficients = coefficients * np.where(active, 1.0, fixed).prod(axis=1)
-        numbers = np.where(active, numbers, -1)
-        if numbers.size <= 5_000_000:
-            numbers, place = np.unique(numbers, axis=0, return_inverse=True)
-            coefficients = np.bincount(place.reshape(-1), coefficients, len(numbers))
-            active = numbers >= 0
-        keep = coefficients != 0
-        numbers, coefficients, active = numbers[keep], coefficients[keep], active[keep]
-        counts = active.sum(axis=1)
+        rows, attributes = np.nonzero(active)
+        starts = np.cumsum([0, *[len(table) for table in tables]])[:-1]
+        whole = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int64)
+        grams = whole[starts[attributes] + keys[rows, attributes]]
+        self._gather(active.sum(axis=1), attributes, grams, coefficients)
+
+    def _gather(
+        self, counts: Integers, attributes: Integers, grams: Integers, coefficients: Floats
+    ) -> None:
+        """Blocks of products with equally many attributes, each distinct product once."""
         if np.sum(2.0**counts) > MAX_PATTERNS:
             raise ValueError(
                 "the terms have too many subsets of attributes; at most "
                 f"{MAX_PATTERNS:,} pairs of a term and a subset can be held"
             )
+        ends = np.cumsum(counts)
         blocks = []
         for k in np.unique(counts):
             rows = np.flatnonzero(counts == k)
-            attributes = np.nonzero(active[rows])[1].reshape(len(rows), k)
-            grams = np.take_along_axis(numbers[rows], attributes, axis=1)
-            masks = self._subset_masks(attributes, grams)
-            blocks.append((attributes, grams, coefficients[rows], masks))
+            places = (ends[rows] - k)[:, None] + np.arange(k)
+            distinct, first, place = np.unique(
+                grams[places], axis=0, return_index=True, return_inverse=True
+            )
+            weights = np.bincount(place.reshape(-1), coefficients[rows], len(distinct))
+            kept = weights != 0
+            where = attributes[places[first[kept]]]
+            masks = self._subset_masks(where, distinct[kept])
+            blocks.append((where, distinct[kept], weights[kept], masks))
         every = [block[3].reshape(-1, block[3].shape[-1]) for block in blocks]
         words = bits_of(self.d).shape[1]
         masks = np.concatenate(every) if every else np.zeros((0, words), dtype=np.uint64)
         self.index = SubsetIndex(masks, self.d)
         self.blocks = [
-            _Block(attributes, grams, weights, self.index.find(masks))
-            for attributes, grams, weights, masks in blocks
+            _Block(where, distinct, weights, self.index.find(masks))
+            for where, distinct, weights, masks in blocks
         ]
 
     def _subset_masks(self, attributes: Integers, grams: Integers) -> NDArray[np.uint64]:
@@ -197,22 +204,21 @@ def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -
 
 
 def _pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
-    """Pairs of factors (products x attributes x 2) whose Grams, with coefficients, add to V."""
+    """Pairs of factors whose Grams, with coefficients, add to V, as ``left·(factors) + right``."""
     weight = batch.weights[batch.term_of]
     own = (batch.coefficients * weight) ** 2
-    same = np.repeat(batch.choice[:, :, None], 2, axis=2)
+    widths = np.array([len(choices) for choices in batch.factors], dtype=np.int32)
+    same = batch.choice * (widths + 1)
     if batch.simple:
         return same, own
-    pairs, coefficients = [same], [own]
+    keys, coefficients = [same], [own]
     order = np.argsort(batch.term_of, kind="stable")
     starts = np.searchsorted(batch.term_of[order], np.arange(batch.terms + 1))
     for first, last in zip(starts[:-1], starts[1:], strict=True):
         if last - first > 1:
             rows = order[first:last]
             a, b = (rows[index] for index in np.triu_indices(len(rows), 1))
-            pairs.append(np.stack([batch.choice[a], batch.choice[b]], axis=2))
+            keys.append(batch.choice[a] * widths + batch.choice[b])
             both = batch.coefficients[a] * batch.coefficients[b]
             coefficients.append(2 * both * weight[a] ** 2)
-    return np.concatenate(pairs), np.concatenate(coefficients)
-
-
+    return np.concatenate(keys), np.concatenate(coefficients)

@@ -69,7 +69,7 @@ def merge_values(batch: ProductBatch) -> Reduction:
     """
     merged, labels, choice = [], [], batch.choice.copy()
     for i, choices in enumerate(batch.factors):
-        present = np.unique(batch.choice[:, i])
+        present = np.flatnonzero(np.bincount(batch.choice[:, i], minlength=1))
         marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
         numbers = np.zeros(len(choices), dtype=np.int32)
         kept = [Factor("total", count)]

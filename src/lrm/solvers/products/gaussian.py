@@ -1,0 +1,289 @@
+"""Gaussian noise on products: closed-form weights of residuals, optimised Gram per attribute.
+
+With a Gram ``G_i = S_iᵀS_i`` of unit diagonal per attribute, ``H_i = G_i⁻¹``, ``κ_i = 1ᵀH_i1`` and
+``v_A`` as for Laplace noise, measure for every subset A the residual
+``ω_A · ⊗_{i∈A} R_i ⊗_{i∉A} 1ᵀ`` with ``R_iᵀR_i = G_i − 11ᵀ/κ_i``. Its columns have equal L2 norms, the
+best ``ω_A`` are closed, and ``err = (Σ_A sqrt(v_A·Π_{i∈A}(κ_i − 1)))²``. Where all ``G_i`` are the
+identity and all factors are totals or identities this is the optimum over all strategies [1]_.
+
+References
+----------
+.. [1] Xiao, He, Zhang, Kifer, "An optimal and scalable matrix mechanism for noisy marginals under
+   convex loss functions", NeurIPS 2023.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from lrm.errors import StopSolver
+from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.joint import needs_basis
+from lrm.solvers.products.quadratic import PairGram, Quadratic
+from lrm.solvers.products.strategy import Axis, axes_of
+from lrm.solvers.products.subsets import members_of
+from lrm.solvers.products.values import merge_values
+from lrm.solvers.products.watch import Watch, forever
+from lrm.solvers.progress import OnStep, ignore_step
+
+__all__ = ["GaussianStrategy", "GramBasis", "optimise_gaussian_products", "residual_error"]
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+
+#: Attributes of more merged values keep the identity: a Gram is dense.
+MOST_VALUES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class GramBasis:
+    """A Gram of unit diagonal over one attribute; the identity has ``columns`` None.
+
+    ``columns`` is S (r x n) with columns of L2 norm 1.
+    """
+
+    size: int
+    columns: Floats | None = None
+
+    @cached_property
+    def gram(self) -> Floats:
+        """``G = SᵀS``."""
+        return np.eye(self.size) if self.columns is None else self.columns.T @ self.columns
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """``H = G⁻¹``."""
+        return np.eye(self.size) if self.columns is None else np.linalg.inv(self.gram)
+
+    @cached_property
+    def h(self) -> Floats:
+        """``H·1``."""
+        return np.ones(self.size) if self.columns is None else self.inverse.sum(axis=1)
+
+    @cached_property
+    def kappa(self) -> float:
+        """``1ᵀH1``."""
+        return float(self.h.sum())
+
+    @cached_property
+    def projector(self) -> Floats:
+        """``H − h·hᵀ/κ``."""
+        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
+
+    def residual_rows(self) -> Floats:
+        """R with ``RᵀR = G − 11ᵀ/κ``."""
+        values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
+        kept = values > 1e-12 * max(values[-1], 1e-300)
+        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+
+
+class _Statistics:
+    """r, s and κ of one attribute's Grams, and the gradient by S."""
+
+    def __init__(self, basis: GramBasis, grams: Sequence[PairGram]) -> None:
+        self.basis, self.grams = basis, grams
+        h, kappa = basis.h, basis.kappa
+        if basis.columns is None:
+            self.phi = np.array([float(g.squares.sum()) for g in grams])
+            ones = np.ones((basis.size, 1))
+            self._images = [g.times(ones)[:, 0] for g in grams]
+        else:
+            self.phi = np.array([float(np.vdot(basis.inverse, g.dense())) for g in grams])
+            self._images = [g.dense() @ h for g in grams]
+        self.psi = np.array([float(h @ image) for image in self._images])
+        self.tells = np.array([g.tells for g in grams], dtype=bool)
+        self.total = self.psi / kappa**2
+        self.residual = np.where(self.tells, (self.phi - self.psi / kappa) / kappa, 0.0)
+
+    def pull_back(self, by_residual: Floats, by_total: Floats, by_kappa: float) -> Floats:
+        """The gradient by S (columns of norm 1 not yet enforced)."""
+        kappa = self.basis.kappa
+        by_residual = np.where(self.tells, by_residual, 0.0)
+        alpha, beta = by_residual / kappa, (by_total - by_residual) / kappa**2
+        gamma = by_kappa + float(
+            by_residual @ (2 * self.psi / kappa - self.phi) / kappa**2
+            - 2 * by_total @ self.psi / kappa**3
+        )
+        Y = np.full((self.basis.size, self.basis.size), gamma)
+        for gram, image, a, b in zip(self.grams, self._images, alpha, beta, strict=True):
+            Y += a * gram.dense() + b * (image[:, None] + image[None, :])
+        H = self.basis.inverse
+        assert self.basis.columns is not None  # noqa: S101 - the identity is not optimised
+        return np.asarray(-2.0 * self.basis.columns @ (H @ Y @ H))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStrategy:
+    """Residuals of subsets A with weights ω (their sum of squares makes sensitivity 1).
+
+    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known.
+    """
+
+    axes: tuple[Axis, ...]
+    bases: tuple[GramBasis, ...]
+    subsets: Masks
+    weights: Floats
+    error: float
+    bound: float
+    interrupted: bool = False
+
+    def dense(self) -> Floats:
+        """The measurements over merged cells; for small products."""
+        parts = []
+        members = members_of(self.subsets, len(self.bases))
+        for inside, weight in zip(members, self.weights, strict=True):
+            rows = np.full((1, 1), weight)
+            for basis, member in zip(self.bases, inside, strict=True):
+                one = basis.residual_rows() if member else np.ones((1, basis.size))
+                rows = np.kron(rows, one)
+            parts.append(rows)
+        return np.vstack(parts)
+
+
+def _evaluate(
+    quadratic: Quadratic, bases: Sequence[GramBasis]
+) -> tuple[list[_Statistics], Floats, Floats, Floats, Floats]:
+    statistics, residual, total = [], np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
+    for i, basis in enumerate(bases):
+        numbers = quadratic.of_attribute(i)
+        found = _Statistics(basis, [quadratic.grams[g] for g in numbers])
+        residual[numbers], total[numbers] = found.residual, found.total
+        statistics.append(found)
+    v = np.maximum(quadratic.values(residual, total), 0.0)
+    inside = members_of(quadratic.index.masks, quadratic.d)
+    logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
+    spread = np.exp(inside @ logs)
+    return statistics, residual, total, v, spread
+
+
+def residual_error(quadratic: Quadratic, bases: Sequence[GramBasis] | None = None) -> float:
+    """``(Σ_A sqrt(v_A·Π_{i∈A}(κ_i − 1)))²``; identities by default."""
+    if bases is None:
+        bases = [GramBasis(n) for n in quadratic.sizes]
+    *_, v, spread = _evaluate(quadratic, bases)
+    return float(np.sqrt(v * spread).sum() ** 2)
+
+
+def optimise_gaussian_products(
+    batch: ProductBatch,
+    *,
+    on_step: OnStep = ignore_step,
+    remaining: Callable[[], float] = forever,
+    max_rounds: int = 300,
+) -> GaussianStrategy:
+    """Find the residual strategy of least error under Gaussian noise.
+
+    The weights are closed; the Grams of attributes with other factors than totals and
+    identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum.
+
+    Examples
+    --------
+    >>> from lrm.solvers.products.batch import cross_tabs
+    >>> found = optimise_gaussian_products(cross_tabs([10, 8, 5], [1, 2]))
+    >>> bool(found.error == found.bound)
+    True
+    """
+    reduced = merge_values(batch)
+    quadratic = Quadratic(reduced.batch)
+    watch = Watch(on_step, remaining)
+    needy = [
+        i
+        for i, n in enumerate(quadratic.sizes)
+        if n <= MOST_VALUES and needs_basis(quadratic, i)
+    ]
+    bases = [GramBasis(n) for n in quadratic.sizes]
+    optimal = not any(needs_basis(quadratic, i) for i in range(quadratic.d))
+    if needy:
+        bases = _optimise_bases(quadratic, bases, needy, watch, max_rounds)
+    *_, v, spread = _evaluate(quadratic, bases)
+    error = float(np.sqrt(v * spread).sum() ** 2)
+    kept = v > 0
+    subsets = quadratic.index.masks[kept]
+    return GaussianStrategy(
+        axes_of(reduced.labels),
+        tuple(bases),
+        subsets,
+        _weights(subsets, bases, v[kept], spread[kept]),
+        error,
+        error if optimal else 0.0,
+        watch.stopped,
+    )
+
+
+def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floats) -> Floats:
+    """ω: a subset's share of the squared L2 norm is proportional to ``sqrt(v_A·Π(κ_i − 1))``."""
+    kappas = np.array([basis.kappa for basis in bases])
+    inside = members_of(subsets, len(bases))
+    norms = np.exp(inside @ np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300)))
+    share = np.sqrt(v * spread)
+    return np.sqrt(share / share.sum() / norms)
+
+
+def _optimise_bases(
+    quadratic: Quadratic,
+    bases: list[GramBasis],
+    needy: Sequence[int],
+    watch: Watch,
+    max_rounds: int,
+) -> list[GramBasis]:
+    starts = [_own_columns(quadratic, i) for i in needy]
+    shapes = [start.shape for start in starts]
+    ends = np.cumsum([a * b for a, b in shapes])[:-1]
+    inside = members_of(quadratic.index.masks, quadratic.d).astype(np.float64)
+    best: list[tuple[float, list[GramBasis]]] = []
+
+    def evaluate(x: Floats) -> tuple[float, Floats]:
+        columns = [p.reshape(s) for p, s in zip(np.split(x, ends), shapes, strict=True)]
+        norms = [np.sqrt((c * c).sum(axis=0)) for c in columns]
+        current = list(bases)
+        for i, c, norm in zip(needy, columns, norms, strict=True):
+            current[i] = GramBasis(quadratic.sizes[i], c / norm)
+        statistics, residual, total, v, spread = _evaluate(quadratic, current)
+        roots = np.sqrt(v * spread)
+        whole = roots.sum()
+        value = 2 * float(np.log(whole))
+        if not best or value < best[0][0]:
+            best[:] = [(value, current)]
+        watch(value)
+        slope = np.sqrt(spread / np.maximum(v, 1e-300)) / whole
+        slope[v <= 0] = 0.0
+        by_r, by_s = quadratic.pull_back(residual, total, slope)
+        by_log_spread = inside.T @ (roots / whole)
+        gradients = []
+        for i, norm in zip(needy, norms, strict=True):
+            found, numbers = statistics[i], quadratic.of_attribute(i)
+            by_kappa = float(by_log_spread[i]) / (found.basis.kappa - 1.0)
+            raw = found.pull_back(by_r[numbers], by_s[numbers], by_kappa)
+            S = np.asarray(found.basis.columns)
+            gradients.append(((raw - S * np.einsum("ij,ij->j", S, raw)) / norm).ravel())
+        return value, np.concatenate(gradients)
+
+    with contextlib.suppress(StopSolver):
+        minimize(
+            evaluate,
+            np.concatenate([start.ravel() for start in starts]),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_rounds, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 15},
+        )
+    return best[0][1] if best else bases
+
+
+def _own_columns(quadratic: Quadratic, attribute: int) -> Floats:
+    """The columns of ``M^(1/4)`` for the attribute's mean Gram, scaled to norm 1.
+
+    Under Gaussian noise ``G ∝ M^(1/2)`` is the optimum where its diagonal is constant.
+    """
+    grams = [quadratic.grams[g] for g in quadratic.of_attribute(attribute) if quadratic.tells[g]]
+    mix = sum((g.dense() / max(float(g.squares.sum()), 1e-300) for g in grams), np.zeros(()))
+    values, vectors = np.linalg.eigh(np.asarray(mix))
+    root = np.maximum(values, 1e-6 * values[-1]) ** 0.25
+    columns = (vectors * root) @ vectors.T
+    return np.asarray(columns / np.sqrt((columns * columns).sum(axis=0)))

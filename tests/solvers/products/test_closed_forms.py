@@ -1,0 +1,228 @@
+"""Closed forms on products agree with dense computation, on random small products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lrm.errors import UnsupportedQuery
+from lrm.solvers.products.answers import (
+    GroupEstimate,
+    can_answer,
+    measure_exactly,
+    term_variances,
+)
+from lrm.solvers.products.basis import Basis, identity_basis
+from lrm.solvers.products.batch import sum_batch
+from lrm.solvers.products.factors import Factor, make_factor
+from lrm.solvers.products.gaussian import GaussianStrategy, GramBasis, residual_error
+from lrm.solvers.products.marginals import Marginals, Point, SetWeights, marginals_error
+from lrm.solvers.products.quadratic import Quadratic
+from lrm.solvers.products.strategy import Axis, Group
+from lrm.solvers.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.solvers.products.values import fuse_attributes, merge_values
+
+WORDS = ["total", "identity", "prefix", "all-ranges"]
+seeds = st.integers(0, 10_000)
+
+
+def random_factor(rng, n, rows=None):
+    if rows is None and rng.random() < 0.6:
+        return str(rng.choice(WORDS))
+    return rng.integers(-1, 3, (rows or rng.integers(1, 4), n)).astype(float)
+
+
+def random_batch(seed, d=3):
+    rng = np.random.default_rng(seed)
+    sizes = [int(n) for n in rng.integers(2, 5, d)]
+    terms = []
+    for _ in range(rng.integers(1, 5)):
+        if rng.random() < 0.3:  # OR: two conjunctions of single queries, minus both
+            a, b = (random_factor(rng, sizes[i], 1) for i in range(2))
+            rest = ["total"] * (d - 2)
+            one = np.ones((1, sizes[0])), np.ones((1, sizes[1]))
+            terms.append([(1, [a, one[1], *rest]), (1, [one[0], b, *rest]), (-1, [a, b, *rest])])
+        else:
+            terms.append([(float(rng.uniform(0.5, 2)), [random_factor(rng, n) for n in sizes])])
+    return sum_batch(sizes, terms, rng.uniform(0.5, 2, len(terms)))
+
+
+def random_strategy(seed, sizes):
+    """Random bases and sets, one of which holds all attributes, so that all is answered."""
+    rng = np.random.default_rng(seed + 1)
+    d = len(sizes)
+    bases = tuple(
+        Basis(rng.random((2, n))) if rng.random() < 0.7 else identity_basis(n) for n in sizes
+    )
+    inside = np.vstack([np.ones(d, bool), rng.random((3, d)) < 0.5])
+    inside = np.unique(inside, axis=0)
+    weights = rng.uniform(0.1, 1, len(inside))
+    return Marginals(masks_of(inside), weights / weights.sum(), bases)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_error_is_that_of_the_dense_least_squares_reconstruction(seed):
+    batch = random_batch(seed)
+    strategy = random_strategy(seed, batch.sizes)
+    L = strategy.dense()
+    np.testing.assert_allclose(np.abs(L).sum(axis=0), 1.0)
+    dense = float(np.sum((batch.dense() @ np.linalg.pinv(L)) ** 2))
+    assert marginals_error(Quadratic(batch), strategy) == pytest.approx(dense, rel=1e-8)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_gradients_match_differences(seed):
+    batch = random_batch(seed)
+    strategy = random_strategy(seed, batch.sizes)
+    quadratic, m = Quadratic(batch), len(strategy.weights)
+    if not Point.at(quadratic).v.sum() > 0:
+        return
+    shapes = [basis.extra_rows.shape for basis in strategy.bases]
+
+    def evaluate(x):
+        parts = np.split(x[m:], np.cumsum([a * b for a, b in shapes])[:-1])
+        bases = [Basis(p.reshape(s)) for p, s in zip(parts, shapes, strict=True)]
+        problem = SetWeights(Point.at(quadratic, bases), strategy.sets)
+        value, by_logs, by_rows = problem.basis_gradients(np.exp(x[:m]))
+        return value, np.concatenate([by_logs, *[g.ravel() for g in by_rows]])
+
+    x = np.concatenate(
+        [np.log(strategy.weights), *[b.extra_rows.ravel() for b in strategy.bases]]
+    )
+    direction = np.random.default_rng(seed).standard_normal(len(x))
+    step = 1e-6 * direction
+    slope = (evaluate(x + step)[0] - evaluate(x - step)[0]) / 2e-6
+    assert evaluate(x)[1] @ direction == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds)
+def test_answers_and_variances_are_those_of_least_squares(seed):
+    batch = random_batch(seed)
+    strategy = random_strategy(seed, batch.sizes)
+    rng = np.random.default_rng(seed)
+    axes = tuple(Axis((i,), (np.arange(n),)) for i, n in enumerate(batch.sizes))
+    group = Group(np.arange(batch.terms), axes, strategy, 0.0)
+    table = rng.integers(0, 9, batch.sizes).astype(float)
+    exact = measure_exactly(group, table)
+    noise = [rng.standard_normal(y.shape) / w for y, w in zip(exact, strategy.weights, strict=True)]
+    noisy = [y + e for y, e in zip(exact, noise, strict=True)]
+    L = strategy.dense()
+    scaled = np.concatenate(
+        [(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)]
+    )
+    inverse = np.linalg.pinv(L)
+    estimate = GroupEstimate(group, noisy)
+    row = 0
+    W = batch.dense()
+    for term in range(batch.terms):
+        answers = estimate.term(batch, term)
+        rows = W[row : row + len(answers)] / batch.weights[term]
+        row += len(answers)
+        np.testing.assert_allclose(answers, rows @ inverse @ scaled, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(
+            term_variances(group, batch, term),
+            np.sum((rows @ inverse) ** 2, axis=1),
+            rtol=1e-7,
+            atol=1e-9,
+        )
+
+
+def test_what_no_measured_set_contains_is_refused():
+    axes = tuple(Axis((i,), (np.arange(2),)) for i in range(2))
+    bases = (identity_basis(2), identity_basis(2))
+    one_way = Marginals(masks_of(np.eye(2, dtype=bool)), np.array([0.5, 0.5]), bases)
+    group = Group(np.arange(1), axes, one_way, 0.0)
+    both = [make_factor("identity", 2), make_factor("identity", 2)]
+    assert not can_answer(group, both)
+    assert can_answer(group, [both[0], make_factor("total", 2)])
+    estimate = GroupEstimate(group, [np.zeros(2), np.zeros(2)])
+    with pytest.raises(UnsupportedQuery):
+        estimate.answer(both)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_merged_values_have_the_same_answers(seed):
+    """Merging is exact: W·x is the same, and the merged table is a table of the same records."""
+    batch = random_batch(seed)
+    reduced = merge_values(batch)
+    table = np.random.default_rng(seed).integers(0, 9, batch.sizes).astype(float)
+    merged = table
+    for i, (marks, n) in enumerate(zip(reduced.labels, reduced.batch.sizes, strict=True)):
+        moved = np.moveaxis(merged, i, 0)
+        kept = np.zeros((n, *moved.shape[1:]))
+        np.add.at(kept, marks[marks >= 0], moved[marks >= 0])
+        merged = np.moveaxis(kept, 0, i)
+    np.testing.assert_allclose(
+        reduced.batch.dense() @ merged.ravel(), batch.dense() @ table.ravel(), atol=1e-9
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_fused_attributes_ask_the_same(seed):
+    batch = random_batch(seed)
+    np.testing.assert_allclose(fuse_attributes(batch, [0, 1]).dense(), batch.dense())
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds)
+def test_gaussian_error_is_that_of_the_dense_strategy(seed):
+    batch = random_batch(seed)
+    rng = np.random.default_rng(seed)
+    bases = []
+    for n in batch.sizes:
+        columns = rng.standard_normal((n + 1, n))
+        columns /= np.linalg.norm(columns, axis=0)
+        bases.append(GramBasis(n, columns) if rng.random() < 0.7 else GramBasis(n))
+    quadratic = Quadratic(batch)
+    error = residual_error(quadratic, bases)
+    from lrm.solvers.products.gaussian import _evaluate, _weights
+
+    *_, v, spread = _evaluate(quadratic, bases)
+    kept = v > 1e-12 * v.max(initial=0)
+    if not kept.any():
+        return
+    weights = _weights(quadratic.index.masks[kept], bases, v[kept], spread[kept])
+    found = GaussianStrategy((), tuple(bases), quadratic.index.masks[kept], weights, error, 0.0)
+    L = found.dense()
+    np.testing.assert_allclose(np.sum(L**2, axis=0), 1.0)
+    dense = float(np.sum((batch.dense() @ np.linalg.pinv(L, rcond=1e-10)) ** 2))
+    assert error == pytest.approx(dense, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", WORDS)
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_words_mean_their_matrices(kind, n):
+    factor = Factor(kind, n)
+    W = factor.dense()
+    rng = np.random.default_rng(n)
+    X, Y = rng.standard_normal((n, 2)), rng.standard_normal((len(W), 2))
+    assert len(factor) == len(W)
+    np.testing.assert_allclose(factor.times(X), W @ X)
+    np.testing.assert_allclose(factor.transpose_times(Y), W.T @ Y)
+    np.testing.assert_allclose(factor.gram, W.T @ W)
+    np.testing.assert_allclose(factor.squares, np.sum(W**2, axis=0))
+    np.testing.assert_allclose(factor.gram_times(X), W.T @ W @ X)
+
+
+@pytest.mark.parametrize("d", [3, 64, 100])
+def test_subsets_of_any_number_of_attributes_are_found(d):
+    rng = np.random.default_rng(d)
+    inside = rng.random((200, d)) < 2 / d
+    masks = masks_of(inside)
+    np.testing.assert_array_equal(members_of(masks, d), inside)
+    index = SubsetIndex(masks, d)
+    np.testing.assert_array_equal(index.masks[index.find(masks)], masks)
+    others = masks_of(rng.random((50, d)) < 0.5)
+    known = {row.tobytes() for row in masks}
+    found = index.find(others)
+    assert [n >= 0 for n in found] == [row.tobytes() in known for row in others]
+    dense = contained(index.masks, others)
+    enumerated = index._enumerated(others[:5]).toarray() if d <= 3 else dense[:, :5]
+    np.testing.assert_array_equal(enumerated, dense[:, :5])
