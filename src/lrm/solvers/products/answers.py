@@ -25,7 +25,7 @@ from lrm.solvers.products.batch import ProductBatch
 from lrm.solvers.products.factors import Factor
 from lrm.solvers.products.strategy import Group
 
-__all__ = ["GroupEstimate", "can_answer", "measure_exactly", "term_variances", "variances"]
+__all__ = ["GroupEstimate", "Lattice", "can_answer", "measure_exactly", "term_variances", "variances"]
 
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -55,7 +55,7 @@ def _projector_times(basis: Basis, X: Floats) -> Floats:
     return basis.inverse_times(X) - np.outer(basis.h, basis.h @ X) / basis.kappa
 
 
-class _Lattice:
+class Lattice:
     """The information λ of any subset of a group's axes."""
 
     def __init__(self, group: Group) -> None:
@@ -114,7 +114,7 @@ class GroupEstimate:
     """
 
     def __init__(self, group: Group, measured: Sequence[Floats]) -> None:
-        self.group, self.lattice = group, _Lattice(group)
+        self.group, self.lattice = group, Lattice(group)
         self._measured = [np.asarray(y, dtype=np.float64) for y in measured]
         self._residuals: dict[Subset, Floats] = {}
 
@@ -208,7 +208,7 @@ def variances(
 
     With ``others``, the covariances of the queries of two products, row by row.
     """
-    lattice = _Lattice(group)
+    lattice = Lattice(group)
     others = factors if others is None else others
     bases = lattice.bases
     forms = [_quadratic_forms(b, f, g) for b, f, g in zip(bases, factors, others, strict=True)]

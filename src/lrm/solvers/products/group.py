@@ -62,10 +62,10 @@ class GroupSearch:
         self.quadratic, self.rng, self.watch, self.effort = quadratic, rng, watch, effort
         self.needy = [i for i in range(quadratic.d) if needs_basis(quadratic, i)]
         self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
-        whole = np.bitwise_or.reduce(quadratic.index.masks, axis=0)[None]
         search = SetSearch(Point.at(quadratic), rng, lambda _: None)
         # One set with identities is noise on data: there is always something to return.
-        self.family, self.bases = search.descend(whole, np.ones(1)), self.plain
+        start = search.starts()[0] if search.huge else search.whole
+        self.family, self.bases = search.descend(start, np.ones(len(start))), self.plain
 
     @property
     def value(self) -> float:
@@ -102,7 +102,7 @@ class GroupSearch:
         search = self._search(bases)
         try:
             found = [search.descend(s, np.ones(len(s))) for s in search.starts()]
-            if len(search.maximal) > 1:
+            if len(search.maximal) > 1 and not search.large:
                 sampled = (search.random_start() for _ in range(randoms))
                 found += [search.descend(s, np.ones(len(s))) for s in sampled]
             found.sort(key=lambda family: family.value)
@@ -137,13 +137,15 @@ class GroupSearch:
 
     def _from_random_bases(self) -> None:
         """One product of all attributes, whose bases start from random rows."""
-        whole = np.bitwise_or.reduce(self.quadratic.index.masks, axis=0)[None]
         for rows in self.effort.rows:
             bases = list(self.plain)
             for i in self.needy:
                 n = self.quadratic.sizes[i]
                 bases[i] = Basis(self.rng.random((max(1, min(rows, n // 2)), n)))
-            family = self._search(bases).descend(whole, np.ones(1))
+            search = self._search(bases)
+            if search.huge:
+                return
+            family = search.descend(search.whole, np.ones(1))
             family, ended = self._joint(family, bases)
             if family.value > self.value + np.log(HOPELESS):
                 return

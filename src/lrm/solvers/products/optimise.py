@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
 from lrm.solvers.augmented import optimise_augmented
-from lrm.solvers.products.basis import Basis
+from lrm.solvers.products.basis import Basis, identity_basis
 from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.combine import combine_groups
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.marginals import Marginals, Point
 from lrm.solvers.products.quadratic import Quadratic
@@ -78,7 +80,10 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
         elif merge_values(batch).cells <= FUSED[effort]:
             found.append(ProductStrategy.combine([_fused(batch, best, effort, rng, watch)]))
     winner = min(found, key=lambda strategy: strategy.error)
-    return ProductStrategy(winner.groups, winner.error, watch.stopped)
+    combination = combine_groups(batch, winner)
+    if combination is not None:
+        winner = min(winner, combination.best(), key=lambda strategy: strategy.error)
+    return replace(winner, interrupted=watch.stopped)
 
 
 def _solve(
@@ -147,24 +152,42 @@ def _finish(
 def _fused(
     batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
 ) -> Group:
-    """One axis of all attributes, with an optimised basis; the group itself if that is large."""
-    flat = axes_of([axis.labels[0] for axis in group.axes], fused=True)
-    small = [axis for axis in group.axes if axis.size > 1]
-    if flat[0].size > FUSED[effort] or len(small) < 2:
+    """One fused axis with an optimised basis, if it is small enough; else the group itself.
+
+    An axis on which all terms ask the same stays apart: a product is as good there.
+    """
+    own = batch.take(group.terms)
+    apart = [
+        axis
+        for axis in group.axes
+        if axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1
+    ]
+    together = [axis for axis in group.axes if axis not in apart]
+    fused = Axis(
+        tuple(axis.attributes[0] for axis in together), tuple(axis.labels[0] for axis in together)
+    )
+    if fused.size > FUSED[effort] or sum(axis.size > 1 for axis in together) < 2:
         return group
-    return _flat_search(batch, group, flat, effort, rng, watch)
+    return _flat_search(own, group, (fused, *apart), effort, rng, watch)
 
 
 def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
-    batch: ProductBatch,
+    own: ProductBatch,
     group: Group,
-    flat: tuple[Axis, ...],
+    axes: tuple[Axis, ...],
     effort: Effort,
     rng: np.random.Generator,
     watch: Watch,
 ) -> Group:
-    reduced = on_axes(batch.take(group.terms), flat)
-    W = np.linalg.qr(reduced.dense(), mode="r")
+    reduced = on_axes(own, axes)
+    first = ProductBatch(
+        reduced.factors[:1],
+        reduced.choice[:, :1],
+        reduced.coefficients,
+        reduced.term_of,
+        reduced.weights,
+    )
+    W = np.linalg.qr(first.dense(), mode="r")
     n = W.shape[1]
     quadratic = Quadratic(reduced)
     best = group
@@ -178,10 +201,11 @@ def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
             max_rounds=800,
             on_step=lambda step: watch(float(np.log(step.error))),
         )
-        search = SetSearch(Point.at(quadratic, [Basis(found.extra_rows)]), rng, lambda _: None)
+        bases = (Basis(found.extra_rows), *[identity_basis(axis.size) for axis in axes[1:]])
+        search = SetSearch(Point.at(quadratic, bases), rng, lambda _: None)
         family = search.climb(search.descend(search.starts()[0], np.ones(1)))
         if family.error < best.error:
-            marginals = Marginals(family.sets, family.weights, (Basis(found.extra_rows),))
-            best = Group(group.terms, flat, marginals, family.error)
+            marginals = Marginals(family.sets, family.weights, bases)
+            best = Group(group.terms, axes, marginals, family.error)
         watch(float(np.log(best.error)))
     return best

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.covers import greedy_cover
+from lrm.solvers.products.covers import MANY, greedy_cover
 from lrm.solvers.products.marginals import Point
 from lrm.solvers.products.moves import Moves, neighbours, score_moves
 from lrm.solvers.products.subsets import SubsetIndex, contained, masks_of, members_of
@@ -28,6 +28,10 @@ Masks = NDArray[np.uint64]
 ALL_SETS = 11
 #: Neighbours that are scored in one scan, at most; more are sampled.
 MOST_MOVES = 30_000
+#: Larger families are not moved.
+MOST_SETS = 800
+#: Logarithm of the number of cells beyond which noise on data is not even looked at.
+HUGE = 150.0
 #: Neighbours whose weights are settled before one is chosen.
 SETTLED = 60
 #: Exponents of the cost in greedy covers: small ones make few large sets.
@@ -59,7 +63,14 @@ class SetSearch:
         self.asked = point.quadratic.index.masks[point.v > 0]
         self.used = np.flatnonzero(members_of(self.asked, self.d).any(axis=0))
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
+        self.large = len(self.asked) > MANY
+        self.huge = float(point.log_kappa[self.used].sum()) > HUGE
         self.best: Family | None = None
+
+    @property
+    def whole(self) -> Masks:
+        """The family of one set: all attributes."""
+        return np.bitwise_or.reduce(self.maximal, axis=0)[None]
 
     def offer(self, family: Family) -> Family:
         """Keep a family if it is the best so far."""
@@ -77,9 +88,10 @@ class SetSearch:
 
     def starts(self) -> list[Masks]:
         """Families to begin with: one set of all, the maximal terms, and greedy covers."""
-        whole = np.bitwise_or.reduce(self.maximal, axis=0)[None]
-        found = [whole]
-        if len(self.maximal) > 1:
+        found = [] if self.huge else [self.whole]
+        if self.large:
+            found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS[1:3])
+        elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
                 found.append(self.maximal)
             found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS)
@@ -91,7 +103,9 @@ class SetSearch:
         return greedy_cover(self.point, self.asked, power, self.rng)
 
     def climb(self, family: Family, most_steps: int = 200) -> Family:
-        """Move to better neighbours until there is none."""
+        """Move to better neighbours until there is none; very many sets stay as they are."""
+        if self.large or len(family.sets) > MOST_SETS:
+            return family
         for _ in range(most_steps):
             better = self._step(family)
             if better is None:
@@ -102,6 +116,8 @@ class SetSearch:
     def kick(self, family: Family, most_steps: int = 200) -> Family:
         """Drop a few sets at random, cover again what is uncovered, and climb."""
         count = len(family.sets)
+        if self.large or count > MOST_SETS:
+            return family
         most = min(max(4, count // 10), count)
         gone = self.rng.choice(count, size=self.rng.integers(1, most + 1), replace=False)
         kept = np.setdiff1d(np.arange(count), gone)

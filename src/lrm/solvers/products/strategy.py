@@ -149,12 +149,14 @@ def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
 class ProductStrategy:
     """What is measured for a batch over a product: groups whose weights sum to 1.
 
-    ``error`` is ``‖B‖²·Δ²`` of the whole batch, each group answered from its own measurements.
+    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements, or
+    (``combined``) two groups from both, by generalised least squares.
     """
 
     groups: tuple[Group, ...]
     error: float
     interrupted: bool = False
+    combined: bool = False
 
     @classmethod
     def combine(cls, groups: Sequence[Group], *, interrupted: bool = False) -> ProductStrategy:
