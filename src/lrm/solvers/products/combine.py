@@ -205,13 +205,11 @@ class Combination:
         shares = np.array([group.weight for group in self.groups])
         corrections: tuple[list[Floats], list[Floats]] = ([], [])
         for component in self.components:
-            seen = [
-                np.vstack([self._estimate(g, estimates[g], table) for table in component.tables[g]])
-                for g in (0, 1)
-            ]
+            seen = [self._seen(g, estimates[g], component) for g in (0, 1)]
             difference = seen[1] - seen[0]
-            for k in range(len(self.shared)):
-                mean = difference.mean(axis=1 + k, keepdims=True)
+            for k, i in enumerate(self.sides[0].shared):
+                total = difference.sum(axis=1 + k, keepdims=True)
+                mean = total / self.groups[0].axes[i].size
                 difference = difference - mean if k in component.inside else mean
             flat = difference.reshape(len(difference), -1)
             solved = (component.middle(shares) @ flat).reshape(difference.shape)
@@ -219,15 +217,24 @@ class Combination:
                 corrections[g].append(sign * solved / shares[g] ** 2)
         return corrections
 
-    def _estimate(self, g: int, estimate: GroupEstimate, table: Table) -> Floats:
-        """A common table over own blocks (flattened) x shared values."""
+    def _seen(self, g: int, estimate: GroupEstimate, component: _Component) -> Floats:
+        """One group's common tables: own blocks (flattened) x shared values (or their total)."""
         side = self.sides[g]
-        factors = [Factor("identity", axis.size) for axis in side.group.axes]
-        for place, i in enumerate(side.own):
-            factors[i] = Factor("rows", side.group.axes[i].size, table[place])
-        answer = estimate.answer(factors)
-        answer = np.moveaxis(answer, side.shared, range(-len(side.shared), 0))
-        return answer.reshape(-1, *[side.group.axes[i].size for i in side.shared])
+        members = {side.shared[k] for k in component.inside}
+        tables = []
+        for table in component.tables[g]:
+            factors = []
+            for i, axis in enumerate(side.group.axes):
+                if i in side.own:
+                    rows = table[side.own.index(i)]
+                    factors.append(Factor("rows", axis.size, rows))
+                else:
+                    factors.append(Factor("identity" if i in members else "total", axis.size))
+            answer = estimate.answer(factors)
+            lengths = [answer.shape[i] for i in side.shared]
+            answer = np.moveaxis(answer, side.shared, range(-len(side.shared), 0))
+            tables.append(answer.reshape(-1, *lengths))
+        return np.concatenate(tables)
 
     def term(
         self, g: int, estimate: GroupEstimate, corrections: Sequence[Floats], term: int
