@@ -17,6 +17,7 @@ OTHERS = {
     "unseen": "benchmarks.unseen",
     "sql": "benchmarks.sql_compile",
     "counting": "benchmarks.counting",
+    "products": "benchmarks.products",
     "tools": "benchmarks.tools.__main__",
 }
 """Benchmarks with options of their own."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,17 +90,17 @@ def _cover_many(point: Point, need: Masks, v: Floats, alone: Floats, power: floa
         return need[sizes == k] if k else need
     top = np.flatnonzero(sizes == k)
     members = np.nonzero(inside[top])[1].reshape(len(top), k)
-    costs, worths = np.zeros((d,) * k), np.zeros((d,) * k)
+    # Costs and worths of all k-tuples, side by side: one look-up serves both.
+    tensor = np.zeros((d,) * k + (2,))
     for order in itertools.permutations(range(k)):
-        place = tuple(members[:, o] for o in order)
-        costs[place], worths[place] = v[top], alone[top]
+        tensor[tuple(members[:, o] for o in order)] = np.stack([v[top], alone[top]], axis=1)
     kappa = np.exp(point.log_kappa)
     chosen = []
     for row in members[np.argsort(-alone[top], kind="stable")]:
-        if worths[tuple(row)] > 0:
-            grown = _grow(row.tolist(), costs, worths, kappa, power)
-            worths[np.ix_(*[grown] * k)] = 0.0
-            costs[np.ix_(*[grown] * k)] = 0.0
+        if tensor[tuple(row)][1] > 0:
+            grown = _grow(row, tensor, kappa, power / 3)
+            tensor[tuple(grown.reshape([-1 if j == i else 1 for j in range(k)])
+                         for i in range(k))] = 0.0
             chosen.append(grown)
     rows = np.repeat(np.arange(len(chosen)), [len(one) for one in chosen])
     found = np.zeros((len(chosen), d), dtype=bool)
@@ -107,26 +109,29 @@ def _cover_many(point: Point, need: Masks, v: Floats, alone: Floats, power: floa
     return np.unique(np.concatenate([sets, _uncovered(point, need[sizes < k], sets)]), axis=0)
 
 
-def _grow(  # noqa: PLR0913 - one family of arrays
-    members: list[int], costs: Floats, worths: Floats, kappa: Floats, power: float
-) -> list[int]:
+@lru_cache(maxsize=64)
+def _lower(size: int, k: int) -> tuple[Integers, ...]:
+    """Positions of all k-subsets of ``size`` members."""
+    return tuple(np.array(list(itertools.combinations(range(size), k))).T)
+
+
+def _grow(members: Integers, tensor: Floats, kappa: Floats, power: float) -> Integers:
     """Add the attribute that makes a set most worth its cost, while one does."""
-    k = costs.ndim
-    cost, worth = float(costs[tuple(members)]), float(worths[tuple(members)])
-    size = float(np.prod(kappa[members]))
-    ratio = worth / max(cost * size, 1e-300) ** (power / 3)
+    k = tensor.ndim - 1
+    both = tensor[tuple(members)]
+    size = math.prod(kappa[members].tolist())
+    ratio = both[1] / max(both[0] * size, 1e-300) ** power
     while True:
-        lower = tuple(np.array(list(itertools.combinations(members, k - 1))).T)
-        more = worths[lower].sum(axis=0) + worth
-        dear = costs[lower].sum(axis=0) + cost
-        ratios = more / np.maximum(dear * size * kappa, 1e-300) ** (power / 3)
+        lower = tuple(members[place] for place in _lower(len(members), k - 1))
+        more = tensor[lower].sum(axis=0) + both
+        ratios = more[:, 1] / np.maximum(more[:, 0] * size * kappa, 1e-300) ** power
         ratios[members] = 0.0
-        best = int(np.argmax(ratios))
+        best = ratios.argmax()
         if not ratios[best] > ratio * (1 + 1e-12):
             return members
-        members = [*members, best]
-        ratio, worth, cost = float(ratios[best]), float(more[best]), float(dear[best])
-        size *= float(kappa[best])
+        members = np.append(members, best)
+        ratio, both = ratios[best], more[best]
+        size *= kappa[best]
 
 
 def _uncovered(point: Point, need: Masks, sets: Masks) -> Masks:

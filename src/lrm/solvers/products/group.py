@@ -63,9 +63,12 @@ class GroupSearch:
         self.needy = [i for i in range(quadratic.d) if needs_basis(quadratic, i)]
         self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
         search = SetSearch(Point.at(quadratic), rng, lambda _: None)
-        # One set with identities is noise on data: there is always something to return.
-        start = search.starts()[0] if search.huge else search.whole
-        self.family, self.bases = search.descend(start, np.ones(len(start))), self.plain
+        self.large = search.large
+        # One set with identities is noise on data: there is always something to return. Where
+        # that is hopeless, or the sets are too many to be moved, it is a greedy cover.
+        starts = search.starts() if self.large or search.huge else [search.whole]
+        found = [search.descend(start, np.ones(len(start))) for start in starts]
+        self.family, self.bases = min(found, key=lambda family: family.value), self.plain
 
     @property
     def value(self) -> float:
@@ -79,12 +82,14 @@ class GroupSearch:
     def run(self) -> Marginals:
         """Search until nothing gains or the watch stops."""
         with contextlib.suppress(StopSolver):
-            self._from_identities()
+            if not self.large:
+                self._from_identities()
             if self.needy:
                 self._from_own_bases()
                 self._from_random_bases()
-            self._alternate()
-            self._refine()
+            if not self.large:
+                self._alternate()
+                self._refine()
         return self.result()
 
     def offer(self, family: Family, bases: Sequence[Basis]) -> bool:

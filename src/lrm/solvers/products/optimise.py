@@ -118,6 +118,8 @@ def _best_split(
     totals alone did not gain from groups.
     """
     counts = _fineness(batch)
+    if all(len(np.unique(column)) < 3 for column in counts.T):
+        return None
     whole = _solve(batch, np.arange(batch.terms), SCOUT, rng, watch)
     best: list[Group] | None = None
     least = whole.error

@@ -1,0 +1,128 @@
+"""Errors, CPU seconds and memory on batches over products: ``python -m benchmarks products``.
+
+Each row runs in a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
+from lrm.solvers.products.batch import ProductBatch, cross_tabs
+from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.integers import round_strategy
+from lrm.solvers.products.optimise import optimise_products
+
+__all__ = ["main"]
+
+SECONDS = {"quick": 5.0, "normal": 60.0, "thorough": 600.0}
+SCALE = {(20, 10): 861.0, (50, 10): 14036.0, (100, 10): 113192.0}
+SCALE |= {(20, 2): 90.6, (50, 2): 1222.0, (100, 2): 9323.0}
+GAUSSIAN = {
+    "adult 1-way": (ADULT, 0, [1], 3.04682),
+    "adult 2-way": (ADULT, 0, [2], 6.35872),
+    "adult 3-way": (ADULT, 0, [3], 10.51527),
+    "adult up to 3-way": (ADULT, 0, range(4), 10.66501),
+    "100 attributes up to 3-way": ((10,) * 100, 0, range(4), 303.2161),
+    "cps prefixes 1-way": (CPS, 2, [1], 3.063),
+    "cps prefixes 2-way": (CPS, 2, [2], 5.816),
+    "cps prefixes 3-way": (CPS, 2, [3], 7.300),
+    "loans prefixes 1-way": (LOANS, 4, [1], 4.615),
+    "loans prefixes 2-way": (LOANS, 4, [2], 14.188),
+    "adult prefixes 2-way": (ADULT, 5, [2], 16.771),
+}
+
+
+def _names(kind: str) -> list[str]:
+    if kind == "scale":
+        return [f"{d} attributes of {n} values" for d, n in SCALE]
+    return list({"real": REAL, "small": SMALL, "gaussian": GAUSSIAN}[kind])
+
+
+def _batch(kind: str, name: str) -> tuple[ProductBatch, float]:
+    """A batch and its figure: a root mean square, or a total for small tables."""
+    if kind == "real":
+        return REAL[name](), FIGURES[name]
+    if kind == "small":
+        return SMALL[name][0](), SMALL[name][1]
+    if kind == "scale":
+        (d, n), figure = list(SCALE.items())[_names("scale").index(name)]
+        return cross_tabs([n] * d, range(4)), figure
+    sizes, prefixes, orders, figure = GAUSSIAN[name]
+    return prefix_tables(sizes, orders, prefixes), figure
+
+
+def _measure(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
+    """One row, in this process."""
+    begin = time.process_time()
+    batch, figure = _batch(kind, name)
+
+    def remaining() -> float:
+        return SECONDS[effort] - (time.process_time() - begin)
+
+    if kind == "gaussian":
+        error = optimise_gaussian_products(batch, remaining=remaining).error
+        rounded = error
+    else:
+        found = optimise_products(batch, effort=effort, seed=seed, remaining=remaining)  # type: ignore[arg-type]
+        error = found.error
+    seconds = time.process_time() - begin
+    if kind != "gaussian":
+        rounded = round_strategy(batch, found).error
+    value = error if kind == "small" else math.sqrt(error / batch.queries)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return {
+        "value": value,
+        "ratio": value / figure,
+        "seconds": seconds,
+        "megabytes": memory,
+        "rounding": rounded / error,
+    }
+
+
+def _run(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
+    """One row, in a process of its own with one thread."""
+    command = [sys.executable, "-m", "benchmarks.products", "--row", kind, name, effort, str(seed)]
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **threads}
+    )
+    row: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks products", description=__doc__)
+    parser.add_argument("kinds", nargs="*", default=["real", "small", "gaussian", "scale"])
+    parser.add_argument("--effort", default="quick,normal", help="comma-separated")
+    parser.add_argument("--only", default="", help="batches whose name contains this text")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--row", nargs=4, help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    if chosen.row:
+        kind, name, effort, seed = chosen.row
+        print(json.dumps(_measure(kind, name, effort, int(seed))))
+        return
+    print(f"{'batch':30} {'effort':8} {'value':>14} {'ratio':>8} {'CPU s':>7} {'MB':>6}  rounding")
+    for kind in chosen.kinds:
+        for name in [name for name in _names(kind) if chosen.only in name]:
+            for effort in ["normal"] if kind == "gaussian" else chosen.effort.split(","):
+                row = _run(kind, name, effort, chosen.seed)
+                print(
+                    f"{name:30} {effort:8} {row['value']:14.7g} {row['ratio']:8.4f} "
+                    f"{row['seconds']:7.2f} {row['megabytes']:6.0f}  {row['rounding']:.6f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
