@@ -64,7 +64,31 @@ def _census_terms() -> list[Term]:
     """Sex x Hispanic x race x age in years."""
     total, each = "total", "identity"
     major, detailed, white = _races()
-    starts = [0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
+    starts = [
+        0,
+        5,
+        10,
+        15,
+        18,
+        20,
+        21,
+        22,
+        25,
+        30,
+        35,
+        40,
+        45,
+        50,
+        55,
+        60,
+        62,
+        65,
+        67,
+        70,
+        75,
+        80,
+        85,
+    ]
     groups = _ranges(list(itertools.pairwise([*starts, 115])), 115)
     years = _ranges([*[(a, a + 1) for a in range(100)], (100, 105), (105, 110), (110, 115)], 115)
     adult = _ranges([(18, 115)], 115)

@@ -23,7 +23,7 @@ from lrm.solvers.products.optimise import optimise_products
 
 __all__ = ["main"]
 
-SECONDS = {"quick": 5.0, "normal": 60.0, "thorough": 600.0}
+SECONDS = {"quick": 4.5, "normal": 58.0, "thorough": 600.0}
 SCALE = {(20, 10): 861.0, (50, 10): 14036.0, (100, 10): 113192.0}
 SCALE |= {(20, 2): 90.6, (50, 2): 1222.0, (100, 2): 9323.0}
 GAUSSIAN = {

@@ -90,9 +90,7 @@ def test_gradients_match_differences(seed):
         value, by_logs, by_rows = problem.basis_gradients(np.exp(x[:m]))
         return value, np.concatenate([by_logs, *[g.ravel() for g in by_rows]])
 
-    x = np.concatenate(
-        [np.log(strategy.weights), *[b.extra_rows.ravel() for b in strategy.bases]]
-    )
+    x = np.concatenate([np.log(strategy.weights), *[b.extra_rows.ravel() for b in strategy.bases]])
     direction = np.random.default_rng(seed).standard_normal(len(x))
     step = 1e-6 * direction
     slope = (evaluate(x + step)[0] - evaluate(x - step)[0]) / 2e-6
@@ -112,9 +110,7 @@ def test_answers_and_variances_are_those_of_least_squares(seed):
     noise = [rng.standard_normal(y.shape) / w for y, w in zip(exact, strategy.weights, strict=True)]
     noisy = [y + e for y, e in zip(exact, noise, strict=True)]
     L = strategy.dense()
-    scaled = np.concatenate(
-        [(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)]
-    )
+    scaled = np.concatenate([(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)])
     inverse = np.linalg.pinv(L)
     estimate = GroupEstimate(group, noisy)
     row = 0

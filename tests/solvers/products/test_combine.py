@@ -99,19 +99,22 @@ def test_combined_answers_are_the_least_squares_estimate(shared):
             merged = merged.reshape([axis.size for axis in one.axes])
             noisy = []
             for y, w in zip(measure_exactly(one, merged), one.marginals.weights, strict=True):
-                y = y + rng.standard_normal(y.shape) / (w * one.weight)
-                noisy.append(y)
-                scaled.append((y * w * one.weight).ravel())
+                noisy.append(y + rng.standard_normal(y.shape) / (w * one.weight))
+                scaled.append((noisy[-1] * w * one.weight).ravel())
             estimates.append(GroupEstimate(one, noisy))
         L = strategy.dense(whole.sizes)
-        x = np.linalg.pinv(L, rcond=1e-11) @ np.concatenate(scaled)
+        inverse = np.linalg.pinv(L, rcond=1e-11)
+        x = inverse @ np.concatenate(scaled)
         corrections = combination.corrected((estimates[0], estimates[1]))
         W, row = whole.dense(), 0
-        answers = {}
+        answers, variances = {}, {}
         for g, one in enumerate(strategy.groups):
             for term in one.terms:
                 answers[int(term)] = combination.term(g, estimates[g], corrections[g], int(term))
+                variances[int(term)] = combination.term_variances(g, int(term))
         for term in range(whole.terms):
             rows = W[row : row + len(answers[term])] / whole.weights[term]
             row += len(rows)
             np.testing.assert_allclose(answers[term], rows @ x, rtol=1e-6, atol=1e-6)
+            dense = np.sum((rows @ inverse) ** 2, axis=1)
+            np.testing.assert_allclose(variances[term], dense, rtol=1e-6, atol=1e-8)

@@ -25,7 +25,14 @@ from lrm.solvers.products.batch import ProductBatch
 from lrm.solvers.products.factors import Factor
 from lrm.solvers.products.strategy import Group
 
-__all__ = ["GroupEstimate", "Lattice", "can_answer", "measure_exactly", "term_variances", "variances"]
+__all__ = [
+    "GroupEstimate",
+    "Lattice",
+    "can_answer",
+    "measure_exactly",
+    "term_variances",
+    "variances",
+]
 
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -176,7 +183,7 @@ class GroupEstimate:
         for i, ones in enumerate(flat):
             if ones is not None:
                 result = np.moveaxis(np.multiply.outer(ones, result), 0, i)
-        return result
+        return np.asarray(result)
 
     def term(self, batch: ProductBatch, term: int) -> Floats:
         """The answers of one term of a batch over the original attributes, flattened."""

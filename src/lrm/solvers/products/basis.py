@@ -40,7 +40,7 @@ class Basis:
     @property
     def size(self) -> int:
         """Number of values n."""
-        return self.extra_rows.shape[1]
+        return int(self.extra_rows.shape[1])
 
     @property
     def plain(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrm.solvers.products.factors import Factor, Word, make_factor
+from lrm.solvers.products.factors import Factor, Word, kronecker, make_factor
 
 __all__ = ["ProductBatch", "cross_tabs", "product_batch", "sum_batch"]
 
@@ -56,7 +56,7 @@ class ProductBatch:
         for column, choices in zip(self.choice.T, self.factors, strict=True):
             if choices[0].kind != "total":
                 raise ValueError("the first factor of every attribute must be its total")
-            if summands and not (0 <= column.min() and column.max() < len(choices)):
+            if summands and not (column.min() >= 0 and column.max() < len(choices)):
                 raise ValueError("a summand chooses a factor that is not there")
         for array in (self.choice, self.coefficients, self.term_of, self.weights):
             array.setflags(write=False)
@@ -127,22 +127,11 @@ class ProductBatch:
 
     def dense(self) -> Floats:
         """All queries over all cells, each scaled by the weight of its term; for small products."""
-        parts = []
-        for term in range(self.terms):
-            parts.append(
-                sum(
-                    c * self.weights[term] * _kronecker([f.dense() for f in factors])
-                    for c, factors in self.summands(term)
-                )
-            )
-        return np.vstack(parts) if parts else np.zeros((0, math.prod(self.sizes)))
-
-
-def _kronecker(arrays: Iterable[Floats]) -> Floats:
-    product = np.ones((1, 1))
-    for array in arrays:
-        product = np.kron(product, array)
-    return product
+        parts = [np.zeros((0, math.prod(self.sizes)))]
+        for term, weight in enumerate(self.weights):
+            products = [c * kronecker(f.dense() for f in fs) for c, fs in self.summands(term)]
+            parts.append(weight * np.sum(products, axis=0))
+        return np.vstack(parts)
 
 
 class _Interned:
@@ -235,7 +224,8 @@ def cross_tabs(
     [[1, 0], [0, 1]]
     """
     d = len(sizes)
-    chosen = kinds if kinds is not None else ["identity"] * d
+    identity: Word = "identity"
+    chosen = kinds if kinds is not None else [identity] * d
     blocks = []
     for order in orders:
         members = np.array(list(itertools.combinations(range(d), order)), dtype=np.int64)

@@ -3,8 +3,8 @@
 Two groups see an attribute through different partitions of its values. What both can tell are the
 tables over the *join* of the partitions. With unit-noise covariances ``C_g`` of the groups, common
 tables ``R_g`` and shares ω_g, the estimate of a query w of group 1 is corrected by
-``w·C_1·R_1ᵀ/ω_1² · M⁺ · (R_2·x̂_2 − R_1·x̂_1)`` with ``M = Σ_g R_g·C_g·R_gᵀ/ω_g²``, and its variance falls by
-``w·C_1·R_1ᵀ·M⁺·R_1·C_1·wᵀ/ω_1⁴``.
+``w·C_1·R_1ᵀ/ω_1² · M⁺ · (R_2·x̂_2 − R_1·x̂_1)`` with ``M = Σ_g R_g·C_g·R_gᵀ/ω_g²``, and its
+variance falls by ``w·C_1·R_1ᵀ·M⁺·R_1·C_1·wᵀ/ω_1⁴``.
 
 An attribute that both groups see in the same way, with the identity as its basis and nothing but
 tables and totals asked of it, splits the problem in two of the same form (its total, and the rest).
@@ -14,6 +14,7 @@ So 51 states cost twice the time of one, not 51³ times.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,9 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lrm.solvers.products.answers import GroupEstimate, Lattice
+from lrm.solvers.products.answers import GroupEstimate, Lattice, term_variances
 from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor
+from lrm.solvers.products.factors import Factor, kronecker
 from lrm.solvers.products.joint import needs_basis
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.strategy import Group, ProductStrategy
@@ -77,7 +78,10 @@ class _Side:
             total = np.outer(f, g)
             parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
-        shape = (np.prod([len(F) for F in left], dtype=int), np.prod([len(G) for G in right], dtype=int))
+        shape = (
+            np.prod([len(F) for F in left], dtype=int),
+            np.prod([len(G) for G in right], dtype=int),
+        )
         whole = np.zeros(shape)
         for size in range(len(touched) + 1):
             for some in itertools.combinations(touched, size):
@@ -85,10 +89,10 @@ class _Side:
                 information = self.lattice[subset]
                 if not information > 0:
                     continue  # its coefficient is 0 for everything that can be answered
-                product = np.full((1, 1), 1.0 / information)
-                for place, (rest, total) in enumerate(parts):
-                    product = np.kron(product, rest if place in some else total)
-                whole += product
+                product = kronecker(
+                    rest if place in some else total for place, (rest, total) in enumerate(parts)
+                )
+                whole += product / information
         return whole
 
 
@@ -150,9 +154,7 @@ class Combination:
             Group(g.terms, g.axes, g.marginals, g.error, float(w))
             for g, w in zip(self.groups, shares, strict=True)
         )
-        return ProductStrategy(
-            groups, self.error(shares), self.strategy.interrupted, combined=True
-        )
+        return ProductStrategy(groups, self.error(shares), self.strategy.interrupted, combined=True)
 
     def _component(self, inside: Subset) -> _Component | None:
         tables = _common_tables(self.groups, self.sides, self.shared, inside)
@@ -167,9 +169,7 @@ class Combination:
             worth.append(self._worth(side, own, inside, members))
         return _Component(inside, tables, (information[0], information[1]), (worth[0], worth[1]))
 
-    def _worth(
-        self, side: _Side, tables: list[Table], inside: Subset, members: Subset
-    ) -> Floats:
+    def _worth(self, side: _Side, tables: list[Table], inside: Subset, members: Subset) -> Floats:
         rows = sum(int(np.prod([len(F) for F in table])) for table in tables)
         whole = np.zeros((rows, rows))
         for term in side.group.terms:
@@ -261,6 +261,40 @@ class Combination:
                 whole = whole + coefficient * part.ravel()
         return np.asarray(whole)
 
+    def term_variances(self, g: int, term: int) -> Floats:
+        """Variances of one term's corrected answers, for unit noise at sensitivity 1."""
+        side = self.sides[g]
+        share = self.groups[g].weight
+        shares = np.array([group.weight for group in self.groups])
+        whole = term_variances(side.group, self.batch, term) / share**2
+        summands = self.batch.summands(term)
+        for component in self.components:
+            members = tuple(side.shared[k] for k in component.inside)
+            middle = component.middle(shares) / share**4
+            parts = [
+                (c, _row_scalars(side, f), self._reach(side, f, component.tables[g], members))
+                for c, f in summands
+            ]
+            for (a, left, X), (b, right, Y) in itertools.product(parts, parts):
+                part = a * b * np.einsum("ij,ij->i", X @ middle, Y)
+                part = part.reshape(
+                    [len(side.group.axes[i].factor(summands[0][1])) for i in side.own]
+                )
+                for k in range(len(self.shared)):
+                    total, rest = _shared_rows(left[k], right[k])
+                    part = np.multiply.outer(part, rest if k in component.inside else total)
+                part = np.moveaxis(part, range(-len(side.shared), 0), side.shared)
+                whole = whole - part.ravel()
+        return np.asarray(whole)
+
+
+def _shared_rows(left: Factor, right: Factor) -> tuple[Floats, Floats]:
+    """The numbers s and r of each pair of rows, as ``_shared_form`` has them in total."""
+    n = left.size
+    both = left.row_sums * right.row_sums
+    squares = np.einsum("ij,ij->i", left.dense(), right.dense())
+    return both / n**2, (squares - both / n) / n
+
 
 def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[int, ...]:
     """Attributes that both groups see alike, symmetric in their values."""
@@ -281,7 +315,9 @@ def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[in
 
 
 def _side(group: Group, shared: Sequence[int]) -> _Side:
-    places = [next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared]
+    places = [
+        next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
+    ]
     own = tuple(k for k in range(len(group.axes)) if k not in places)
     return _Side(group, Lattice(group), own, tuple(places))
 
@@ -312,13 +348,13 @@ def _common_tables(
     largest = [a for a in meets if not any(a < b for b in meets)]
     tables: tuple[list[Table], list[Table]] = ([], [])
     rows = 0
-    for attributes in sorted(largest, key=sorted):
-        size = int(np.prod([joins[i][0].max() + 1 for i in attributes], dtype=int))
+    for members in sorted(largest, key=sorted):
+        size = math.prod(int(joins[i][0].max()) + 1 for i in members)
         if rows + size > MOST_ROWS:
             continue
         rows += size
         for g in (0, 1):
-            tables[g].append(_table(groups[g], sides[g], joins, g, attributes))
+            tables[g].append(_table(groups[g], sides[g], joins, g, members))
     return tables
 
 
@@ -332,7 +368,7 @@ def _table(
     factors = []
     for k in side.own:
         axis = group.axes[k]
-        rows = np.ones((1, 1))
+        parts = []
         for i, size in zip(axis.attributes, axis.merged_sizes, strict=True):
             if i in attributes:
                 blocks = joins[i][g]
@@ -340,8 +376,8 @@ def _table(
                 part[blocks, np.arange(size)] = 1.0
             else:
                 part = np.ones((1, size))
-            rows = np.kron(rows, part)
-        factors.append(rows)
+            parts.append(part)
+        factors.append(kronecker(parts))
     return tuple(factors)
 
 
@@ -350,7 +386,7 @@ def _row_scalars(side: _Side, factors: Sequence[Factor]) -> list[Factor]:
 
 
 def _shared_form(left: Factor, right: Factor) -> tuple[float, float]:
-    """s and r of two factors over a shared attribute with the identity as its basis."""
+    """The numbers s and r of two factors over a shared attribute with the identity as its basis."""
     n = left.size
     if left is right or left.key == right.key:
         trace = float(left.squares.sum())
@@ -369,7 +405,9 @@ def combine_groups(batch: ProductBatch, strategy: ProductStrategy) -> Combinatio
     """The combination of a strategy of two groups, or None where it would be too large."""
     if len(strategy.groups) != 2:
         return None
-    own = [i for i in range(len(batch.sizes)) if i not in _shared_attributes(batch, strategy.groups)]
+    own = [
+        i for i in range(len(batch.sizes)) if i not in _shared_attributes(batch, strategy.groups)
+    ]
     queries = np.ones(len(batch.choice))
     for i in own:
         queries *= np.array([len(f) for f in batch.factors[i]])[batch.choice[:, i]]

@@ -99,8 +99,9 @@ def _cover_many(point: Point, need: Masks, v: Floats, alone: Floats, power: floa
     for row in members[np.argsort(-alone[top], kind="stable")]:
         if tensor[tuple(row)][1] > 0:
             grown = _grow(row, tensor, kappa, power / 3)
-            tensor[tuple(grown.reshape([-1 if j == i else 1 for j in range(k)])
-                         for i in range(k))] = 0.0
+            tensor[
+                tuple(grown.reshape([-1 if j == i else 1 for j in range(k)]) for i in range(k))
+            ] = 0.0
             chosen.append(grown)
     rows = np.repeat(np.arange(len(chosen)), [len(one) for one in chosen])
     found = np.zeros((len(chosen), d), dtype=bool)
@@ -139,4 +140,5 @@ def _uncovered(point: Point, need: Masks, sets: Masks) -> Masks:
     index = SubsetIndex(need, point.quadratic.d) if len(need) else None
     if index is None:
         return need
-    return index.masks[np.asarray(index.inside(sets).sum(axis=1)).ravel() == 0]
+    alone: Masks = index.masks[np.asarray(index.inside(sets).sum(axis=1)).ravel() == 0]
+    return alone

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Factor", "Kind", "Word", "make_factor"]
+__all__ = ["Factor", "Kind", "Word", "kronecker", "make_factor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,7 +93,7 @@ class Factor:
         """``W·X`` for X of values x anything."""
         match self.kind:
             case "total":
-                return X.sum(axis=0, keepdims=True)
+                return np.asarray(X.sum(axis=0, keepdims=True))
             case "identity":
                 return X
             case "prefix":
@@ -134,7 +135,7 @@ class Factor:
             case "all-ranges":
                 return place * place[::-1]
             case _:
-                return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows))
+                return np.asarray(np.einsum("ij,ij->j", self.dense(), self.dense()))
 
     @cached_property
     def gram(self) -> Floats:
@@ -147,7 +148,7 @@ class Factor:
             case "identity":
                 return np.eye(n)
             case "prefix":
-                return np.minimum.outer(place[::-1], place[::-1])
+                return np.asarray(np.minimum.outer(place[::-1], place[::-1]))
             case "all-ranges":
                 return np.asarray(
                     np.minimum.outer(place, place) * np.minimum.outer(place[::-1], place[::-1])
@@ -198,6 +199,20 @@ class Factor:
         return Factor("rows", values, columns)
 
 
+def kronecker(arrays: Iterable[Floats]) -> Floats:
+    """The Kronecker product of all arrays.
+
+    Examples
+    --------
+    >>> kronecker([np.array([[1.0, 2.0]]), np.array([[1.0], [3.0]])]).tolist()
+    [[1.0, 2.0], [3.0, 6.0]]
+    """
+    product: Floats = np.ones((1, 1))
+    for array in arrays:
+        product = np.asarray(np.kron(product, array), dtype=np.float64)
+    return product
+
+
 def make_factor(factor: ArrayLike | Word | Factor, size: int) -> Factor:
     """Return the factor that a word or an array stands for.
 
@@ -212,7 +227,9 @@ def make_factor(factor: ArrayLike | Word | Factor, size: int) -> Factor:
         return factor
     if isinstance(factor, str):
         if factor not in get_args(Word):
-            raise ValueError(f"a factor must be an array or one of {get_args(Word)}, not {factor!r}")
-        return Factor(factor, size)
+            raise ValueError(
+                f"a factor must be an array or one of {get_args(Word)}, not {factor!r}"
+            )
+        return Factor(cast("Kind", factor), size)
     rows = np.array(factor, dtype=np.float64, order="C")
     return Factor("rows", size, np.atleast_2d(rows))

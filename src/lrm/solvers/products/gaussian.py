@@ -2,9 +2,10 @@
 
 With a Gram ``G_i = S_iᵀS_i`` of unit diagonal per attribute, ``H_i = G_i⁻¹``, ``κ_i = 1ᵀH_i1`` and
 ``v_A`` as for Laplace noise, measure for every subset A the residual
-``ω_A · ⊗_{i∈A} R_i ⊗_{i∉A} 1ᵀ`` with ``R_iᵀR_i = G_i − 11ᵀ/κ_i``. Its columns have equal L2 norms, the
-best ``ω_A`` are closed, and ``err = (Σ_A sqrt(v_A·Π_{i∈A}(κ_i − 1)))²``. Where all ``G_i`` are the
-identity and all factors are totals or identities this is the optimum over all strategies [1]_.
+``ω_A · ⊗_{i∈A} R_i ⊗_{i∉A} 1ᵀ`` with ``R_iᵀR_i = G_i − 11ᵀ/κ_i``. Its columns have equal L2
+norms, the best ``ω_A`` are closed, and ``err = (Σ_A sqrt(v_A·Π_{i∈A}(κ_i − 1)))²``. Where all
+``G_i`` are the identity and all factors are totals or identities, this is the optimum over all
+strategies [1]_.
 
 References
 ----------
@@ -25,6 +26,7 @@ from scipy.optimize import minimize
 
 from lrm.errors import StopSolver
 from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.factors import kronecker
 from lrm.solvers.products.joint import needs_basis
 from lrm.solvers.products.quadratic import PairGram, Quadratic
 from lrm.solvers.products.strategy import Axis, axes_of
@@ -55,12 +57,15 @@ class GramBasis:
     @cached_property
     def gram(self) -> Floats:
         """``G = SᵀS``."""
-        return np.eye(self.size) if self.columns is None else self.columns.T @ self.columns
+        columns = np.eye(self.size) if self.columns is None else self.columns
+        return np.asarray(columns.T @ columns)
 
     @cached_property
     def inverse(self) -> Floats:
         """``H = G⁻¹``."""
-        return np.eye(self.size) if self.columns is None else np.linalg.inv(self.gram)
+        if self.columns is None:
+            return np.eye(self.size)
+        return np.asarray(np.linalg.inv(self.gram), dtype=np.float64)
 
     @cached_property
     def h(self) -> Floats:
@@ -139,11 +144,13 @@ class GaussianStrategy:
         parts = []
         members = members_of(self.subsets, len(self.bases))
         for inside, weight in zip(members, self.weights, strict=True):
-            rows = np.full((1, 1), weight)
-            for basis, member in zip(self.bases, inside, strict=True):
-                one = basis.residual_rows() if member else np.ones((1, basis.size))
-                rows = np.kron(rows, one)
-            parts.append(rows)
+            parts.append(
+                weight
+                * kronecker(
+                    basis.residual_rows() if member else np.ones((1, basis.size))
+                    for basis, member in zip(self.bases, inside, strict=True)
+                )
+            )
         return np.vstack(parts)
 
 
@@ -194,9 +201,7 @@ def optimise_gaussian_products(
     quadratic = Quadratic(reduced.batch)
     watch = Watch(on_step, remaining)
     needy = [
-        i
-        for i, n in enumerate(quadratic.sizes)
-        if n <= MOST_VALUES and needs_basis(quadratic, i)
+        i for i, n in enumerate(quadratic.sizes) if n <= MOST_VALUES and needs_basis(quadratic, i)
     ]
     bases = [GramBasis(n) for n in quadratic.sizes]
     optimal = not any(needs_basis(quadratic, i) for i in range(quadratic.d))
@@ -223,7 +228,7 @@ def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floa
     inside = members_of(subsets, len(bases))
     norms = np.exp(inside @ np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300)))
     share = np.sqrt(v * spread)
-    return np.sqrt(share / share.sum() / norms)
+    return np.asarray(np.sqrt(share / share.sum() / norms))
 
 
 def _optimise_bases(

@@ -42,7 +42,9 @@ class GroupEffort:
 EFFORTS: dict[Effort, GroupEffort] = {
     "quick": GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
     "normal": GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
-    "thorough": GroupEffort(100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500),
+    "thorough": GroupEffort(
+        100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500
+    ),
 }
 
 #: Starts whose error is beyond this factor of the best are not followed.
@@ -151,7 +153,7 @@ class GroupSearch:
             if search.huge:
                 return
             family = search.descend(search.whole, np.ones(1))
-            family, ended = self._joint(family, bases)
+            family, _ = self._joint(family, bases)
             if family.value > self.value + np.log(HOPELESS):
                 return
 

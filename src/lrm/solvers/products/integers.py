@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lrm.solvers.products.basis import Basis
 from lrm.solvers.products.batch import ProductBatch
+from lrm.solvers.products.combine import combine_groups
 from lrm.solvers.products.marginals import Marginals, marginals_error
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.strategy import Group, ProductStrategy
@@ -43,7 +44,9 @@ def largest_remainders(shares: Floats, total: int) -> Integers:
     missing = total - whole.sum(axis=0)
     order = np.argsort(-(scaled - whole), axis=0, kind="stable")
     rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(_column(len(shares), order.ndim), order.shape), 0)
+    np.put_along_axis(
+        rank, order, np.broadcast_to(_column(len(shares), order.ndim), order.shape), 0
+    )
     return np.asarray(whole + (rank < missing))
 
 
@@ -173,6 +176,9 @@ def round_strategy(
         groups.append(
             IntegerGroup(Group(g.terms, g.axes, g.marginals, own, share), rounded.bases, weights)
         )
+    if strategy.combined:
+        rounded_groups = tuple(one.group for one in groups)
+        combination = combine_groups(batch, ProductStrategy(rounded_groups, error))
+        if combination is not None:
+            error = combination.error(np.array([g.weight for g in rounded_groups]))
     return IntegerStrategy(tuple(groups), weight_sum, error)
-
-

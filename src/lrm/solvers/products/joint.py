@@ -107,9 +107,7 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
         go_on(value)
         return value, np.concatenate([by_logs, *[by_rows[i].ravel() for i in free]])
 
-    start = np.concatenate(
-        [np.log(family.weights), *[bases[i].extra_rows.ravel() for i in free]]
-    )
+    start = np.concatenate([np.log(family.weights), *[bases[i].extra_rows.ravel() for i in free]])
     bounds = [(None, None)] * m + [(0.0, None)] * (len(start) - m)
     with contextlib.suppress(StopSolver):
         minimize(

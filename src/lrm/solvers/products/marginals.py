@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.solvers.products.basis import Basis, BasisStatistics, identity_basis
+from lrm.solvers.products.factors import kronecker
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.subsets import members_of
 
@@ -62,10 +63,13 @@ class Marginals:
         """The strategy as an array, measurements x cells; for small products."""
         parts = []
         for inside, weight in zip(self.members, self.weights, strict=True):
-            rows = np.full((1, 1), weight)
-            for basis, member in zip(self.bases, inside, strict=True):
-                rows = np.kron(rows, basis.dense() if member else np.ones((1, basis.size)))
-            parts.append(rows)
+            parts.append(
+                weight
+                * kronecker(
+                    basis.dense() if member else np.ones((1, basis.size))
+                    for basis, member in zip(self.bases, inside, strict=True)
+                )
+            )
         return np.vstack(parts)
 
 

@@ -57,9 +57,7 @@ def neighbours(family: Family, used: Integers, d: int, jumps: Masks) -> Moves:
         parts.append(Moves(np.stack([each, none], axis=1), sets, np.zeros(m)))
     which, attribute = np.repeat(each, len(used)), np.tile(used, m)
     toggled = sets[which] ^ bits_of(d)[attribute]
-    parts.append(
-        Moves(np.stack([which, np.full(len(which), -1)], axis=1), toggled, theta[which])
-    )
+    parts.append(Moves(np.stack([which, np.full(len(which), -1)], axis=1), toggled, theta[which]))
     first, second = np.triu_indices(m, 1)
     parts.append(
         Moves(
@@ -92,8 +90,11 @@ def score_moves(point: Point, family: Family, moves: Moves) -> tuple[Floats, Flo
     value, best = np.full(len(moves), np.inf), moves.weight.copy()
     jump = np.isnan(moves.weight)
     width = max(1, CHUNK // max(1, len(masks)))
-    steps = np.where(jump[:, None], whole / m * np.array([0.3, 1.0, 3.0]),
-                     np.nan_to_num(moves.weight)[:, None] * np.array([0.5, 0.75, 1.0]))
+    steps = np.where(
+        jump[:, None],
+        whole / m * np.array([0.3, 1.0, 3.0]),
+        np.nan_to_num(moves.weight)[:, None] * np.array([0.5, 0.75, 1.0]),
+    )
     for first in range(0, len(moves), width):
         part = slice(first, first + width)
         gone = moves.removed[part]

@@ -40,7 +40,7 @@ FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
 }
 
 
-def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
+def optimise_products(
     batch: ProductBatch,
     *,
     effort: Effort = "normal",
@@ -72,17 +72,19 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     with contextlib.suppress(StopSolver):
         split = _best_split(batch, rng, watch)
         if split is not None:
-            groups: list[Group] = []
             found.append(ProductStrategy.combine(split))
-            for group in split:
-                groups.append(_finish(batch, group, effort, rng, watch))
-            found.append(ProductStrategy.combine(groups))
+            finished = [_solve(batch, group.terms, EFFORTS[effort], rng, watch) for group in split]
+            found.append(ProductStrategy.combine(finished))
+            fused = [_fused(batch, group, effort, rng, watch) for group in finished]
+            found.append(ProductStrategy.combine(fused))
         elif merge_values(batch).cells <= FUSED[effort]:
             found.append(ProductStrategy.combine([_fused(batch, best, effort, rng, watch)]))
+    # Groups that are worse apart may be better together, so all of them are combined.
+    for strategy in list(found):
+        combination = combine_groups(batch, strategy)
+        if combination is not None:
+            found.append(combination.best())
     winner = min(found, key=lambda strategy: strategy.error)
-    combination = combine_groups(batch, winner)
-    if combination is not None:
-        winner = min(winner, combination.best(), key=lambda strategy: strategy.error)
     return replace(winner, interrupted=watch.stopped)
 
 
@@ -109,9 +111,7 @@ def _fineness(batch: ProductBatch) -> Integers:
     return counts
 
 
-def _best_split(
-    batch: ProductBatch, rng: np.random.Generator, watch: Watch
-) -> list[Group] | None:
+def _best_split(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> list[Group] | None:
     """The best split in two by the fineness of one attribute's factors, as a quick look finds it.
 
     Only where some attribute is asked for at three degrees of fineness or more: tables and their
@@ -135,20 +135,6 @@ def _best_split(
             if strategy.error < least:
                 best, least = groups, strategy.error
     return best
-
-
-def _finish(
-    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
-) -> Group:
-    """A group with full effort, on its axes and, where they are small, on one fused axis."""
-    found = _solve(batch, group.terms, EFFORTS[effort], rng, watch)
-    if group.error < found.error:
-        found = group
-    try:
-        fused = _fused(batch, found, effort, rng, watch)
-    except StopSolver:
-        return found
-    return fused if fused.error < found.error else found
 
 
 def _fused(
@@ -189,7 +175,7 @@ def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
         reduced.term_of,
         reduced.weights,
     )
-    W = np.linalg.qr(first.dense(), mode="r")
+    W = np.asarray(np.linalg.qr(first.dense(), mode="r"))
     n = W.shape[1]
     quadratic = Quadratic(reduced)
     best = group

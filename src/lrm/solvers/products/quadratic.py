@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -170,9 +171,7 @@ class Quadratic:
             v += np.bincount(block.subsets.ravel(), products.ravel(), len(v))
         return v
 
-    def pull_back(
-        self, residual: Floats, total: Floats, slope: Floats
-    ) -> tuple[Floats, Floats]:
+    def pull_back(self, residual: Floats, total: Floats, slope: Floats) -> tuple[Floats, Floats]:
         """Derivatives of ``Σ_A slope_A·v_A`` by r and by s."""
         by_residual, by_total = np.zeros(len(self.grams)), np.zeros(len(self.grams))
         for block in self.blocks:
@@ -214,7 +213,7 @@ def _pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
     keys, coefficients = [same], [own]
     order = np.argsort(batch.term_of, kind="stable")
     starts = np.searchsorted(batch.term_of[order], np.arange(batch.terms + 1))
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in itertools.pairwise(starts):
         if last - first > 1:
             rows = order[first:last]
             a, b = (rows[index] for index in np.triu_indices(len(rows), 1))

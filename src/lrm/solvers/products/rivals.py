@@ -55,8 +55,12 @@ def noise_on_results_error(batch: ProductBatch, noise: Noise = "laplace") -> flo
         for coefficient, factors in batch.summands(term):
             product = abs(coefficient) ** power
             for factor in factors:
-                product *= _column_norm(factor.dense() if factor.rows is not None else None,
-                                        factor.kind, factor.size, power)
+                product *= _column_norm(
+                    factor.dense() if factor.rows is not None else None,
+                    factor.kind,
+                    factor.size,
+                    power,
+                )
             norms[term] += product
     sensitivity = norms.sum() if noise == "laplace" else math.sqrt(norms.sum())
     return float(np.sum(batch.weights**2 * batch.term_queries()) * sensitivity**2)

@@ -44,8 +44,8 @@ def maximal_sets(index: SubsetIndex) -> Masks:
     """The subsets that are contained in no other one (of large families, the largest only)."""
     masks = index.masks
     if len(masks) > 5000:
-        return masks[index.sizes == index.sizes.max()]
-    return masks[contained(masks, masks).sum(axis=1) == 1]
+        return np.asarray(masks[index.sizes == index.sizes.max()])
+    return np.asarray(masks[contained(masks, masks).sum(axis=1) == 1])
 
 
 class SetSearch:
@@ -70,7 +70,7 @@ class SetSearch:
     @property
     def whole(self) -> Masks:
         """The family of one set: all attributes."""
-        return np.bitwise_or.reduce(self.maximal, axis=0)[None]
+        return np.asarray(np.bitwise_or.reduce(self.maximal, axis=0)[None])
 
     def offer(self, family: Family) -> Family:
         """Keep a family if it is the best so far."""
@@ -161,9 +161,7 @@ class SetSearch:
             some = moves.removed[:, column] >= 0
             theta[moves.removed[some, column], np.flatnonzero(some)] = 0.0
         rounds = 25 if len(family.sets) <= 20 else 8
-        return score_families(
-            self.point, family.sets, theta, moves.added, moves.weight, rounds
-        )[0]
+        return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)[0]
 
     def _apply(self, family: Family, moves: Moves, chosen: list[int]) -> Family:
         """Make the chosen moves together, and descend."""
@@ -173,8 +171,7 @@ class SetSearch:
         sets = np.vstack([family.sets[kept], moves.added[new]])
         theta = np.concatenate([family.weights[kept], moves.weight[new]])
         sets, place = np.unique(sets, axis=0, return_inverse=True)
-        theta = np.bincount(place.reshape(-1), theta)
-        return self.descend(sets, theta)
+        return self.descend(sets, np.bincount(place.reshape(-1), theta).astype(np.float64))
 
     def _pool(self, family: Family) -> Masks:
         """Sets that may be added."""

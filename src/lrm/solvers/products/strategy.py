@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor
+from lrm.solvers.products.factors import Factor, kronecker
 from lrm.solvers.products.marginals import Marginals
 
 __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]
@@ -51,10 +51,7 @@ class Axis:
             return merged[0]
         if all(part.kind == "total" for part in merged):
             return Factor("total", self.size)
-        rows = np.ones((1, 1))
-        for part in merged:
-            rows = np.kron(rows, part.dense())
-        return Factor("rows", self.size, rows)
+        return Factor("rows", self.size, kronecker(part.dense() for part in merged))
 
     def answers(self, factors: Sequence[Factor]) -> bool:
         """Whether the factors are constant on merged values and zero on dropped ones."""
@@ -149,8 +146,8 @@ def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
 class ProductStrategy:
     """What is measured for a batch over a product: groups whose weights sum to 1.
 
-    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements, or
-    (``combined``) two groups from both, by generalised least squares.
+    ``error`` is ``‖B‖²·Δ²`` of the whole batch. Each group is answered from its own measurements,
+    or (``combined``) two groups from both, by generalised least squares.
     """
 
     groups: tuple[Group, ...]
@@ -169,20 +166,20 @@ class ProductStrategy:
         return cls(weighed, error, interrupted)
 
     def dense(self, sizes: Sequence[int]) -> Floats:
-        """All measurements over all original cells, with L1 norms of at most 1; for small tables."""
+        """All measurements over all original cells; for small tables."""
         parts = []
         for group in self.groups:
             rows = group.weight * group.marginals.dense()
-            selector = np.ones((1, 1))
+            selectors: list[Floats] = []
             order: list[int] = []
             for axis in group.axes:
                 for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
                     pick = np.zeros((size, len(marks)))
                     kept = np.flatnonzero(marks >= 0)
                     pick[marks[kept], kept] = 1.0
-                    selector = np.kron(selector, pick)
+                    selectors.append(pick)
                 order.extend(axis.attributes)
-            cells = (rows @ selector).reshape(len(rows), *[sizes[i] for i in order])
+            cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
             cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
             parts.append(cells.reshape(len(rows), -1))
         return np.vstack(parts)

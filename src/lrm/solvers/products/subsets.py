@@ -55,7 +55,7 @@ def members_of(masks: Masks, d: int) -> NDArray[np.bool_]:
 
 def popcount(masks: Masks) -> Integers:
     """Number of members of each set."""
-    return np.bitwise_count(masks).sum(axis=-1).astype(np.int64)
+    return np.asarray(np.bitwise_count(masks).sum(axis=-1), dtype=np.int64)
 
 
 def contained(small: Masks, large: Masks) -> NDArray[np.bool_]:
@@ -75,7 +75,8 @@ def union_closure(masks: Masks) -> Masks:
 @lru_cache(maxsize=64)
 def _patterns(size: int, most: int) -> tuple[tuple[int, ...], ...]:
     return tuple(
-        members for k in range(min(size, most) + 1)
+        members
+        for k in range(min(size, most) + 1)
         for members in itertools.combinations(range(size), k)
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor
+from lrm.solvers.products.factors import Factor, kronecker
 
 __all__ = ["Reduction", "distinct_values", "fuse_attributes", "merge_values"]
 
@@ -81,9 +81,7 @@ def merge_values(batch: ProductBatch) -> Reduction:
         choice[:, i] = numbers[batch.choice[:, i]]
         merged.append(tuple(kept))
         labels.append(marks)
-    reduced = ProductBatch(
-        tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights
-    )
+    reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)
     return Reduction(reduced, tuple(labels))
 
 
@@ -100,11 +98,8 @@ def fuse_attributes(batch: ProductBatch, together: Sequence[int]) -> ProductBatc
         parts = [batch.factors[i][f] for i, f in zip(together, combo, strict=True)]
         if all(part.kind == "total" for part in parts):
             continue
-        rows = np.ones((1, 1))
-        for part in parts:
-            rows = np.kron(rows, part.dense())
         numbers[number] = len(fused)
-        fused.append(Factor("rows", size, rows))
+        fused.append(Factor("rows", size, kronecker(part.dense() for part in parts)))
     rest = [i for i in range(len(batch.sizes)) if i not in together]
     place_of_fused = sum(i < min(together) for i in rest)
     columns = [batch.choice[:, i] for i in rest]
@@ -112,6 +107,4 @@ def fuse_attributes(batch: ProductBatch, together: Sequence[int]) -> ProductBatc
     factors = [batch.factors[i] for i in rest]
     factors.insert(place_of_fused, tuple(fused))
     choice = np.stack(columns, axis=1).astype(np.int32)
-    return ProductBatch(
-        tuple(factors), choice, batch.coefficients, batch.term_of, batch.weights
-    )
+    return ProductBatch(tuple(factors), choice, batch.coefficients, batch.term_of, batch.weights)
