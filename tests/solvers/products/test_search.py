@@ -1,0 +1,110 @@
+"""The search: never above the classical choices, anytime, and the same for the same seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lrm.errors import StopSolver
+from lrm.solvers.products.batch import cross_tabs, product_batch
+from lrm.solvers.products.flat import search_flat
+from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.group import EFFORTS, GroupSearch
+from lrm.solvers.products.optimise import optimise_products
+from lrm.solvers.products.quadratic import Quadratic
+from lrm.solvers.products.rivals import (
+    classical_marginals_error,
+    noise_on_data_error,
+    noise_on_results_error,
+    tree_product_error,
+)
+from lrm.solvers.products.watch import Watch
+
+BATCHES = {
+    "tables": cross_tabs([6, 5, 4, 2], range(3)),
+    "bits": cross_tabs([2] * 8, [2]),
+    "prefixes": product_batch([24, 3, 4], [["prefix", "identity", "total"], ["total"] * 3]),
+    "ranges": product_batch([12, 8], [["all-ranges", "prefix"], ["identity", "total"]]),
+    "one query": product_batch([4, 5], [[[[1, 1, 0, 0]], "total"]]),
+    "nothing but the total": product_batch([4, 5], [["total", "total"]]),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_quick_search_is_not_above_the_classical_choices(name):
+    batch = BATCHES[name]
+    found = optimise_products(batch, effort="quick")
+    rivals = [noise_on_data_error(batch), noise_on_results_error(batch), tree_product_error(batch)]
+    assert found.error <= min(rivals) * (1 + 1e-9)
+    assert found.error <= classical_marginals_error(batch) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_error_is_that_of_the_dense_strategy(name):
+    batch = BATCHES[name]
+    found = optimise_products(batch, effort="quick")
+    L = found.dense(batch.sizes)
+    assert np.abs(L).sum(axis=0).max() == pytest.approx(1.0)
+    dense = float(np.sum((batch.dense() @ np.linalg.pinv(L, rcond=1e-11)) ** 2))
+    assert found.error == pytest.approx(dense, rel=1e-6)
+
+
+def test_the_same_seed_finds_the_same():
+    batch = BATCHES["ranges"]
+    first, second = (optimise_products(batch, effort="quick", seed=3) for _ in range(2))
+    assert first.error == second.error
+
+
+def test_a_search_without_time_has_noise_on_data_at_least():
+    batch = BATCHES["tables"]
+    found = optimise_products(batch, remaining=lambda: 0.0)
+    assert found.interrupted
+    assert found.error <= noise_on_data_error(batch) * (1 + 1e-9)
+
+
+def test_a_stopped_search_returns_the_best_so_far():
+    steps = []
+
+    def stop(step):
+        steps.append(step)
+        if len(steps) == 20:
+            raise StopSolver
+
+    found = optimise_products(BATCHES["ranges"], on_step=stop)
+    assert found.interrupted
+    assert math.isfinite(found.error)
+    assert found.error <= min(step.error for step in steps) * (1 + 1e-9)
+
+
+def test_many_attributes_are_covered():
+    """30 attributes of 10 values: 10^30 cells, and every triple is in some measured set."""
+    batch = cross_tabs([10] * 30, [3])
+    quadratic = Quadratic(batch)
+    search = GroupSearch(quadratic, np.random.default_rng(0), Watch(), EFFORTS["quick"])
+    found = search.run()
+    assert np.isfinite(search.value)
+    own = len(batch.choice)
+    assert len(found.weights) < own  # sets of four attributes serve several triples
+
+
+def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
+    from lrm.solvers.gaussian import optimise_gaussian
+
+    batch = cross_tabs([3, 4, 2], [1, 2])
+    found = optimise_gaussian_products(batch)
+    _, s, v = np.linalg.svd(batch.dense(), full_matrices=False)
+    W = (s[:, None] * v)[s > 1e-9]
+    dense = optimise_gaussian(W)
+    assert found.bound == found.error
+    assert dense.bound * (1 - 1e-6) <= found.error <= dense.error * (1 + 1e-6)
+
+
+def test_small_one_way_tables_are_better_in_their_row_space():
+    batch = cross_tabs([5, 4, 3, 2, 2], [1])
+    flat = search_flat(batch, tries=2)
+    assert flat is not None
+    assert np.abs(flat.strategy).sum(axis=0).max() <= 1 + 1e-9
+    assert flat.error < optimise_products(batch, effort="quick").error
+    assert search_flat(cross_tabs([50, 50], [1])) is None
