@@ -90,11 +90,15 @@ class SetSearch:
         """Families to begin with: one set of all, the maximal terms, and greedy covers."""
         found = [] if self.huge else [self.whole]
         if self.large:
-            found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS[1:3])
+            found.extend(
+                greedy_cover(self.point, self.asked, power, sums=sums)
+                for power, sums in ((1.0, True), (1.0, False), (1.15, False))
+            )
         elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
                 found.append(self.maximal)
             found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS)
+            found.append(greedy_cover(self.point, self.asked, sums=True))
         return found
 
     def random_start(self) -> Masks:
