@@ -101,8 +101,8 @@ def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
 
 
 def test_small_one_way_tables_are_better_in_their_row_space():
-    batch = cross_tabs([5, 4, 3, 2, 2], [1])
-    flat = search_flat(batch)
+    batch = cross_tabs([10, 8, 5, 2, 2], [1])
+    flat = search_flat(batch, tries=1)
     assert flat is not None
     assert np.abs(flat.strategy).sum(axis=0).max() <= 1 + 1e-9
     assert flat.error < optimise_products(batch, effort="quick").error

@@ -48,16 +48,16 @@ def reduced_queries(batch: ProductBatch) -> tuple[Reduction, Floats]:
 def search_flat(
     batch: ProductBatch,
     *,
-    tries: int = 6,
+    tries: int | None = None,
     seed: int = 0,
     on_step: OnStep = ignore_step,
     remaining: Callable[[], float] = forever,
 ) -> FlatResult | None:
     """Search the row space of a small product's queries, from random rotations of several widths.
 
-    Returns None where there are too many cells, where the rank is too large for the row space to
-    pay, or where the time was up before a first result. Cost: about half a second per try at
-    rank 23 and 1,600 cells.
+    ``tries`` is 6 to 30 by default, fewer where one takes longer. Returns None where there are
+    too many cells, where the rank is too large for the row space to pay, or where the time was
+    up before a first result. Cost: about half a second per try at rank 23 and 1,600 cells.
     """
     if merge_values(batch).cells > MOST_CELLS:
         return None
@@ -68,7 +68,7 @@ def search_flat(
     watch, rng = Watch(on_step, remaining), np.random.default_rng(seed)
     best: FlatResult | None = None
     with contextlib.suppress(StopSolver):
-        for number in range(tries):
+        for number in range(max(6, min(30, 100_000 // W.size)) if tries is None else tries):
             r = min(n, int(np.ceil(WIDTHS[number % len(WIDTHS)] * k)))
             watch(np.inf if best is None else float(np.log(best.error)))
             found = optimise_row_space(W, rotation(W, r, rng), tolerance=1e-5)

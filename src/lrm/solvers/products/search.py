@@ -7,6 +7,7 @@ closed form, the best ones are made together and descended on; kicks leave a loc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +16,13 @@ from numpy.typing import NDArray
 from lrm.solvers.products.covers import MANY, greedy_cover
 from lrm.solvers.products.marginals import Point
 from lrm.solvers.products.moves import Moves, neighbours, score_moves
-from lrm.solvers.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.solvers.products.subsets import (
+    SubsetIndex,
+    contained,
+    masks_of,
+    members_of,
+    popcount,
+)
 from lrm.solvers.products.weights import Family, descend_weights, score_families
 
 __all__ = ["SetSearch", "maximal_sets"]
@@ -90,16 +97,26 @@ class SetSearch:
         """Families to begin with: one set of all, the maximal terms, and greedy covers."""
         found = [] if self.huge else [self.whole]
         if self.large:
-            found.extend(
-                greedy_cover(self.point, self.asked, power, sums=sums)
-                for power, sums in ((1.0, True), (1.0, False), (1.15, False))
-            )
+            found.extend(self._covers_of_many())
         elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
                 found.append(self.maximal)
             found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS)
             found.append(greedy_cover(self.point, self.asked, sums=True))
         return found
+
+    def _covers_of_many(self) -> list[Masks]:
+        """Covers by sets of k + 1 attributes from sums, or larger ones grown greedily.
+
+        Sets of size s for subsets of size k over attributes of n values are worth
+        ``C(s, k)²/n^(s−k)``; where s = k + 1 is best, sums pack them tighter than greed.
+        """
+        k = int(popcount(self.asked).max())
+        n = float(np.exp(self.point.log_kappa[self.used].mean()))
+        worth = [math.comb(s, k) ** 2 / n ** (s - k) for s in range(k + 1, k + 20)]
+        if np.argmax(worth) == 0:
+            return [greedy_cover(self.point, self.asked, sums=True)]
+        return [greedy_cover(self.point, self.asked, power) for power in (1.0, 1.15)]
 
     def random_start(self) -> Masks:
         """A greedy cover with random costs."""
