@@ -1,6 +1,7 @@
-"""What tests of several folders share: one Spark session for the whole process."""
+"""Fixtures that tests of several folders share, one Spark session for the whole process first."""
 
 import shutil
+import signal
 
 import pytest
 
@@ -12,6 +13,14 @@ from lrm.domain import persons
 def fixed_key(monkeypatch):
     """The same rows of each person are chosen in every count."""
     monkeypatch.setattr(persons, "fresh_key", lambda: bytes(range(16)))
+
+
+@pytest.fixture
+def plain_interrupts():
+    """Python's own handler of Ctrl-C: a Spark session of an earlier test has set another."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

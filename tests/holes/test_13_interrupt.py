@@ -110,6 +110,7 @@ def test_a_plan_ends_at_the_second():
     check_ended(code, err)
 
 
+@pytest.mark.usefixtures("plain_interrupts")
 def test_ctrl_c_in_python_is_heard_by_a_comparison():
     def press(step):
         signal.raise_signal(signal.SIGINT)
@@ -121,6 +122,7 @@ def test_ctrl_c_in_python_is_heard_by_a_comparison():
         contest.enter("lowrank", on_step=press)
 
 
+@pytest.mark.usefixtures("plain_interrupts")
 def test_a_plan_in_python_takes_the_first_for_the_best_so_far_and_ends_at_the_second():
     pressed = []
 

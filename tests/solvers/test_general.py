@@ -3,6 +3,7 @@
 import signal
 
 import numpy as np
+import pytest
 
 import lrm
 from lrm.batches import marginals
@@ -34,6 +35,7 @@ def test_no_work_no_start():
     assert general_start(W, np.inf, work=1.0, rng=np.random.default_rng(0)) is None
 
 
+@pytest.mark.usefixtures("plain_interrupts")
 def test_ctrl_c_ends_the_whole_search_with_the_best_so_far():
     calls = []
 
