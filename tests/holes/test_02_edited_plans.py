@@ -131,7 +131,7 @@ def test_sensitivity_is_that_of_every_neighbour(data):
 
 def test_cells_that_queries_tell_apart_are_not_merged(tmp_path):
     """Else the answers would be those of another batch than the file states."""
-    plan = lrm.plan([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "best")
+    plan = lrm.plan([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "lowrank")
     assert plan.measured.cells.merged_size == 2
     cells = edited(plan.measured.cells, index=np.array([0, 1, 1]))
     _refused(forged_plan(plan, tmp_path / "plan", cells=cells, stated=plan.measured.sensitivity))
