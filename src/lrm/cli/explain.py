@@ -134,7 +134,8 @@ def worst_queries(
     if len(labels) > EXPLICIT_QUERIES:
         return []
     errors = expected.standard_errors
-    order = [int(i) for i in np.argsort(-errors, kind="stable")[:limit]]
+    # Rounding errors do not decide the order of queries with the same error.
+    order = [int(i) for i in np.argsort(-errors.round(9), kind="stable")[:limit]]
     half = expected.half_widths(confidence, order)
     return [
         (labels[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)

@@ -79,7 +79,9 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
         return best_tree(problem, search)
     offers = rivals(problem, search)
     rows, cells = problem.merged.queries.shape
-    proven = is_proven(problem, offers)
+    # Noise on results is on cells that are not merged: a search finds its equal on merged ones.
+    least = min(offers, key=lambda offer: offer.error)
+    proven = is_proven(problem, offers) and least.name == "noise-on-data"
     if proven or not in_time or min(rows, cells) * cells > DENSE_ENTRIES:
         return best_rival(offers, interrupted=not (proven or in_time))
     search = search.less(problem.rounding_seconds)

@@ -74,7 +74,7 @@ def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
     --------
     >>> from lrm.domain import Integers
     >>> domain = Domain([Integers("a", 1, 2), Integers("b", 1, 3)])
-    >>> merged = CellMap(2, np.array([0, 0, 1, 0, 0, 1]), np.ones(6))
+    >>> merged = CellMap(2, np.array([0, 0, 1, 0, 0, 1]), np.ones(6, dtype=int))
     >>> [axis.codes.tolist() for axis in axes_of(domain, merged)]
     [[0, 0], [0, 0, 1]]
     """
