@@ -231,7 +231,7 @@ def test_names_from_outside_are_escaped(tmp_path):
 
 
 def test_a_batch_too_large_to_list_is_refused():
-    plan = lrm.plan(lrm.families.all_ranges(4096), "wavelet")
+    plan = lrm.plan(lrm.families.all_ranges(2_900), "wavelet")
     with pytest.raises(WorkloadError, match="too many"):
         plan.errors(1)
     assert "<svg" not in plan._repr_html_()
