@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.batch import ProductBatch, cross_tabs, product_batch
+from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
 
 __all__ = ["ADULT", "CPS", "FIGURES", "LOANS", "REAL", "SMALL", "prefix_tables"]
 

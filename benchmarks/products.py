@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
-from lrm.solvers.products.batch import ProductBatch, cross_tabs
+from lrm.maps.products.batch import ProductBatch, cross_tabs
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.integers import round_strategy
 from lrm.solvers.products.optimise import optimise_products

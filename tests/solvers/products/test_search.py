@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lrm.errors import StopSolver
-from lrm.solvers.products.batch import cross_tabs, product_batch
+from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.solvers.products.flat import search_flat
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
 from lrm.solvers.products.basis import Basis
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor
 from lrm.solvers.products.strategy import Group
 
 __all__ = [

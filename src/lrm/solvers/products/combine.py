@@ -24,9 +24,9 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor, kronecker
 from lrm.solvers.products.answers import GroupEstimate, Lattice, term_variances
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor, kronecker
 from lrm.solvers.products.joint import needs_basis
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.strategy import Group, ProductStrategy

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.errors import StopSolver
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import kronecker
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import kronecker
+from lrm.maps.products.values import merge_values
 from lrm.solvers.products.joint import needs_basis
 from lrm.solvers.products.quadratic import PairGram, Quadratic
 from lrm.solvers.products.strategy import Axis, axes_of
 from lrm.solvers.products.subsets import members_of
-from lrm.solvers.products.values import merge_values
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
 
@@ -192,7 +192,7 @@ def optimise_gaussian_products(
 
     Examples
     --------
-    >>> from lrm.solvers.products.batch import cross_tabs
+    >>> from lrm.maps.products.batch import cross_tabs
     >>> found = optimise_gaussian_products(cross_tabs([10, 8, 5], [1, 2]))
     >>> bool(found.error == found.bound)
     True

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.maps.products.batch import ProductBatch
 from lrm.solvers.products.basis import Basis
-from lrm.solvers.products.batch import ProductBatch
 from lrm.solvers.products.combine import combine_groups
 from lrm.solvers.products.marginals import Marginals, marginals_error
 from lrm.solvers.products.quadratic import Quadratic

@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.maps.products.factors import kronecker
 from lrm.solvers.products.basis import Basis, BasisStatistics, identity_basis
-from lrm.solvers.products.factors import kronecker
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.subsets import members_of
 

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.values import merge_values
 from lrm.solvers.augmented import optimise_augmented
 from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.batch import ProductBatch
 from lrm.solvers.products.combine import combine_groups
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.marginals import Marginals, Point
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.strategy import Axis, Group, ProductStrategy, axes_of, on_axes
-from lrm.solvers.products.values import merge_values
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.starts import random_rows
@@ -58,7 +58,7 @@ def optimise_products(
 
     Examples
     --------
-    >>> from lrm.solvers.products.batch import cross_tabs
+    >>> from lrm.maps.products.batch import cross_tabs
     >>> found = optimise_products(cross_tabs([3, 3, 3, 3], [1]), effort="quick")
     >>> round(found.error, 6)
     120.0

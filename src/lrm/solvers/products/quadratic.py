@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
 from lrm.solvers.products.subsets import SubsetIndex, bits_of
 
 __all__ = ["MAX_PATTERNS", "PairGram", "Quadratic"]

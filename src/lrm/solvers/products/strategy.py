@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor, kronecker
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor, kronecker
 from lrm.solvers.products.marginals import Marginals
 
 __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lrm.solvers.products.factors import Factor, Word, kronecker, make_factor
+from lrm.maps.products.factors import Factor, Word, kronecker, make_factor
 
 __all__ = ["ProductBatch", "cross_tabs", "product_batch", "sum_batch"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.batch import ProductBatch
-from lrm.solvers.products.factors import Factor, kronecker
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor, kronecker
 
 __all__ = ["Reduction", "distinct_values", "fuse_attributes", "merge_values"]
 

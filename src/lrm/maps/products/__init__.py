@@ -1,0 +1,1 @@
+"""Batches over products of attributes: one small factor per attribute and term."""

@@ -1,0 +1,192 @@
+"""A batch over a product of attributes as a linear map that is never written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import Floats, LinearMap, SparseMap
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+
+__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap"]
+
+FLAT_CELLS = 1 << 22
+"""Cells up to which a product may be written out: a vector of them takes 32 MB."""
+
+FLAT_WEIGHTS = 1 << 27
+"""Non-zero weights of a product that is written out: 1.5 GB in sparse form."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProductMap(LinearMap):
+    """Terms with one factor per attribute, over the product of the attributes' values.
+
+    Cells are numbered in C order, the last attribute varying fastest; so are the queries of a
+    term, by the rows of its factors. What needs a list of all cells works for small products
+    alone (`is_flat`), and is refused with a sentence for others.
+
+    Examples
+    --------
+    >>> from lrm.maps.products.batch import product_batch
+    >>> table = ProductMap(product_batch([2, 10**9], [["identity", "total"]]))
+    >>> table.shape, table.is_flat
+    ((2, 2000000000), False)
+    """
+
+    batch: ProductBatch
+    kind: ClassVar[str] = "products"
+
+    def __post_init__(self) -> None:
+        if not np.all(self.batch.weights == 1.0):
+            raise WorkloadError("importances belong to the workload, not to its map")
+        object.__setattr__(self, "shape", (self.batch.queries, math.prod(self.batch.sizes)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of values of each attribute."""
+        return self.batch.sizes
+
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
+        return np.cumsum(self.batch.term_queries())
+
+    def term_slices(self) -> Iterator[tuple[int, slice]]:
+        """Yield each term with the place of its queries in the batch."""
+        start = 0
+        for term, end in enumerate(self.ends.tolist()):
+            yield term, slice(start, end)
+            start = end
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the matrix is small enough to be written out."""
+        return self.shape[1] <= FLAT_CELLS and self._weights <= FLAT_WEIGHTS
+
+    @cached_property
+    def _weights(self) -> int:
+        """Number of non-zero weights of the matrix, each summand counted for itself."""
+        filled = [[_filled(factor) for factor in choices] for choices in self.batch.factors]
+        return sum(
+            math.prod(filled[i][f] for i, f in enumerate(row)) for row in self.batch.choice.tolist()
+        )
+
+    def _flat(self) -> SparseMap:
+        if not self.is_flat:
+            raise WorkloadError(
+                f"a batch of {self.shape[0]:,} queries over {self.shape[1]:,} cells cannot be "
+                "written out as a matrix; use a mechanism for products of attributes"
+            )
+        return self._written_out
+
+    @cached_property
+    def _written_out(self) -> SparseMap:
+        rows = [
+            _sum([c * _sparse_kronecker(factors) for c, factors in self.batch.summands(term)])
+            for term in range(self.batch.terms)
+        ]
+        return SparseMap(sp.csr_array(sp.vstack(rows, format="csr")))
+
+    def apply(self, x: Floats) -> Floats:
+        return self._flat().apply(x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return self._flat().apply_transpose(y)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return self._flat().rows(start, stop)
+
+    def sparse(self) -> sp.csr_array:
+        return self._flat().matrix
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        return self._flat().columns(indices)
+
+    def gram(self) -> Floats:
+        return self._flat().gram()
+
+    def column_absolute_sums(self) -> Floats:
+        return self._flat().column_absolute_sums()
+
+    def column_squared_sums(self) -> Floats:
+        return self._flat().column_squared_sums()
+
+    def squared_norm(self) -> float:
+        """``‖W‖_F²``, without a list of cells."""
+        return float(sum(self._term_squared_norm(term) for term in range(self.batch.terms)))
+
+    def _term_squared_norm(self, term: int) -> float:
+        parts = self.batch.summands(term)
+        return sum(
+            a * b * math.prod(_inner(f, g) for f, g in zip(left, right, strict=True))
+            for a, left in parts
+            for b, right in parts
+        )
+
+    def is_integer(self) -> bool:
+        whole = all(
+            factor.rows is None or bool(np.all(factor.rows == np.rint(factor.rows)))
+            for choices in self.batch.factors
+            for factor in choices
+        )
+        return whole and bool(np.all(self.batch.coefficients == np.rint(self.batch.coefficients)))
+
+    def contents(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "sizes": self.sizes,
+            "choice": self.batch.choice,
+            "coefficients": self.batch.coefficients,
+            "term-of": self.batch.term_of,
+            "factors": tuple(
+                tuple((factor.kind, len(factor)) for factor in choices)
+                for choices in self.batch.factors
+            ),
+        }
+        for i, choices in enumerate(self.batch.factors):
+            for f, factor in enumerate(choices):
+                if factor.rows is not None:
+                    facts[f"rows-{i}-{f}"] = factor.rows
+        return facts
+
+
+def _filled(factor: Factor) -> int:
+    """Number of non-zero weights of a factor."""
+    n = factor.size
+    match factor.kind:
+        case "total" | "identity":
+            return n
+        case "prefix":
+            return n * (n + 1) // 2
+        case "all-ranges":
+            return n * (n + 1) * (n + 2) // 6
+        case _:
+            return int(np.count_nonzero(factor.rows))
+
+
+def _inner(one: Factor, two: Factor) -> float:
+    """``Σ one·two``, entry by entry."""
+    return float(one.squares.sum()) if one is two else float((one.dense() * two.dense()).sum())
+
+
+def _sparse_kronecker(factors: list[Factor]) -> sp.csr_array:
+    product = sp.csr_array(np.ones((1, 1)))
+    for factor in factors:
+        rows = sp.eye_array(factor.size) if factor.kind == "identity" else factor.dense()
+        product = sp.csr_array(sp.kron(product, sp.csr_array(rows), format="csr"))
+    return product
+
+
+def _sum(parts: list[sp.csr_array]) -> sp.csr_array:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = sp.csr_array(whole + part)
+    return whole
