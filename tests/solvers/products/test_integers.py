@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrm.solvers.products.basis import Basis, identity_basis
 from lrm.maps.products.batch import cross_tabs, product_batch
+from lrm.solvers.products.basis import Basis, identity_basis
 from lrm.solvers.products.integers import largest_remainders, round_basis, round_strategy
 from lrm.solvers.products.optimise import optimise_products
 

@@ -169,7 +169,7 @@ def _filled(factor: Factor) -> int:
         case "all-ranges":
             return n * (n + 1) * (n + 2) // 6
         case _:
-            return int(np.count_nonzero(factor.rows))
+            return int(np.count_nonzero(factor.dense()))
 
 
 def _inner(one: Factor, two: Factor) -> float:
