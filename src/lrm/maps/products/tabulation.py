@@ -1,0 +1,84 @@
+"""Tabulations: what must be counted of a table so that a strategy over products can be measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+
+__all__ = ["NOT_COUNTED", "Tabulation", "tabulate"]
+
+Integers = NDArray[np.int64]
+
+NOT_COUNTED = -1
+"""The label of values whose records are in no entry of a tabulation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """Counts of records by the merged values of some attributes.
+
+    A record with a value that is labelled `NOT_COUNTED`, in any attribute, is counted nowhere;
+    every other record adds 1 to one entry.
+
+    Parameters
+    ----------
+    labels
+        For each attribute, the merged value of each of its values.
+    by
+        The attributes that entries tell apart. Entries are in C order, the last varying fastest.
+
+    Examples
+    --------
+    >>> table = Tabulation((np.array([0, 0, 1]), np.array([0, -1])), by=(0,))
+    >>> table.shape
+    (2,)
+    >>> tabulate([table], np.array([5, 1, 0, 2, 3, 4]), (3, 2)).tolist()
+    [5, 3]
+    """
+
+    labels: tuple[Integers, ...]
+    by: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.by)) != len(self.by) or not set(self.by) <= set(range(len(self.labels))):
+            raise WorkloadError("a tabulation must be by different attributes of the table")
+        for marks in self.labels:
+            if marks.ndim != 1 or not len(marks) or marks.dtype != np.int64:
+                raise WorkloadError("a tabulation needs one integer label for each value")
+            if marks.min() < NOT_COUNTED or marks.max() >= len(marks):
+                raise WorkloadError("a label of a tabulation is out of range")
+            marks.setflags(write=False)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of merged values of each attribute in ``by``."""
+        return tuple(int(self.labels[i].max()) + 1 for i in self.by)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+
+def tabulate(tables: Sequence[Tabulation], counts: Integers, sizes: Sequence[int]) -> Integers:
+    """The entries of all tabulations, one after the other, from counts of all cells."""
+    return np.concatenate([_entries(table, counts.reshape(tuple(sizes))) for table in tables])
+
+
+def _entries(table: Tabulation, counts: Integers) -> Integers:
+    for i, marks in enumerate(table.labels):
+        size = int(marks.max()) + 1 if i in table.by else 1
+        merged = np.zeros((size, *np.delete(counts.shape, i)), dtype=np.int64)
+        kept = np.flatnonzero(marks != NOT_COUNTED)
+        place = marks[kept] if i in table.by else np.zeros(len(kept), dtype=np.int64)
+        np.add.at(merged, place, np.moveaxis(counts, i, 0)[kept])
+        counts = np.moveaxis(merged, 0, i)
+    rest = [i for i in range(len(table.labels)) if i not in table.by]
+    return np.asarray(np.transpose(counts, (*table.by, *rest)).reshape(-1))
