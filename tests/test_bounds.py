@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.linalg import hadamard
 from scipy.spatial import ConvexHull
 
-from lrm.accuracy.bounds import (
+from lrm.errors import UsageError
+from lrm.solvers.bounds import (
     Spectrum,
     numerical_rank,
     paper_upper_bound,
@@ -19,7 +20,6 @@ from lrm.accuracy.bounds import (
     svd_lower_bound,
     volume_lower_bound,
 )
-from lrm.errors import UsageError
 
 workloads = hnp.arrays(
     np.float64,

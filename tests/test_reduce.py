@@ -5,8 +5,9 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from batches import matrices
+from lrm.exact.cells import merge_cells
+from lrm.exact.rows import reduce_rows
 from lrm.maps.linear import DenseMap, SparseMap
-from lrm.reduce import merge_cells, reduce_rows
 
 
 @given(matrices)

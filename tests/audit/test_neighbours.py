@@ -20,9 +20,9 @@ from engine_talk import Talk
 from engines import postgres_url
 from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
+from lrm.exact.integers import IntegerStrategy
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import TrueCounts
-from lrm.quantise import IntegerStrategy
 from lrm.releases import making as releases
 from lrm.releases.making import prepare
 from lrm.tables import open_table

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.counts_file import read_counts
 from lrm.errors import CountsError, FileFormatError
 from lrm.plans.planner import plan
 from lrm.releases import release
+from lrm.releases.counts_file import read_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::lrm.errors.PrivacyWarning")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from lrm.cli.demo_table import PATIENTS, STATES, SyntheticPatients, demo_domain, demo_workload
 from lrm.cli.options import MECHANISMS
-from lrm.demo import PATIENTS, STATES, SyntheticPatients, demo_domain, demo_workload
 
 
 def test_the_table_has_the_promised_size_and_only_valid_cells():

@@ -10,9 +10,9 @@ import pytest
 from lrm.errors import FileFormatError, UsageError
 from lrm.plans.comparison import Comparison, Outcome, SideBySide, compare
 from lrm.plans.planner import plan
-from lrm.plots import plot_answers, plot_comparison, plot_query_errors, plot_side_by_side
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import release
+from lrm.report.plots import plot_answers, plot_comparison, plot_query_errors, plot_side_by_side
 from lrm.workload.families import prefix
 
 HALF = PureDP(Fraction(1, 2))

@@ -235,7 +235,7 @@ def test_release_looks_at_its_outputs_before_noise_is_drawn(
         raise AssertionError("noise was drawn")
 
     monkeypatch.setattr("lrm.releases.making.measure", drawn)
-    monkeypatch.setattr("lrm.counts_file.read_counts", drawn)
+    monkeypatch.setattr("lrm.releases.counts_file.read_counts", drawn)
     args = ["release", "plan.lrm", "--counts", "counts.csv", "--epsilon", "1", "--no-ledger"]
     refused(run(*args, "-o", "none/out.lrm"), 1, "no folder")
     refused(run(*args, "-o", "."), 2, "folder")

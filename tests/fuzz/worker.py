@@ -20,7 +20,6 @@ from fuzz import mutations
 from fuzz.mutations import packed, sealed, unpacked
 from lrm.batches import read_batch
 from lrm.cli.plan_facts import plan_fields, plan_lines, release_fields, release_lines
-from lrm.counts_file import read_counts
 from lrm.domain.file import read_domain
 from lrm.files.archive import archive_format, read_archive
 from lrm.files.facts import Facts
@@ -30,6 +29,7 @@ from lrm.privacy.budget import zcdp_of
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases import file as release_file
+from lrm.releases.counts_file import read_counts
 from lrm.workload.file import read_workload
 
 MEMORY = 6 << 30

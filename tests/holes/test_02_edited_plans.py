@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import lrm
 from forging import edited, forged_plan, resealed
 from lrm.errors import FileFormatError, WorkloadError
+from lrm.exact.cells import CellMap
+from lrm.exact.integers import IntegerStrategy
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import DenseMap, SparseMap
-from lrm.quantise import IntegerStrategy
-from lrm.reduce import CellMap
 from lrm.workload import families
 
 MECHANISMS = ["noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best"]

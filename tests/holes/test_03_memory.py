@@ -23,7 +23,7 @@ from lrm.workload import families
 READ = """
 import resource, sys
 import lrm
-from lrm.counts_file import read_counts
+from lrm.releases.counts_file import read_counts
 from lrm.workload.file import read_workload
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 readers = {"lrm": [lrm.load_plan], "npz": [read_workload], "npy": [read_counts, read_workload]}

@@ -22,11 +22,11 @@ from click.testing import CliRunner
 import lrm
 from lrm.batches import sql
 from lrm.cli import main
-from lrm.counts_file import CountsFile
 from lrm.domain import Categories, Domain, PrivacyUnit
 from lrm.errors import BudgetExceeded, CountsError, LrmError, TableError, UsageError
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import preview
+from lrm.releases.counts_file import CountsFile
 from lrm.releases.facts import release_facts
 
 DOMAIN = Domain([Categories("state", ["NY", "NJ"])], "visits")

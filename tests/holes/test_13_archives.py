@@ -20,13 +20,13 @@ import pytest
 import lrm
 from forging import resealed, unpacked
 from lrm.batches import parse_batch
-from lrm.counts_file import read_counts
 from lrm.domain.file import parse_domain
 from lrm.errors import DomainError, FileFormatError, WorkloadError
 from lrm.files.json_text import parse_json
 from lrm.files.npy import parse_npy
 from lrm.files.reading import read_bytes
 from lrm.files.zips import unpack_zip
+from lrm.releases.counts_file import read_counts
 from lrm.workload import families
 
 

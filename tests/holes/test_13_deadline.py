@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
-from lrm.accuracy import certificate
 from lrm.batches import marginals
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers
@@ -24,7 +23,7 @@ from lrm.plans import planner
 from lrm.plans.comparison import compare
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.progress import Deadline, Step
-from lrm.strategies import Problem, base, best
+from lrm.strategies import Problem, base, best, certificate
 from lrm.workload import Workload, families
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
 from lrm.privacy.budget import (
@@ -28,7 +29,6 @@ from lrm.privacy.budget import (
 )
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.unit import PrivacyUnit
-from lrm.reconstruction import Reconstruction
 
 __all__ = ["Accuracy", "amount_for_error", "privacy_of"]
 

@@ -30,9 +30,9 @@ import numpy as np
 
 from lrm.accuracy.lattice import LatticeSums
 from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.laws import NoiseLaw
-from lrm.reconstruction import Reconstruction
 
 __all__ = ["half_widths", "sum_half_widths"]
 

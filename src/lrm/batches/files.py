@@ -33,11 +33,11 @@ import numpy as np
 from lrm.batches.builders import marginals, prefix, ranges, total, where, with_importance
 from lrm.batches.compiler import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
+from lrm.files.yaml_nodes import Node, parse, read_text
 from lrm.workload import TakenLabels, Workload
 from lrm.workload.csv_text import parse_csv
 from lrm.workload.families import stack
 from lrm.workload.file import read_workload
-from lrm.yaml_nodes import Node, parse, read_text
 
 if TYPE_CHECKING:
     from lrm.domain import Domain

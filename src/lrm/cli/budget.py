@@ -75,7 +75,7 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
     """
     from lrm.cli.output import print_json
     from lrm.ledger import Ledger
-    from lrm.spelling import spell_amount
+    from lrm.showing.spelling import spell_amount
 
     made = Ledger.open(ledger).create(table, limit, accounting, unit=_unit(choices))
     if choices["as_json"]:
@@ -118,7 +118,7 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
     from lrm.ledger import Ledger
-    from lrm.spelling import spell_amount
+    from lrm.showing.spelling import spell_amount
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
@@ -235,6 +235,6 @@ def _entry_fields(entry: "Entry") -> dict[str, Any]:
 
 def _amount(entry: "Entry") -> str:
     """Spell the amount of an entry: a limit rounded down, a spend rounded up."""
-    from lrm.spelling import spell_amount
+    from lrm.showing.spelling import spell_amount
 
     return spell_amount(entry.amount, "down" if entry.kind.value == "create" else "up")

@@ -72,7 +72,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
     from lrm.plans.comparison import Contest, SideBySide
-    from lrm.plots import KINDS, plot_comparison
+    from lrm.report.plots import KINDS, plot_comparison
 
     promise = _promise(noise, choices)
     check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
@@ -131,7 +131,7 @@ def _tell_both(  # noqa: PLR0913 - each is a part of what is told
     from lrm.accuracy import privacy_of
     from lrm.cli.output import print_json
     from lrm.cli.side_by_side import print_side_by_side, side_by_side_fields
-    from lrm.plots import plot_side_by_side
+    from lrm.report.plots import plot_side_by_side
 
     if plot is not None:
         pure = privacy_of("laplace", promise.epsilon)

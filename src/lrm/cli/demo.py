@@ -51,8 +51,8 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
       lrm demo --epsilon 1 --json
     """
     from lrm.cli.compare import run_contest
+    from lrm.cli.demo_table import SyntheticPatients, demo_workload
     from lrm.cli.options import MECHANISMS
-    from lrm.demo import SyntheticPatients, demo_workload
     from lrm.privacy.amounts import parse_amount
     from lrm.releases import release as make_release
 
@@ -79,7 +79,7 @@ def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
 
 
 def _introduce(shape: tuple[int, int]) -> None:
-    from lrm.demo import PATIENTS
+    from lrm.cli.demo_table import PATIENTS
 
     queries, cells = shape
     echo(
@@ -128,10 +128,10 @@ def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> 
 
 def _print_json(result: Any, release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
     from lrm.cli.comparison_facts import comparison_fields
+    from lrm.cli.demo_table import PATIENTS
     from lrm.cli.output import print_json
     from lrm.cli.plan_facts import release_fields
     from lrm.cli.promises import Promise
-    from lrm.demo import PATIENTS
 
     fields = release_fields(release, 0.95)
     for row, true_answer in zip(fields["answers"], truth.tolist(), strict=True):

@@ -54,7 +54,7 @@ def _fields(told: "Preview", confidence: float) -> dict[str, Any]:
 def _print(told: "Preview", confidence: float, limit: int) -> None:
     from lrm.cli.explain import print_worst
     from lrm.cli.output import number, print_facts
-    from lrm.spelling import parameter_words
+    from lrm.showing.spelling import parameter_words
 
     expected = told.accuracy
     print_facts(

@@ -47,7 +47,7 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         return 1
     from lrm.files.locations import redacted
-    from lrm.spelling import visible
+    from lrm.showing.spelling import visible
 
     debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, click.ClickException)
     secrets = [*given, os.environ.get("LRM_LEDGER", "")]
@@ -68,7 +68,7 @@ def one_line_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, PrivacyWarning):
-                from lrm.spelling import visible
+                from lrm.showing.spelling import visible
 
                 click.echo(visible(f"lrm: warning: {message}"), err=True)
             else:

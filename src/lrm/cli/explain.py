@@ -53,7 +53,7 @@ def explain(plan: str, **choices: Any) -> None:
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.plans.file import load_plan
-    from lrm.plots import KINDS, plot_query_errors
+    from lrm.report.plots import KINDS, plot_query_errors
 
     plot, limit = choices["plot"], choices["limit"]
     _check_asked(choices)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lrm.spelling import beside, escape_controls, number, ratio, seconds, visible
+from lrm.showing.spelling import beside, escape_controls, number, ratio, seconds, visible
 
 __all__ = [
     "beside",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lrm.spelling import spell_amount
+from lrm.showing.spelling import spell_amount
 
 if TYPE_CHECKING:
     from lrm.accuracy import Accuracy

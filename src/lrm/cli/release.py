@@ -78,10 +78,10 @@ def release(plan: str, **choices: Any) -> None:
     """
     from lrm.cli.dry_run import print_preview
     from lrm.cli.release_checks import check_confidence, check_places, check_said
-    from lrm.counts_file import CountsFile
     from lrm.plans.file import load_plan
     from lrm.releases import preview
     from lrm.releases import release as make_release
+    from lrm.releases.counts_file import CountsFile
 
     check_said(choices)
     check_places(plan, choices)

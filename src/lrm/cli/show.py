@@ -48,8 +48,8 @@ def show(file: str, **choices: Any) -> None:
     from lrm.errors import FileFormatError
     from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
-    from lrm.plots import KINDS
     from lrm.releases.file import load_release
+    from lrm.report.plots import KINDS
 
     outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "export")}
     check_apart(outputs, {"FILE": file})
@@ -80,8 +80,8 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_json
     from lrm.cli.output_files import write_answers_csv
     from lrm.cli.plan_facts import release_fields
-    from lrm.plots import plot_answers
     from lrm.releases.facts import export_json
+    from lrm.report.plots import plot_answers
 
     confidence, limit = choices["confidence"], choices["limit"]
     processed = processed_answers(release, choices["post_process"])

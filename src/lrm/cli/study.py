@@ -10,7 +10,7 @@ import click
 
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
-from lrm.spelling import visible
+from lrm.showing.spelling import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

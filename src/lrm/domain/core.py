@@ -24,7 +24,7 @@ from lrm.domain.csv_form import CsvForm
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of
-from lrm.spelling import many, text_table
+from lrm.showing.spelling import many, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -36,8 +36,8 @@ from lrm.domain.draft import draft
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
+from lrm.files.yaml_nodes import Node, dump, parse, read_text
 from lrm.privacy.unit import PrivacyUnit
-from lrm.yaml_nodes import Node, dump, parse, read_text
 
 __all__ = ["domain_text", "draft", "parse_domain", "read_domain", "write_domain"]
 

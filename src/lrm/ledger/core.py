@@ -26,7 +26,7 @@ from lrm.ledger.store import DEFAULT_TIMEOUT, Store
 from lrm.privacy.amounts import Amount, parse_amount, spell
 from lrm.privacy.budget import Privacy
 from lrm.privacy.unit import PrivacyUnit
-from lrm.spelling import spell_amount
+from lrm.showing.spelling import spell_amount
 
 
 def _utc_now() -> datetime:

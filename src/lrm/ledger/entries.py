@@ -28,7 +28,7 @@ from lrm.privacy.budget import (
 )
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of
-from lrm.spelling import spell_amount
+from lrm.showing.spelling import spell_amount
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500

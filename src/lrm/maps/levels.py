@@ -133,6 +133,12 @@ class LevelMap(LinearMap):
         """The same tree with other weights."""
         return LevelMap(self.cells, self.fanouts, weights, self.contrast)
 
+    def scaled(self, factor: float) -> LevelMap:
+        return self.with_weights(tuple(weight * factor for weight in self.weights))
+
+    def rounded(self, factor: float) -> LevelMap:
+        return self.with_weights(tuple(float(np.rint(w * factor)) for w in self.weights))
+
     def over_all_leaves(self) -> LevelMap:
         """The same tree with every leaf a cell."""
         return LevelMap(self.leaves, self.fanouts, self.weights, self.contrast)

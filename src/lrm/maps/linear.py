@@ -116,6 +116,14 @@ class LinearMap(ABC):
         )
         return np.asarray(whole @ x)
 
+    def scaled(self, factor: float) -> LinearMap:
+        """``factor`` times the map."""
+        return DenseMap(self.dense() * factor)
+
+    def rounded(self, factor: float) -> LinearMap:
+        """``factor`` times the map, rounded to whole numbers."""
+        return DenseMap(np.rint(self.dense() * factor))
+
     def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
         """Yield ``(start, rows)`` in blocks that stay small beside ``width`` columns."""
         m, n = self.shape
@@ -214,6 +222,14 @@ class SparseMap(LinearMap):
 
     def columns(self, indices: NDArray[np.intp]) -> SparseMap:
         return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
+
+    def scaled(self, factor: float) -> SparseMap:
+        return SparseMap(sp.csr_array(self.matrix * factor))
+
+    def rounded(self, factor: float) -> SparseMap:
+        whole = sp.csr_array(self.matrix, copy=True)
+        whole.data = np.rint(whole.data * factor)
+        return SparseMap(whole)
 
     def gram(self) -> Floats:
         return np.asarray((self.matrix.T @ self.matrix).toarray())

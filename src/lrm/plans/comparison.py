@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lrm.accuracy.bounds import Spectrum
-from lrm.accuracy.certificate import CHEAP_SECONDS, least_error, spectrum_of
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
@@ -20,8 +18,10 @@ from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of, timed
 from lrm.privacy.budget import Amount, Noise
 from lrm.showing import html_of
+from lrm.solvers.bounds import Spectrum
 from lrm.solvers.progress import Deadline, OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
+from lrm.strategies.certificate import CHEAP_SECONDS, least_error, spectrum_of
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lrm.privacy.budget import Amount
-from lrm.spelling import number, ratio, seconds, text_table
+from lrm.showing.spelling import number, ratio, seconds, text_table
 
 if TYPE_CHECKING:
     from lrm.plans.comparison import Comparison

@@ -17,17 +17,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
-from lrm.accuracy.bounds import Spectrum
 from lrm.errors import BudgetError, ConvergenceError
+from lrm.exact.integers import IntegerStrategy
+from lrm.exact.reconstruction import Reconstruction
 from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
-from lrm.quantise import IntegerStrategy
-from lrm.reconstruction import Reconstruction
 from lrm.showing import html_of, page_of
-from lrm.spelling import many, parameter_words
+from lrm.showing.spelling import many, parameter_words
+from lrm.solvers.bounds import Spectrum
 from lrm.workload import AnswerTable, Workload, check_listable
 
 __all__ = ["Plan"]

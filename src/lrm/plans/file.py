@@ -7,16 +7,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lrm.accuracy.bounds import Spectrum
 from lrm.domain.file import domain_text, parse_domain
 from lrm.errors import FileFormatError
+from lrm.exact.cells import CellMap, over_merged
+from lrm.exact.integers import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
+from lrm.exact.reconstruction import Reconstruction
 from lrm.files.archive import blaming, read_archive, write_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import pack_map, unpack_map
 from lrm.plans.core import Plan
-from lrm.quantise import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
-from lrm.reconstruction import Reconstruction
-from lrm.reduce import CellMap, over_merged
+from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Workload
 
 __all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]

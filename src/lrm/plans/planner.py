@@ -9,23 +9,24 @@ from typing import Any, get_args
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lrm.accuracy.bounds import Spectrum
-from lrm.accuracy.certificate import (
+from lrm.batches import as_batch
+from lrm.domain import Domain
+from lrm.errors import UsageError
+from lrm.exact.integers import unit_strategy
+from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.rounding import quantise
+from lrm.plans.core import Plan
+from lrm.privacy.budget import Noise
+from lrm.solvers.bounds import Spectrum
+from lrm.solvers.interrupts import stop_on_interrupt
+from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
+from lrm.strategies import Problem, Search, Strategy, build_strategy
+from lrm.strategies.certificate import (
     CHEAP_SECONDS,
     certificate_seconds,
     least_error,
     spectrum_of,
 )
-from lrm.batches import as_batch
-from lrm.domain import Domain
-from lrm.errors import UsageError
-from lrm.plans.core import Plan
-from lrm.privacy.budget import Noise
-from lrm.quantise import quantise, unit_strategy
-from lrm.reconstruction import Reconstruction
-from lrm.solvers.interrupts import stop_on_interrupt
-from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
-from lrm.strategies import Problem, Search, Strategy, build_strategy
 
 __all__ = ["STAGES", "plan", "plan_of", "timed"]
 
@@ -142,7 +143,14 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 
 def _rounded(problem: Problem, strategy: Strategy, noise: Noise, max_records: int | None) -> Plan:
     queries = problem.queries_for(strategy)
-    final = quantise(strategy, queries, max_records, noise)
+    final = quantise(
+        strategy.matrix,
+        strategy.cells,
+        queries,
+        reconstruction=strategy.reconstruction,
+        max_records=max_records,
+        noise=noise,
+    )
     measured = unit_strategy(final.strategy.matrix, final.strategy.bits)
     return Plan(
         workload=problem.workload,

@@ -26,7 +26,7 @@ from lrm.privacy.mechanism import (
 )
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of, page_of
-from lrm.spelling import many, parameter_words
+from lrm.showing.spelling import many, parameter_words
 from lrm.workload import AnswerTable
 
 __all__ = ["Release", "from_measurements"]

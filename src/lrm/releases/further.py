@@ -11,9 +11,9 @@ from typing import Any
 
 from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
-from lrm.quantise import inverse_of
-from lrm.reconstruction import Reconstruction
-from lrm.reduce import over_merged
+from lrm.exact.cells import over_merged
+from lrm.exact.integers import inverse_of
+from lrm.exact.reconstruction import Reconstruction
 from lrm.releases.core import Release
 from lrm.workload import Workload
 

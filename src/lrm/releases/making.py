@@ -23,7 +23,7 @@ from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.releases.core import Release, from_measurements
 from lrm.releases.promise import concern
 from lrm.releases.sources import Source, source_of
-from lrm.spelling import spell_amount
+from lrm.showing.spelling import spell_amount
 from lrm.workload import check_listable
 
 if TYPE_CHECKING:

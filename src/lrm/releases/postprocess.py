@@ -14,9 +14,9 @@ import scipy.optimize as so
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
+from lrm.exact.integers import inverse_of
+from lrm.exact.reconstruction import Reconstruction
 from lrm.maps.linear import Floats
-from lrm.quantise import inverse_of
-from lrm.reconstruction import Reconstruction
 from lrm.releases.core import Release
 
 __all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from lrm.privacy.budget import ZCDP, Privacy, PureDP, epsilon_for, zcdp_of
 from lrm.privacy.unit import PrivacyUnit
-from lrm.spelling import parameter_words, spell_amount
+from lrm.showing.spelling import parameter_words, spell_amount
 
 __all__ = [
     "NOT_PROMISED",

@@ -12,7 +12,7 @@ from lrm.releases.promise import (
     NOT_PROMISED,
     variant_name,
 )
-from lrm.spelling import parameter_words
+from lrm.showing.spelling import parameter_words
 
 __all__ = ["registry_facts"]
 

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lrm.counts_file import CountsFile
 from lrm.errors import UsageError
 from lrm.plans import Plan
 from lrm.privacy.mechanism import TrueCounts, check_fit, check_total
+from lrm.releases.counts_file import CountsFile
 
 if TYPE_CHECKING:
     from lrm.domain import Domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lrm.domain import Domain
 from lrm.report.elements import Markup, facts, paragraph, section, table, text
-from lrm.spelling import many
+from lrm.showing.spelling import many
 from lrm.workload import Label, Workload
 
 __all__ = ["batch_section", "domain_table", "query_label", "query_table"]

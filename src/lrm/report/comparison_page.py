@@ -21,7 +21,7 @@ from lrm.report.elements import (
 )
 from lrm.report.figures import draw_comparison
 from lrm.report.page import page
-from lrm.spelling import equation, number, ratio, seconds
+from lrm.showing.spelling import equation, number, ratio, seconds
 
 __all__ = ["comparison_page", "parse_comparison"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
-from lrm.spelling import visible
+from lrm.showing.spelling import visible
 
 __all__ = [
     "Markup",

@@ -10,7 +10,7 @@ from lrm.report.batches import query_label
 from lrm.report.elements import Markup, figure, paragraph, section, table
 from lrm.report.figures import draw_errors
 from lrm.report.rivals import Rival, rivals_of
-from lrm.spelling import number, ratio
+from lrm.showing.spelling import number, ratio
 
 __all__ = ["bound_words", "error_section"]
 

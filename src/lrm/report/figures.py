@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lrm import plots
 from lrm.maps.linear import Floats
 from lrm.releases import Release
+from lrm.report import plots
 from lrm.report.elements import Markup
 from lrm.report.rivals import Rival
-from lrm.spelling import number
+from lrm.showing.spelling import number
 
 __all__ = ["draw_answers", "draw_comparison", "draw_errors"]
 

@@ -22,7 +22,7 @@ from lrm.report.plan_page import plan_page
 from lrm.report.release_page import release_page
 from lrm.report.rivals import Rival, rivals_of
 from lrm.report.style import SNIPPET_CSS
-from lrm.spelling import many, number, parameter_words, spell_amount
+from lrm.showing.spelling import many, number, parameter_words, spell_amount
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
 __all__ = ["page", "snippet"]

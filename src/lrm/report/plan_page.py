@@ -9,7 +9,7 @@ from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
 from lrm.report.errors import error_section
 from lrm.report.page import page
-from lrm.spelling import number, parameter_words
+from lrm.showing.spelling import number, parameter_words
 from lrm.workload import check_listable
 
 __all__ = ["plan_page"]

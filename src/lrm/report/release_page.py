@@ -32,7 +32,7 @@ from lrm.report.elements import (
 from lrm.report.errors import error_section
 from lrm.report.figures import draw_answers
 from lrm.report.page import page
-from lrm.spelling import beside, number, parameter_words
+from lrm.showing.spelling import beside, number, parameter_words
 from lrm.workload import check_listable
 
 __all__ = ["release_page"]

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
 from lrm.solvers.augmented import SMOOTHING, AugmentedResult, optimise_augmented
-from lrm.solvers.lowrank_exact import (
+from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.solvers.projection import optimise_projection
+from lrm.solvers.record import Candidate, Record
+from lrm.solvers.row_space import (
     STAGES,
     RowSpaceResult,
     optimise_row_space,
     row_space_error,
 )
-from lrm.solvers.progress import OnStep, Step, ignore_step
-from lrm.solvers.projection import optimise_projection
-from lrm.solvers.record import Candidate, Record
 from lrm.solvers.starts import random_rows, rotation
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from scipy import sparse
 from lrm.errors import ConvergenceError, StopSolver
 from lrm.solvers.augmented import AugmentedResult, assemble
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
-from lrm.solvers.lowrank_exact import RowSpaceResult
 from lrm.solvers.progress import OnStep, Step
 from lrm.solvers.projection import ProjectionResult
+from lrm.solvers.row_space import RowSpaceResult
 
 __all__ = ["ROUNDING", "Candidate", "Record"]
 

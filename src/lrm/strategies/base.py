@@ -12,20 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
+from lrm.exact.cells import CellMap, MergedWorkload, absolute_map, merge_cells
+from lrm.exact.rows import SECONDS_PER_STEP, known_singular_values, reduce_rows, reduction_seconds
 from lrm.maps import level_errors
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
 from lrm.privacy.budget import Noise
-from lrm.reduce import (
-    SECONDS_PER_STEP,
-    CellMap,
-    MergedWorkload,
-    absolute_map,
-    known_singular_values,
-    merge_cells,
-    reduce_rows,
-    reduction_seconds,
-)
 from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.workload import Workload, weigh_rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrm.errors import UsageError
-from lrm.reduce import SECONDS_PER_STEP
+from lrm.exact.rows import SECONDS_PER_STEP
 from lrm.solvers.matrix_mechanism import optimise_gram
 from lrm.strategies.base import Problem, Search, Strategy
 

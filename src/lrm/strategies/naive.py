@@ -5,9 +5,9 @@ from __future__ import annotations
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
+from lrm.exact.cells import CellMap
 from lrm.maps.linear import DenseMap, SparseMap
 from lrm.privacy.budget import Noise
-from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 
 __all__ = ["naive_errors", "noise_on_data", "noise_on_results"]

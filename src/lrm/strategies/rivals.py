@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from lrm.exact.cells import CellMap
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
-from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lrm.errors import UsageError
+from lrm.exact.cells import CellMap
 from lrm.maps.levels import LevelMap
-from lrm.reduce import CellMap
 from lrm.strategies.base import Problem, Search, Strategy
 
 __all__ = ["haar_tree", "hierarchical", "total_tree", "wavelet"]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Domain
 from lrm.errors import TableError
+from lrm.exact.cells import CellMap
 from lrm.privacy.mechanism import TrueCounts
-from lrm.reduce import CellMap
 
 __all__ = ["DROPPED", "Axis", "Tally", "axes_of"]
 

@@ -17,9 +17,9 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from lrm.domain import Attribute, Categories, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
+from lrm.exact.cells import CellMap
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
-from lrm.reduce import CellMap
 
 __all__ = [
     "Column",

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lrm.domain import CsvForm, Domain
+from lrm.exact.cells import CellMap
 from lrm.privacy.mechanism import TrueCounts
-from lrm.reduce import CellMap
 from lrm.tables.axes import Tally, axes_of
 from lrm.tables.base import check_columns, guarded, load_engine
 from lrm.tables.csv_files import CsvFiles

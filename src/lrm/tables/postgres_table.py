@@ -11,9 +11,9 @@ import numpy as np
 
 from lrm.domain import Bins, Domain, persons
 from lrm.errors import TableError
+from lrm.exact.cells import CellMap
 from lrm.files.locations import unescaped_password, why_unreachable
 from lrm.privacy.mechanism import TrueCounts
-from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
 from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain, persons
 from lrm.errors import TableError
+from lrm.exact.cells import CellMap
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
-from lrm.reduce import CellMap
 from lrm.tables.axes import Axis, Tally, axes_of
 from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps

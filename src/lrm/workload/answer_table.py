@@ -11,7 +11,7 @@ from typing import Any
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.showing import html_of
-from lrm.spelling import beside, many, number, text_table
+from lrm.showing.spelling import beside, many, number, text_table
 from lrm.workload.labels import Labels
 
 __all__ = ["AnswerTable", "group_titles"]

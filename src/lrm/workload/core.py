@@ -16,7 +16,7 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap, as_map
 from lrm.showing import html_of
-from lrm.spelling import many
+from lrm.showing.spelling import many
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 

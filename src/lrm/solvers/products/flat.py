@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lrm.errors import StopSolver
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import Reduction, merge_values
-from lrm.solvers.lowrank_exact import optimise_row_space
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
+from lrm.solvers.row_space import optimise_row_space
 from lrm.solvers.starts import rotation
 
 __all__ = ["FlatResult", "reduced_queries", "search_flat"]

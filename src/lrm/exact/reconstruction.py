@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
+from lrm.exact.inverses import DiagonalPlusFew, LeftInverse, Levels
+from lrm.exact.rows import reduce_rows
 from lrm.maps import level_errors
-from lrm.maps.inverses import DiagonalPlusFew, LeftInverse, Levels
 from lrm.maps.linear import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
-from lrm.reduce import reduce_rows
 
 __all__ = ["Reconstruction"]
 

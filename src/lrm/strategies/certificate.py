@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrm.accuracy.bounds import Spectrum, spectrum
+from lrm.exact.cells import scale_columns
+from lrm.exact.rows import known_singular_values, reduction_seconds, singular_values
 from lrm.maps.linear import AllRanges, Prefix
-from lrm.reduce import known_singular_values, reduction_seconds, scale_columns, singular_values
+from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from lrm.errors import UsageError
 from lrm.files.writing import write_bytes
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
-from lrm.spelling import parameter_words, visible
+from lrm.showing.spelling import parameter_words, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,1 @@
+"""Exact arithmetic: reductions that lose nothing, integer strategies, and reconstruction."""

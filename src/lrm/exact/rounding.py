@@ -1,0 +1,224 @@
+"""From a strategy in real numbers to one in integers, whose sensitivity is exact.
+
+The strategy is normalised to sensitivity 1, multiplied by 2^q and rounded, and from then on
+it *is* the rounded one: sensitivity is measured on its integers and the reconstruction
+is computed from them. Rounding must not break ``W = B·L``:
+
+1. A strategy of full column rank has nothing to lose: ``B = W·L⁺`` is exact for any rounding.
+2. Where W is integer and ``L = X·W``, X is rounded instead: ``L = X_q·W`` keeps the row
+   space exactly.
+3. Otherwise q is made large, and how far one record can move an answer through the residual
+   is measured and stated with the plan; where no q is large enough, every cell is
+   measured a little besides, which is way 1 again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+
+from lrm.errors import CountsError
+from lrm.exact.cells import CellMap
+from lrm.exact.integers import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
+from lrm.exact.inverses import LeftInverse, Spectral
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.whole import LARGEST_WHOLE
+from lrm.privacy.budget import Noise
+
+__all__ = ["DEFAULT_MAX_RECORDS", "Quantised", "quantise"]
+
+DEFAULT_MAX_RECORDS = 1 << 32
+"""Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
+
+FINE_MAX_RECORDS = 1 << 27
+"""The same where exactness rests on the number of bits (134 million): leaves 35 bits."""
+
+FINEST_MAX_RECORDS = 1 << 22
+"""The same for badly conditioned strategies (4 million): leaves 40 bits."""
+
+ANCHOR = 2.0**-10
+"""Share of the sensitivity that measures cells, where nothing else makes a strategy exact."""
+
+RESIDUAL_WANTED = 5e-10
+"""Relative residual above which more bits are spent on exactness."""
+
+SPARSE_BELOW = 0.25
+"""A strategy with a smaller share of non-zeros is kept sparse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """An integer strategy, and its left inverse where B is ``W·L⁺``."""
+
+    strategy: IntegerStrategy
+    inverse: LeftInverse | None
+    reconstruction: LinearMap | None
+
+    def residual(self, queries: LinearMap) -> float:
+        """``|W − W·L⁺·L|`` beside the largest weight of the same query, at its worst."""
+        assert self.inverse is not None  # noqa: S101 - asked of least-squares routes only
+        rows = queries.dense()
+        unit = unit_strategy(self.strategy.matrix, self.strategy.bits)
+        gap = rows - unit.apply_transpose(self.inverse.rows_times(rows).T).T
+        sizes = np.abs(rows).max(axis=1, keepdims=True)
+        return float((np.abs(gap) / np.where(sizes, sizes, 1)).max())
+
+
+def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
+    strategy: LinearMap,
+    cells: CellMap,
+    queries: LinearMap,
+    *,
+    reconstruction: LinearMap | None = None,
+    max_records: int | None = None,
+    noise: Noise = "laplace",
+) -> Quantised:
+    """Round a strategy to integers without losing what it can reconstruct.
+
+    Parameters
+    ----------
+    strategy
+        L in real numbers, over merged cells.
+    cells
+        How cells are merged before they are measured.
+    queries
+        The workload over the same merged cells.
+    reconstruction
+        B, where it is not the least-squares one ``W·L⁺``.
+    max_records
+        The declared largest number of records of a table that the plan will meet.
+    noise
+        Which norm of the columns is 1 before rounding: L1 (Laplace) or L2 (Gaussian).
+    """
+    norm = _column_norm(strategy, cells, noise)
+    if not norm > 0:
+        return _nothing(cells, max_records)
+    matrix = _compact(strategy, drop_idle=reconstruction is None)
+    if reconstruction is not None:
+        fine = _most_bits(max_records or FINE_MAX_RECORDS)
+        factor = 2.0**fine / norm
+        if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
+            factor = 2.0 ** np.floor(np.log2(factor))
+        final = _measured(matrix.rounded(factor), cells, fine, max_records)
+        return Quantised(final, None, reconstruction.scaled(2.0**fine / factor))
+    coarse = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _measured(matrix.rounded(2.0**coarse / norm), cells, coarse, max_records)
+    if _determines_cells(matrix):
+        inverse = inverse_of(final)
+        if not isinstance(inverse, Spectral):
+            return Quantised(final, inverse, None)
+    return _row_space_route(matrix, norm, cells, queries, max_records)
+
+
+def _nothing(cells: CellMap, max_records: int | None) -> Quantised:
+    """For a workload of zeros: one cell is measured, which no answer looks at."""
+    one_cell = SparseMap(sp.eye_array(1, cells.merged_size, format="csr"))
+    every = CellMap.trivial(cells.size)
+    if cells.merged_size < cells.size:
+        every = CellMap(cells.merged_size, cells.index, every.factor)
+    final = _measured(one_cell.rounded(2.0**30), every, 30, max_records)
+    return Quantised(final, inverse_of(final), None)
+
+
+def _determines_cells(matrix: LinearMap) -> bool:
+    """Whether the strategy has enough rows to determine every merged cell."""
+    return isinstance(matrix, LevelMap) or matrix.shape[0] >= matrix.shape[1]
+
+
+def _row_space_route(
+    matrix: LinearMap, norm: float, cells: CellMap, queries: LinearMap, max_records: int | None
+) -> Quantised:
+    """Ways 2 and 3: strategies that do not determine every merged cell."""
+    dense = matrix.dense() / norm
+    combination = _integer_combination(dense, queries)
+    if combination is not None:
+        base, mix, rank = combination
+        bits = _most_bits(max_records or DEFAULT_MAX_RECORDS)
+        whole = np.rint(mix * 2.0**bits) @ base
+        if np.abs(whole).max() < LARGEST_WHOLE:
+            final = _measured(DenseMap(whole), cells, bits, max_records, rank)
+            return Quantised(final, inverse_of(final), None)
+    for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
+        bits = _most_bits(most)
+        final = _measured(matrix.rounded(2.0**bits / norm), cells, bits, max_records)
+        result = Quantised(final, inverse_of(final), None)
+        if result.residual(queries) < RESIDUAL_WANTED:
+            return result
+    return _anchored(dense, cells, max_records)
+
+
+def _anchored(dense: Floats, cells: CellMap, max_records: int | None) -> Quantised:
+    """Way 4: every cell measured a little, so that the strategy determines all of them.
+
+    For batches whose queries differ by many orders of magnitude: the smallest would be
+    rebuilt from the last bits of the largest. Costs 2·ANCHOR of the error, and loses nothing.
+    """
+    each = sp.eye_array(dense.shape[1], format="csr")
+    matrix = SparseMap(sp.csr_array(sp.vstack([(1 - ANCHOR) * dense, ANCHOR * each])))
+    bits = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    final = _measured(matrix.rounded(2.0**bits), cells, bits, max_records)
+    return Quantised(final, inverse_of(final), None)
+
+
+def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
+    """Integer rows ``base`` of W and ``mix`` with ``strategy = mix·base``, where there are."""
+    if not queries.is_integer():
+        return None
+    rows = queries.dense()
+    _, corner, order = la.qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diag(corner))
+    rank = int(np.sum(size > size[0] * 1e-10))
+    # Independent rows are enough, and round less than all of them where there are many.
+    base = rows[np.sort(order[:rank])] if len(rows) > rows.shape[1] else rows
+    mix = la.lstsq(base.T, strategy.T, check_finite=False)[0].T
+    gap = np.abs(mix @ base - strategy).max()
+    return (base, mix, rank) if gap < 1e-9 else None
+
+
+def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
+    """Keep what is mostly zeros sparse, and drop rows of zeros where nobody counts on them."""
+    if isinstance(matrix, LevelMap):
+        return matrix
+    compact = matrix.sparse()
+    busy = np.flatnonzero(np.diff(compact.indptr))
+    if drop_idle and len(busy) < compact.shape[0]:
+        compact = compact[busy]
+    if compact.nnz < SPARSE_BELOW * compact.shape[0] * compact.shape[1]:
+        return SparseMap(compact)
+    return DenseMap(compact.toarray())
+
+
+def _column_norm(matrix: LinearMap, cells: CellMap, noise: Noise) -> float:
+    factors = cells.largest_factors().astype(np.float64)
+    if noise == "laplace":
+        norms = matrix.column_absolute_sums()
+    else:
+        norms = np.sqrt(matrix.column_squared_sums())
+    return float((norms * factors).max(initial=0.0))
+
+
+def _most_bits(max_records: int) -> int:
+    """The binary exponent that leaves room for so many records, and for float64's digits."""
+    room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
+    return min(room, LARGEST_WHOLE.bit_length() - 2)
+
+
+def _measured(
+    rounded: LinearMap,
+    cells: CellMap,
+    bits: int,
+    max_records: int | None,
+    row_rank: int | None = None,
+) -> IntegerStrategy:
+    """The final integers, if they admit as many records as were declared."""
+    final = IntegerStrategy(rounded, cells, bits, row_rank)
+    if max_records is not None and final.max_records < max_records:
+        raise CountsError(
+            f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "
+            f"which admits {final.max_records:,}; declare a smaller max_records"
+        )
+    return final
