@@ -2,7 +2,7 @@
 
 import re
 
-from pages import ROOT, blocks, run_page
+from pages import ROOT, blocks, commands, run_page
 
 README = ROOT / "README.md"
 
@@ -15,6 +15,11 @@ def test_the_first_screen_is_a_session():
     first = blocks(README)[0]
     assert first.language == "console"
     assert first.line < 12
+    typed = [command.split()[:2] for command, _ in commands(first.text)]
+    assert [words for words in typed if words[0] == "lrm"] == [
+        ["lrm", word] for word in ("demo", "plan", "budget", "release", "release", "report")
+    ]
+    assert ["cat", "questions.sql"] in typed
 
 
 def test_the_commands_of_make_exist():

@@ -1,10 +1,13 @@
-"""The demo is honest: synthetic, complete, and within its time."""
+"""The demo is honest: synthetic, complete, and made of commands that one can type."""
+
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
-import pytest
 
-from lrm.cli.demo_table import PATIENTS, STATES, SyntheticPatients, demo_domain, demo_workload
-from lrm.cli.options import MECHANISMS
+from lrm.cli import COMMANDS
+from lrm.cli.demo_table import FILES, PATIENTS, STATES, SyntheticPatients, demo_domain, write_files
 
 
 def test_the_table_has_the_promised_size_and_only_valid_cells():
@@ -23,45 +26,60 @@ def test_the_counts_are_those_of_the_domain():
     """numpy's way of counting agrees with the reference, patient by patient."""
     table = SyntheticPatients.generate(seed=2, patients=500)
     rows = [
-        {
-            "state": STATES[s],
-            "age": int(a),
-            "sex": ["female", "male"][x],
-            "hiv": ["negative", "positive"][h],
-        }
-        for s, a, x, h in zip(table.state, table.age, table.sex, table.hiv, strict=True)
+        {"state": STATES[s], "age": int(a), "hiv": ["negative", "positive"][h]}
+        for s, a, h in zip(table.state, table.age, table.hiv, strict=True)
     ]
     np.testing.assert_array_equal(table.counts(), demo_domain().count(rows))
 
 
-def test_the_batch_holds_the_papers_examples():
-    workload = demo_workload()
-    assert workload.shape[0] >= 200
-    shape = demo_domain().shape
-    by_state = workload.queries.rows(0, 6).reshape(6, *shape)[:, :, 40, 0, 1]
-    np.testing.assert_array_equal(
-        by_state[:, :4],
-        [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]],
-    )
-    assert not workload.queries.rows(0, 6).reshape(6, *shape)[..., 0].any()
+def test_the_file_holds_the_table(tmp_path):
+    table = SyntheticPatients.generate(seed=3, patients=20)
+    table.write(tmp_path / "patients.csv")
+    lines = (tmp_path / "patients.csv").read_text().splitlines()
+    assert lines[0] == "state,age,hiv"
+    assert lines[1].split(",")[:2] == [STATES[table.state[0]], str(table.age[0])]
+    assert len(lines) == 21
 
 
-@pytest.mark.slow
-def test_the_demo_tells_its_facts(run, run_json):
-    facts = run_json("demo")
+def test_the_files_alone(run, run_json, monkeypatch):
+    monkeypatch.setattr("lrm.cli.demo_table.PATIENTS", 10)
+    result = run("demo", "--folder", "there", "--files-only")
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in Path("there").iterdir()} == set(FILES)
+    again = run("demo", "--folder", "there", "--files-only")
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+    assert run_json("demo", "--folder", "other", "--files-only")["folder"] == "other"
+
+
+def test_a_folder_that_cannot_be_made(run):
+    Path("file").write_text("")
+    result = run("demo", "--folder", "file/inside")
+    assert result.exit_code == 1
+    assert "cannot create the folder" in result.stderr
+
+
+def test_the_demo_tells_its_facts(run_json):
+    facts = run_json("demo", "--folder", "there")
     assert facts["synthetic"] is True
-    assert facts["comparison"]["best"] == "best"
-    assert [row["mechanism"] for row in facts["comparison"]["mechanisms"]] == list(MECHANISMS)
-    assert facts["release"]["privacy"] == {"guarantee": "pure", "epsilon": "0.1"}
+    outputs = {step["command"].split()[1]: step["output"] for step in facts["steps"]}
+    assert list(outputs) == ["plan", "budget", "release", "query", "report"]
+    assert outputs["release"]["privacy"] == {"guarantee": "pure", "epsilon": "0.1"}
     # Answers share measurements, so coverage varies more than a binomial; half never happens.
-    assert facts["intervals_that_hold_the_truth"] > 0.5 * len(facts["release"]["answers"])
+    assert facts["intervals_that_hold_the_truth"] > 0.5 * facts["answers"]
+    assert Path("there/answers.html").exists()
 
 
-def test_the_demo_for_people(run, monkeypatch):
-    monkeypatch.setattr("lrm.cli.options.MECHANISMS", ("best", "noise-on-data"))
-    result = run("demo", "--effort", "quick", "--epsilon", "1")
+def test_the_demo_for_people(run):
+    result = run("demo", "--epsilon", "1/3")
     assert result.exit_code == 0, result.output
     assert "SYNTHETIC" in result.stdout
-    assert "1.q1 NY+NJ+CA+WA" in result.stdout
-    assert "2.q3 NY+2CA+2WA" in result.stdout
-    assert all(len(line.rstrip()) <= 80 for line in result.stdout.splitlines())
+    assert not [line for line in result.stdout.splitlines() if len(line.rstrip()) > 80]
+    place = Path(re.search(r"^  cd (\S+)$", result.stdout, re.MULTILINE)[1])
+    assert (place / "answers.html").exists()
+    typed = re.findall(r"^(?:\$|  )? ?lrm (.*)$", result.stdout, re.MULTILINE)
+    assert {shlex.split(line.rstrip("\\"))[0] for line in typed} <= set(COMMANDS)
+
+
+def test_writing_returns_the_table(tmp_path):
+    assert len(write_files(tmp_path, seed=1).age) == PATIENTS

@@ -1,5 +1,10 @@
-"""``lrm demo``: a whole run on synthetic patients."""
+"""``lrm demo``: the way from a table to a page of private answers, on synthetic patients."""
 
+import contextlib
+import io
+import json
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,21 +13,20 @@ from lrm.cli.options import json_option
 from lrm.cli.output import echo
 
 if TYPE_CHECKING:
-    from fractions import Fraction
+    from collections.abc import Callable
 
-    from lrm.maps.linear import Floats
-    from lrm.releases import Release
+    from lrm.cli.demo_table import SyntheticPatients
 
-EXAMPLES = 6
-"""The first queries of the batch are the two introductory examples of the paper."""
-
-SHOWN = (*range(EXAMPLES), 15, 16, 70, 125, 171, 181, 191, 192, 206)
-"""Which answers are printed: the examples, and some of every other kind."""
+FURTHER = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
 
 
 @click.command(short_help="A whole run on synthetic patients.")
 @click.option(
-    "--epsilon", metavar="AMOUNT", default="0.1", show_default=True, help="Spent on the release."
+    "--epsilon",
+    metavar="AMOUNT",
+    default="0.1",
+    show_default=True,
+    help="Privacy budget that the release spends.",
 )
 @click.option(
     "--seed",
@@ -30,118 +34,183 @@ SHOWN = (*range(EXAMPLES), 15, 16, 70, 125, 171, 181, 191, 192, 206)
     metavar="N",
     default=0,
     show_default=True,
-    help="Of the synthetic table; the noise has none.",
+    help="Seed of the synthetic table; the noise has none.",
 )
 @click.option(
-    "--effort",
-    type=click.Choice(["quick", "normal", "thorough"]),
-    default="normal",
-    show_default=True,
-    help="How long best looks.",
+    "--folder",
+    metavar="DIR",
+    help="Folder for the files, created if needed; a new temporary folder by default.",
+)
+@click.option(
+    "--files-only",
+    is_flag=True,
+    help="Write the table, its domain and the questions, and stop.",
 )
 @json_option
-def demo(epsilon: str, seed: int, effort: str, *, as_json: bool) -> None:
-    r"""Plan, compare and release a batch of queries on 200,000 synthetic patients.
+@click.pass_context
+def demo(
+    ctx: click.Context, /, epsilon: str, seed: int, folder: str | None, **choices: bool
+) -> None:
+    r"""Go from a table to private answers, on 200,000 synthetic patients.
 
-    Nobody in the table exists, so the truth can be shown beside the private answers.
+    Every step is a command that you can type yourself; the files stay. Nobody in the table
+    exists, so the answers can be compared with the truth in the end.
 
     \b
     Example:
       lrm demo
       lrm demo --epsilon 1 --json
+      lrm demo --folder . --files-only
     """
-    from lrm.cli.compare import run_contest
-    from lrm.cli.demo_table import SyntheticPatients, demo_workload
-    from lrm.cli.options import MECHANISMS
+    from lrm.cli.demo_table import write_files
+    from lrm.cli.output import print_json
     from lrm.privacy.amounts import parse_amount
-    from lrm.releases import release as make_release
 
     amount = parse_amount(epsilon, "epsilon")
-    batch = demo_workload()
-    counts = SyntheticPatients.generate(seed).counts()
-    # The table is made up: its true answers are no secret.
-    truth = batch.queries.apply(counts.astype(float))
-    if not as_json:
-        _introduce(batch.shape)
-    result = run_contest(batch, mechanisms=MECHANISMS, effort=effort)
-    best = next(outcome.plan for outcome in result.outcomes if outcome.mechanism == "best")
-    if best is None:
-        raise click.ClickException("no plan was found; this should not happen")
-    answered = make_release(best, counts, amount)
-    if as_json:
-        _print_json(result, answered, truth, amount)
+    place = _place(folder)
+    table = write_files(place, seed)
+    as_json = choices["as_json"]
+    facts: dict[str, Any] = {"synthetic": True, "patients": len(table.age), "folder": str(place)}
+    if choices["files_only"]:
+        if as_json:
+            print_json(facts)
+        else:
+            echo(_files_line(table, folder))
         return
-    from lrm.cli.comparison_facts import print_comparison
-    from lrm.cli.promises import Promise
-
-    print_comparison(result, Promise(epsilon=amount))
-    _print_answers(answered, truth, amount)
-
-
-def _introduce(shape: tuple[int, int]) -> None:
-    from lrm.cli.demo_table import PATIENTS
-
-    queries, cells = shape
-    echo(
-        f"A SYNTHETIC table of {PATIENTS:,} patients: state, age, sex, HIV status\n"
-        f"({cells:,} cells). A batch of {queries} counting queries, with the two introductory\n"
-        "examples of the paper. First the plans of all mechanisms, which need no data:\n"
-    )
+    steps = _steps(epsilon, amount)
+    run = ctx.find_root().command.main
+    with contextlib.chdir(place):
+        if as_json:
+            print_json({**facts, "steps": _run_silently(steps, run), **_coverage(table)})
+            return
+        _show_files(table)
+        for why, command in steps:
+            echo(f"# {why}\n{_typed(command)}")
+            run(command, "lrm", standalone_mode=False)
+            echo("")
+        _conclude(table, place.absolute())
 
 
-def _covered(release: "Release", truth: "Floats") -> int:
-    low, high = release.intervals(0.95).T
-    return int(((low <= truth) & (truth <= high)).sum())
+def _place(folder: str | None) -> Path:
+    """Create the folder for the files; refuse one that holds any of them."""
+    import tempfile
+
+    from lrm.cli.demo_table import FILES
+    from lrm.errors import FileFormatError
+
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="lrm-demo-"))
+    place = Path(folder)
+    for name in (*FILES, "plan.lrm", "budget.sqlite", "answers.lrm", "answers.html"):
+        if (place / name).exists():
+            raise click.UsageError(f"{place / name} exists already; choose another --folder")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise FileFormatError(f"cannot create the folder {folder}: {reason.strerror}") from None
+    return place
 
 
-def _print_answers(release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.cli.output import number, print_table
+def _steps(epsilon: str, amount: Any) -> list[tuple[str, list[str]]]:
+    """Return each command after the reason for it."""
     from lrm.privacy.amounts import format_amount
 
-    echo(
-        f"\nThen one release with {release.plan.mechanism} at ε = {format_amount(epsilon)}: "
-        "private answers, their 95 %\nintervals, and the truth, known here alone since the "
-        "table is synthetic:\n"
-    )
-    intervals = release.intervals(0.95)
-    rows = [
+    plan = ["plan", "questions.sql", "--domain", "domain.yaml", "-o", "plan.lrm"]
+    budget = ["budget", "create", "patients", "--limit", format_amount(10 * amount)]
+    spend = ["release", "plan.lrm", "--table", "patients.csv", "--epsilon", epsilon]
+    ledger = ["--ledger", "budget.sqlite"]
+    return [
+        ("Plan the batch: reads no data, costs no privacy.", plan),
         (
-            release.names[i],
-            f"{release.answers[i]:,.1f}",
-            f"{release.standard_errors[i]:,.1f}",
-            f"{intervals[i, 0]:,.0f} … {intervals[i, 1]:,.0f}",
-            f"{truth[i]:,.0f}" + ("" if intervals[i, 0] <= truth[i] <= intervals[i, 1] else " !"),
-        )
-        for i in SHOWN
+            "Give the table a budget, once for all releases.",
+            [*budget, "--domain", "domain.yaml", *ledger],
+        ),
+        (
+            "See the errors before you spend anything.",
+            [*spend, *ledger, "--dry-run", "--limit", "3"],
+        ),
+        (
+            "Release: the ledger pays, then the rows are counted, then noise is added.",
+            [*spend, *ledger, "-o", "answers.lrm", "--limit", "5"],
+        ),
+        ("What is left of the budget.", ["budget", "show", *ledger]),
+        ("Ask the release further questions, at no cost.", ["query", "answers.lrm", FURTHER]),
+        ("Make a page of it.", ["report", "answers.lrm"]),
     ]
-    columns = ("query", "answer", "std. error", "95 % interval", "truth")
-    print_table(columns, rows, words=("query",))
-    total, covered = len(release.names), _covered(release, truth)
-    expected = number(release.plan.expected_squared_error(epsilon), 5)
-    seen = number(float(((release.answers - truth) ** 2).sum()), 5)
+
+
+def _run_silently(
+    steps: list[tuple[str, list[str]]], run: "Callable[..., Any]"
+) -> list[dict[str, Any]]:
+    """Run the commands with --json, and collect what they print."""
+    done = []
+    for _, command in steps:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            run([*command, "--json"], "lrm", standalone_mode=False)
+        output = json.loads(printed.getvalue())
+        done.append({"command": f"lrm {shlex.join(command)}", "output": output})
+    return done
+
+
+def _files_line(table: "SyntheticPatients", folder: str | None) -> str:
+    from lrm.cli.demo_table import FILES
+
+    where = "" if folder in {None, "."} else f" in {folder}"
+    return f"{FILES[0]} ({len(table.age):,} synthetic patients), {FILES[1]} and {FILES[2]}{where}"
+
+
+def _typed(command: list[str]) -> str:
+    r"""Spell a command as one would type it, in lines of at most 80 characters.
+
+    >>> _typed(["query", "answers.lrm", "SELECT 'x'"])
+    '$ lrm query answers.lrm "SELECT \'x\'"'
+    """
+    words = [f'"{word}"' if "'" in word else shlex.quote(word) for word in command]
+    lines = ["$ lrm"]
+    for word in words:
+        if len(lines[-1]) + len(word) > 76:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return "\n".join(lines)
+
+
+def _show_files(table: "SyntheticPatients") -> None:
+    from lrm.cli.demo_table import DOMAIN, QUESTIONS
+
+    with Path("patients.csv").open(encoding="utf-8") as opened:
+        first = "".join(next(opened) for _ in range(3))
+    size = f"{len(table.age):,}"
+    for why, typed, text in (
+        (f"A SYNTHETIC table of {size} patients.", "head -3 patients.csv", first),
+        ("What is public: columns, and the values they may hold.", "cat domain.yaml", DOMAIN),
+        ("What to ask. SQL is compiled, never executed.", "cat questions.sql", QUESTIONS),
+    ):
+        echo(f"# {why}\n$ {typed}\n{text}")
+
+
+def _coverage(table: "SyntheticPatients") -> dict[str, int]:
+    """Count the answers, and the 95 % intervals that contain the true answer."""
+    from lrm.releases.file import load_release
+
+    truth = table.answers()
+    low, high = load_release("answers.lrm").intervals(0.95).T
+    inside = (low <= truth) & (truth <= high)
+    return {"answers": len(truth), "intervals_that_hold_the_truth": int(inside.sum())}
+
+
+def _conclude(table: "SyntheticPatients", place: Path) -> None:
+    facts = _coverage(table)
+    held, answers = facts["intervals_that_hold_the_truth"], facts["answers"]
     echo(
-        f"{len(rows)} of {total} answers shown. {covered} of {total} intervals "
-        f"({covered / total:.0%}) hold the truth;\nabout 95 % should (! marks one that does not).\n"
-        f"Total squared error: {expected} expected, {seen} seen."
-    )
-
-
-def _print_json(result: Any, release: "Release", truth: "Floats", epsilon: "Fraction") -> None:
-    from lrm.cli.comparison_facts import comparison_fields
-    from lrm.cli.demo_table import PATIENTS
-    from lrm.cli.output import print_json
-    from lrm.cli.plan_facts import release_fields
-    from lrm.cli.promises import Promise
-
-    fields = release_fields(release, 0.95)
-    for row, true_answer in zip(fields["answers"], truth.tolist(), strict=True):
-        row["synthetic_truth"] = true_answer
-    print_json(
-        {
-            "synthetic": True,
-            "patients": PATIENTS,
-            "comparison": comparison_fields(result, Promise(epsilon=epsilon)),
-            "release": fields,
-            "intervals_that_hold_the_truth": _covered(release, truth),
-        }
+        f"The table is synthetic, so the truth is known: {held} of {answers} intervals "
+        "contain it\n(19 of 20 do on average).\n\n"
+        "What to type next:\n"
+        f"  cd {shlex.quote(str(place))}\n"
+        "  lrm compare questions.sql --domain domain.yaml   # simpler mechanisms\n"
+        "  lrm explain plan.lrm --rmse 10   # the epsilon for a wanted error\n"
+        "Open answers.html in a browser, or change questions.sql and plan again.\n"
+        "Then your own table:\n"
+        "  lrm domain init YOUR.csv -o domain.yaml"
     )
