@@ -1,4 +1,4 @@
-"""Families of workloads over numbered cells: totals, ranges, and the three of the paper."""
+"""Families of workloads over numbered cells: totals, ranges, products, those of the paper."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import AllRanges, Prefix, SparseMap
 from lrm.workload.core import Workload
 from lrm.workload.labels import Labels
+from lrm.workload.products import marginals, products
 
 __all__ = [
     "all_ranges",
     "identity",
+    "marginals",
     "prefix",
+    "products",
     "ranges",
     "stack",
     "total",

@@ -1,21 +1,22 @@
-"""One label, and the parts that the labels of a batch are made of."""
+"""One label, and the simple parts that the labels of a batch are made of."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from lrm.errors import WorkloadError
-
-__all__ = ["Group", "Grouped", "Label", "Named", "Numbered", "Part", "TakenLabels"]
+__all__ = ["Axis", "Group", "Grouped", "Label", "Named", "Numbered"]
 
 Group = tuple[tuple[str, str], ...]
 """The attributes that an answer is grouped by, each with the label of its cell."""
+
+Axis = tuple[str, Sequence[str]]
+"""A grouping attribute and the labels of its cells, a tuple or a sequence made on demand."""
 
 _NUMBERED = re.compile(r"q([1-9][0-9]{0,17})", re.ASCII)
 
@@ -133,11 +134,16 @@ class Grouped:
     """
 
     query: str
-    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    axes: tuple[Axis, ...] = ()
     line: int | None = None
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """Number of answers; `len` cannot tell numbers of 2^63 and more."""
         return math.prod(len(labels) for _, labels in self.axes)
+
+    def __len__(self) -> int:
+        return self.count
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -162,75 +168,3 @@ class Grouped:
     def __iter__(self) -> Iterator[Label]:
         for row in product(*(labels for _, labels in self.axes)):
             yield Label(self.query, tuple(zip(self.attributes, row, strict=True)), self.line)
-
-
-Part = Numbered | Named | Grouped
-
-
-@dataclass
-class TakenLabels:
-    """Labels seen so far, by part: tells whether another part repeats one of them."""
-
-    _numbered: list[Numbered] = field(default_factory=list)
-    _single: dict[tuple[str, frozenset[tuple[str, str]]], Label] = field(default_factory=dict)
-    _products: dict[tuple[str, frozenset[str]], list[Grouped]] = field(default_factory=dict)
-
-    def add(self, part: Part) -> Label | None:
-        """Take a part's labels; return the earlier label that one of them repeats, if any."""
-        if isinstance(part, Numbered):
-            return self._add_numbered(part)
-        if isinstance(part, Named):
-            clashes = (self._add_single(label) for label in part)
-            return next((clash for clash in clashes if clash is not None), None)
-        _check_axes(part)
-        if len(part) == 1:
-            return self._add_single(part.label(0))
-        return self._add_product(part)
-
-    def _add_numbered(self, part: Numbered) -> Label | None:
-        for other in self._numbered:
-            if max(part.first, other.first) < min(part.first + len(part), other.first + len(other)):
-                return Label(f"q{max(part.first, other.first)}")
-        self._numbered.append(part)
-        singles = (label for label in self._single.values() if not label.group)
-        return next((label for label in singles if part.clash(label.query)), None)
-
-    def _add_single(self, label: Label) -> Label | None:
-        if not label.group and any(part.clash(label.query) for part in self._numbered):
-            return label
-        earlier = self._single.setdefault((label.query, frozenset(label.group)), label)
-        if earlier is not label:
-            return earlier
-        attributes = frozenset(attribute for attribute, _ in label.group)
-        for other in self._products.get((label.query, attributes), ()):
-            axes = dict(other.axes)
-            if all(value in axes[attribute] for attribute, value in label.group):
-                return replace(label, line=other.line)
-        return None
-
-    def _add_product(self, part: Grouped) -> Label | None:
-        attributes = frozenset(part.attributes)
-        bucket = self._products.setdefault((part.query, attributes), [])
-        axes = {attribute: set(labels) for attribute, labels in part.axes}
-        for label in self._single.values():
-            same = label.query == part.query and {name for name, _ in label.group} == attributes
-            if same and all(value in axes[attribute] for attribute, value in label.group):
-                return label
-        for other in bucket:
-            shared = [
-                (attribute, next((value for value in labels if value in axes[attribute]), None))
-                for attribute, labels in other.axes
-            ]
-            if all(value is not None for _, value in shared):
-                group = tuple((attribute, str(value)) for attribute, value in shared)
-                return Label(part.query, group, other.line)
-        bucket.append(part)
-        return None
-
-
-def _check_axes(part: Grouped) -> None:
-    if len(set(part.attributes)) != len(part.attributes):
-        raise WorkloadError(f"query {part.query!r} is grouped by an attribute twice")
-    for attribute, labels in part.axes:
-        if not labels or len(set(labels)) != len(labels):
-            raise WorkloadError(f"the labels of {attribute!r} must differ, and there must be some")

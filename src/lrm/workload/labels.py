@@ -16,7 +16,10 @@ from itertools import accumulate, chain
 from typing import Any, overload
 
 from lrm.errors import WorkloadError
-from lrm.workload.label_parts import Grouped, Label, Named, Numbered, Part, TakenLabels
+from lrm.workload.cross_tabs import CrossTabs
+from lrm.workload.label_facts import label_facts, parts_from_facts
+from lrm.workload.label_parts import Grouped, Label, Named, Numbered
+from lrm.workload.taken_labels import Part, TakenLabels
 
 __all__ = ["Labels", "Names"]
 
@@ -72,7 +75,8 @@ class Labels(Sequence[Label]):
     def at_line(self, line: int) -> Labels:
         """Return the same labels, those with groups and lines moved to one line."""
         return Labels(
-            replace(part, line=line) if isinstance(part, Grouped) else part for part in self.parts
+            replace(part, line=line) if isinstance(part, Grouped | CrossTabs) else part
+            for part in self.parts
         )
 
     @property
@@ -83,19 +87,27 @@ class Labels(Sequence[Label]):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Every attribute that some query is grouped by, in order of appearance."""
-        grouped = (part for part in self.parts if isinstance(part, Grouped))
+        grouped = (part for part in self.parts if isinstance(part, Grouped | CrossTabs))
         return tuple(dict.fromkeys(name for part in grouped for name in part.attributes))
 
     def kinds(self) -> dict[tuple[str, tuple[str, ...]], int]:
         """How many answers each query has, by its name and the attributes it is grouped by."""
         kinds: dict[tuple[str, tuple[str, ...]], int] = {}
-        for part in self.parts:
+        for part in self.tables():
             if isinstance(part, Named):
                 kinds |= {(query, ()): 1 for query in part.queries}
                 continue
             key = ("q…", ()) if isinstance(part, Numbered) else (part.query, part.attributes)
             kinds[key] = kinds.get(key, 0) + len(part)
         return kinds
+
+    def tables(self) -> Iterator[Numbered | Named | Grouped]:
+        """Yield the parts, each cross-tab as one of its own."""
+        for part in self.parts:
+            if isinstance(part, CrossTabs):
+                yield from part.tables()
+            else:
+                yield part
 
     @property
     def names(self) -> Names:
@@ -109,7 +121,7 @@ class Labels(Sequence[Label]):
             for part in self.parts
             for query in (
                 [part.query] * len(part)
-                if isinstance(part, Grouped)
+                if isinstance(part, Grouped | CrossTabs)
                 else [label.query for label in part]
             )
         ]
@@ -118,7 +130,7 @@ class Labels(Sequence[Label]):
         """The label of an attribute in each answer; None where it is not grouped by it."""
         column: list[str | None] = []
         for part in self.parts:
-            if isinstance(part, Grouped) and attribute in part.attributes:
+            if isinstance(part, Grouped | CrossTabs) and attribute in part.attributes:
                 column += part.column(attribute)
             else:
                 column += [None] * len(part)
@@ -130,7 +142,7 @@ class Labels(Sequence[Label]):
         rows: list[int] = []
         for part, end in zip(self.parts, self._ends, strict=True):
             start = end - len(part)
-            if isinstance(part, Grouped):
+            if isinstance(part, Grouped | CrossTabs):
                 if part.query == query:
                     parts.append(part)
                     rows += range(start, end)
@@ -173,84 +185,18 @@ class Labels(Sequence[Label]):
         """SHA-256 of the labels without their lines; its cost follows the number of parts."""
         seal = hashlib.sha256()
         for part in self.parts:
-            for fact in _facts(part, lines=False):
+            for fact in label_facts(part, lines=False):
                 seal.update(json.dumps(fact).encode() + b"\n")
         return seal.hexdigest()
 
     def facts(self) -> list[dict[str, Any]]:
         """The labels as values that JSON can hold; `from_facts` reads them."""
-        return [fact for part in self.parts for fact in _facts(part, lines=True)]
+        return [fact for part in self.parts for fact in label_facts(part, lines=True)]
 
     @classmethod
     def from_facts(cls, facts: Any) -> Labels:
         """Read what `facts` returned; anything else is a WorkloadError."""
-        if not isinstance(facts, list) or not facts:
-            raise WorkloadError("labels must be a list of parts")
-        parts: list[Part] = []
-        for named, run in _runs(facts):
-            if named:
-                parts.append(Named(tuple(fact["query"] for fact in run)))
-            else:
-                parts += [_part(fact) for fact in run]
-        return cls(parts)
-
-
-def _facts(part: Part, *, lines: bool) -> Iterator[dict[str, Any]]:
-    if isinstance(part, Numbered):
-        yield {"numbered": part.count, "first": part.first}
-    elif isinstance(part, Named):
-        yield from ({"query": query} for query in part.queries)
-    else:
-        fact: dict[str, Any] = {"query": part.query}
-        if part.axes:
-            fact["groups"] = [[attribute, list(labels)] for attribute, labels in part.axes]
-        if lines and part.line is not None:
-            fact["line"] = part.line
-        yield fact
-
-
-def _runs(facts: list[Any]) -> Iterator[tuple[bool, list[Any]]]:
-    """Split into runs of plain names, which are one part, and of everything else."""
-    run: list[Any] = []
-    before = False
-    for fact in facts:
-        plain = isinstance(fact, dict) and set(fact) == {"query"} and isinstance(fact["query"], str)
-        if run and plain != before:
-            yield before, run
-            run = []
-        before = plain
-        run.append(fact)
-    yield before, run
-
-
-def _part(fact: Any) -> Part:
-    if isinstance(fact, dict) and set(fact) == {"numbered", "first"}:
-        count, first = fact["numbered"], fact["first"]
-        if type(count) is int and type(first) is int and count > 0 and first > 0:
-            return Numbered(count, first)
-    elif isinstance(fact, dict) and {"query"} <= set(fact) <= {"query", "groups", "line"}:
-        query, line = fact["query"], fact.get("line")
-        if isinstance(query, str) and (line is None or (type(line) is int and line >= 0)):
-            return Grouped(
-                query, tuple(_axis(axis) for axis in _list(fact.get("groups", []))), line
-            )
-    raise WorkloadError("a label must have a query, and may have groups and a line")
-
-
-def _axis(axis: Any) -> tuple[str, tuple[str, ...]]:
-    pair = _list(axis)
-    if len(pair) != 2 or not isinstance(pair[0], str):
-        raise WorkloadError("a group must be an attribute with its labels")
-    labels = _list(pair[1])
-    if not labels or not all(isinstance(label, str) for label in labels):
-        raise WorkloadError("the labels of a group must be text")
-    return pair[0], tuple(labels)
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise WorkloadError("the groups of a label must be lists")
-    return value
+        return cls(parts_from_facts(facts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,12 +10,31 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrm.errors import WorkloadError
+from lrm.maps.linear import check_weights
 from lrm.maps.products.factors import Factor, Word, kronecker, make_factor
 
-__all__ = ["ProductBatch", "cross_tabs", "product_batch", "sum_batch"]
+__all__ = [
+    "MOST_ATTRIBUTES",
+    "MOST_CHOICES",
+    "MOST_QUERIES",
+    "ProductBatch",
+    "cross_tabs",
+    "product_batch",
+    "sum_batch",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_ATTRIBUTES = 10_000
+"""Attributes of a table."""
+
+MOST_CHOICES = 1 << 28
+"""Products of a batch times attributes: their choices of factors take 1 GB."""
+
+MOST_QUERIES = 1 << 53
+"""Queries of a batch: float64 holds their number exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +62,43 @@ class ProductBatch:
 
     def __post_init__(self) -> None:
         summands, d = self.choice.shape
+        _check_extent(summands, d)
         if len(self.factors) != d:
-            raise ValueError(f"expected {d} lists of factors, got {len(self.factors)}")
+            raise WorkloadError(f"expected {d} lists of factors, got {len(self.factors)}")
         if self.coefficients.shape != (summands,) or self.term_of.shape != (summands,):
-            raise ValueError("expected one coefficient and one term number per summand")
-        if summands and not np.array_equal(np.unique(self.term_of), np.arange(len(self.weights))):
-            raise ValueError("every term needs at least one summand, and every summand a term")
+            raise WorkloadError("expected one coefficient and one term number per product")
+        if summands and not _all_present(self.term_of, len(self.weights)):
+            raise WorkloadError("every term needs at least one product, and every product a term")
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
-            raise ValueError("weights must be finite and not negative")
-        if not np.isfinite(self.coefficients).all():
-            raise ValueError("coefficients must be finite")
-        for column, choices in zip(self.choice.T, self.factors, strict=True):
-            if choices[0].kind != "total":
-                raise ValueError("the first factor of every attribute must be its total")
-            if summands and not (column.min() >= 0 and column.max() < len(choices)):
-                raise ValueError("a summand chooses a factor that is not there")
+            raise WorkloadError("the weights of terms must be finite and not negative")
+        self._check_choice()
+        self._check_entries()
         for array in (self.choice, self.coefficients, self.term_of, self.weights):
             array.setflags(write=False)
+
+    def _check_choice(self) -> None:
+        highest = self.choice.max(axis=0, initial=0).tolist()
+        if len(self.choice) and self.choice.min() < 0:
+            raise WorkloadError("a term chooses a factor that does not exist")
+        for chosen, choices in zip(highest, self.factors, strict=True):
+            if not choices or choices[0].kind != "total":
+                raise WorkloadError("the first factor of every attribute must be its total")
+            if any(factor.size != choices[0].size for factor in choices):
+                raise WorkloadError("all factors of an attribute must cover the same values")
+            if chosen >= len(choices):
+                raise WorkloadError("a term chooses a factor that does not exist")
+
+    def _check_entries(self) -> None:
+        """Refuse weights whose product over the attributes is too large or too small."""
+        check_weights(self.coefficients)
+        ranges = [[factor.entry_range for factor in choices] for choices in self.factors]
+        if all(low == high == 1.0 for choices in ranges for low, high in choices):
+            return
+        size = np.log(np.abs(np.where(self.coefficients == 0, 1.0, self.coefficients)))
+        logs = np.stack([size, size])
+        for column, choices in zip(self.choice.T, ranges, strict=True):
+            logs += np.log(np.array(choices)).T[:, column]
+        check_weights(np.exp(np.clip(logs, -700, 700)))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -80,8 +119,20 @@ class ProductBatch:
         """Number of queries of each term."""
         if "queries" not in self._shapes:
             count = np.ones(len(self.choice), dtype=np.int64)
-            for column, choices in zip(self.choice.T, self.factors, strict=True):
-                count *= np.array([len(factor) for factor in choices])[column]
+            rough = np.ones(len(self.choice))
+            # Most factors are totals, which change nothing: only the others are visited.
+            at, attribute = np.nonzero(self.choice)
+            order = np.argsort(attribute, kind="stable")
+            ends = np.searchsorted(attribute[order], np.arange(len(self.factors) + 1))
+            for i, choices in enumerate(self.factors):
+                some = at[order[ends[i] : ends[i + 1]]]
+                rows = np.array([len(factor) for factor in choices])[self.choice[some, i]]
+                count[some] *= rows
+                rough[some] *= rows
+            if not rough.sum() <= MOST_QUERIES:  # 64-bit integers would wrap around
+                raise WorkloadError(
+                    "the batch has more than 2^53 queries; sum out some of the attributes"
+                )
             each = np.zeros(self.terms, dtype=np.int64)
             each[self.term_of] = count
             self._shapes["queries"] = each
@@ -132,6 +183,25 @@ class ProductBatch:
             products = [c * kronecker(f.dense() for f in fs) for c, fs in self.summands(term)]
             parts.append(weight * np.sum(products, axis=0))
         return np.vstack(parts)
+
+
+def _check_extent(products: int, attributes: int) -> None:
+    if not 1 <= attributes <= MOST_ATTRIBUTES:
+        raise WorkloadError(
+            f"a batch must be over 1 to {MOST_ATTRIBUTES:,} attributes, not {attributes:,}"
+        )
+    if products * attributes > MOST_CHOICES:
+        raise WorkloadError(
+            f"{products:,} terms over {attributes:,} attributes are more than fit "
+            f"({MOST_CHOICES:,} factors in all); ask for fewer terms"
+        )
+
+
+def _all_present(numbers: Integers, count: int) -> bool:
+    """Whether the numbers are those from 0 to ``count``, each at least once."""
+    if numbers.min() < 0 or numbers.max() >= count:
+        return False
+    return bool(np.all(np.bincount(numbers, minlength=count) > 0))
 
 
 class _Interned:
@@ -185,14 +255,16 @@ def sum_batch(
     >>> sum_batch([2, 3], [either]).dense().tolist()
     [[1.0, 1.0, 1.0, 1.0, 0.0, 0.0]]
     """
+    _check_extent(len(terms), len(sizes))
     interned = _Interned(sizes)
     choice, coefficients, term_of = [], [], []
     for number, summands in enumerate(terms):
         lengths = set()
         for coefficient, factors in summands:
             if len(factors) != len(sizes):
-                raise ValueError(
-                    f"term {number} has {len(factors)} factors, the table {len(sizes)} attributes"
+                raise WorkloadError(
+                    f"term {number + 1} must have {len(sizes)} factors, one per attribute, "
+                    f"not {len(factors)}"
                 )
             row = [interned.number(i, factor) for i, factor in enumerate(factors)]
             choice.append(row)
@@ -201,7 +273,9 @@ def sum_batch(
             if len(summands) > 1:
                 lengths.add(tuple(len(interned.factors[i][f]) for i, f in enumerate(row)))
         if len(lengths) > 1:
-            raise ValueError(f"the products that term {number} adds up differ in their queries")
+            raise WorkloadError(
+                f"the products that are added up in term {number + 1} differ in their queries"
+            )
     return ProductBatch(
         tuple(map(tuple, interned.factors)),
         np.array(choice, dtype=np.int32).reshape(len(choice), len(sizes)),
@@ -223,15 +297,25 @@ def cross_tabs(
     >>> cross_tabs([2, 3], [1]).choice.tolist()
     [[1, 0], [0, 1]]
     """
-    d = len(sizes)
+    d, wanted = len(sizes), list(orders)
+    for order in wanted:
+        if not 0 <= order <= d:
+            raise WorkloadError(
+                f"{order}-way cross-tabs need {order} attributes, but there are {d}"
+            )
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise WorkloadError("the orders of cross-tabs must differ, and there must be at least one")
+    _check_extent(sum(math.comb(d, order) for order in wanted), d)
     identity: Word = "identity"
     chosen = kinds if kinds is not None else [identity] * d
     blocks = []
-    for order in orders:
-        members = np.array(list(itertools.combinations(range(d), order)), dtype=np.int64)
-        block = np.zeros((len(members), d), dtype=np.int32)
+    for order in wanted:
+        tables = math.comb(d, order)
+        chain = itertools.chain.from_iterable(itertools.combinations(range(d), order))
+        members = np.fromiter(chain, np.int64, tables * order).reshape(tables, order)
+        block = np.zeros((tables, d), dtype=np.int32)
         if order:
-            block[np.arange(len(members))[:, None], members] = 1
+            block[np.arange(tables)[:, None], members] = 1
         blocks.append(block)
     choice = np.vstack(blocks)
     factors = tuple(

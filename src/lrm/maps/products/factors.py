@@ -11,12 +11,18 @@ from typing import Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Factor", "Kind", "Word", "kronecker", "make_factor"]
+from lrm.errors import WorkloadError
+from lrm.maps.linear import check_weights
+
+__all__ = ["LARGEST_SIZE", "Factor", "Kind", "Word", "kronecker", "make_factor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Word = Literal["total", "identity", "prefix", "all-ranges"]
 Kind = Literal["total", "identity", "prefix", "all-ranges", "rows"]
+
+LARGEST_SIZE = 1 << 26
+"""Values of one attribute: 67 million, 0.5 GB as counts."""
 
 #: Up to this many values a Gram matrix is kept dense: 2 MB, and faster than cumulative sums.
 DENSE_VALUES = 512
@@ -40,19 +46,28 @@ class Factor:
     rows: Floats | None = None
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"an attribute needs at least one value, not {self.size}")
+        if not 1 <= self.size <= LARGEST_SIZE:
+            raise WorkloadError(
+                f"an attribute must have between 1 and {LARGEST_SIZE:,} values, not {self.size:,}"
+            )
         if (self.kind == "rows") != (self.rows is not None):
-            raise ValueError("only a factor of kind 'rows' has rows")
+            raise WorkloadError("only a factor of kind 'rows' has rows")
         if self.rows is not None:
-            if self.rows.ndim != 2 or self.rows.shape[1] != self.size:
-                raise ValueError(
-                    f"a factor over {self.size} values must have {self.size} columns, "
-                    f"not the shape {self.rows.shape}"
+            if self.rows.ndim != 2 or self.rows.shape[1] != self.size or not len(self.rows):
+                raise WorkloadError(
+                    f"a factor over {self.size} values must have one row per query and "
+                    f"{self.size} columns, not the shape {self.rows.shape}"
                 )
-            if not np.isfinite(self.rows).all():
-                raise ValueError("the entries of a factor must be finite numbers")
+            check_weights(self.rows)
             self.rows.setflags(write=False)
+
+    @cached_property
+    def entry_range(self) -> tuple[float, float]:
+        """The smallest and the largest size of an entry that is not 0; (1, 1) without any."""
+        if self.rows is None:
+            return 1.0, 1.0
+        filled = np.abs(self.rows[self.rows != 0])
+        return (float(filled.min()), float(filled.max())) if len(filled) else (1.0, 1.0)
 
     @property
     def key(self) -> tuple[str, int, bytes]:
@@ -223,13 +238,17 @@ def make_factor(factor: ArrayLike | Word | Factor, size: int) -> Factor:
     """
     if isinstance(factor, Factor):
         if factor.size != size:
-            raise ValueError(f"the factor covers {factor.size} values, the attribute has {size}")
+            raise WorkloadError(f"the factor covers {factor.size} values, the attribute has {size}")
         return factor
     if isinstance(factor, str):
         if factor not in get_args(Word):
-            raise ValueError(
-                f"a factor must be an array or one of {get_args(Word)}, not {factor!r}"
-            )
+            words = ", ".join(map(repr, get_args(Word)))
+            raise WorkloadError(f"a factor must be an array or one of {words}, not {factor!r}")
         return Factor(cast("Kind", factor), size)
-    rows = np.array(factor, dtype=np.float64, order="C")
+    try:
+        rows = np.array(factor, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise WorkloadError(
+            "a factor must be an array of numbers with rows of equal length, or a word"
+        ) from None
     return Factor("rows", size, np.atleast_2d(rows))
