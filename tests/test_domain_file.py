@@ -228,6 +228,14 @@ def test_a_draft_must_be_completed():
     assert 'left out: "tags"' in text
 
 
+def test_a_draft_of_a_csv_file_says_that_it_knows_no_types():
+    columns = [("state", "text (CSV)"), ("age", "text (CSV)")]
+    assert "--kinds age=integers" in draft(columns)
+    typed = draft(columns, kinds={"state": "categories", "age": "integers"})
+    assert "--kinds" not in typed
+    assert "low: TODO" in typed
+
+
 def test_a_completed_draft_is_a_domain():
     text = draft(COLUMNS, "visits").replace("unit: TODO", "unit: row")
     text = text.replace("values: TODO", "values: [NY]").replace("edges: TODO", "edges: [0, 1]")

@@ -158,6 +158,12 @@ def test_domain_init_reads_names_and_types_alone(run, run_json):
         assert f"{value}\n" not in text
     assert run("domain", "init", "visits.csv").stdout == text
     assert run_json("domain", "init", "visits.csv")["columns"][1][0] == "state"
+    kinds = run("domain", "init", "visits.csv", "--kinds", "age=integers, salary=bins").stdout
+    assert "low: TODO" in kinds
+    assert "edges: TODO" in kinds
+    refused(run("domain", "init", "visits.csv", "--kinds", "age"), 2, "age=integers")
+    refused(run("domain", "init", "visits.csv", "--kinds", "old=bins"), 2, "no column 'old'")
+    refused(run("domain", "init", "visits.csv", "--kinds", "age=int"), 2, "not 'int'")
     refused(run("domain", "init", "visits.csv", "-o", "draft.yaml"), 2, "exists already")
     refused(run("domain", "init", "visits.csv", "-o", "visits.csv", "--force"), 2, "same file")
     refused(run("domain", "init", "none.csv"), 1, "none.csv")

@@ -6,7 +6,8 @@ import click
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for a machine.")
-def completion(shell: str, *, as_json: bool) -> None:
+@click.pass_context
+def completion(ctx: click.Context, /, shell: str, *, as_json: bool) -> None:
     r"""Print the completion script of SHELL (bash, zsh or fish).
 
     \b
@@ -17,12 +18,11 @@ def completion(shell: str, *, as_json: bool) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from lrm.cli import main
     from lrm.cli.output import print_json
 
     complete = get_completion_class(shell)
     assert complete is not None  # noqa: S101 - click knows the three shells of the choice
-    maker = complete(main, {}, "lrm", "_LRM_COMPLETE")
+    maker = complete(ctx.find_root().command, {}, "lrm", "_LRM_COMPLETE")
     # source() of bash starts a shell to look at its version; the template itself does not.
     script = maker.source_template % maker.source_vars()
     if as_json:

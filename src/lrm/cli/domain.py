@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 _FILE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
 
+def _kinds(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
+    """Read ``age=integers,day=dates`` (a click callback)."""
+    pairs = [part.rpartition("=") for part in (value or "").split(",") if part.strip()]
+    for name, _, kind in pairs:
+        if not name.strip() or not kind.strip():
+            raise click.BadParameter("expected pairs such as age=integers,day=dates", ctx, param)
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
+
+
 @click.group(short_help="Draft and check the file of a table's public facts.")
 def domain() -> None:
     r"""Draft and check the domain file: the public facts of a table.
@@ -32,6 +41,12 @@ def domain() -> None:
 @click.argument("table")
 @click.option("-o", "--output", metavar="FILE", help="Save the draft, such as domain.yaml.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--kinds",
+    metavar="A=KIND,…",
+    callback=_kinds,
+    help="What columns hold: categories, boolean, integers, bins or dates.",
+)
 @click.option("--delimiter", metavar="CHAR", help="CSV only: the character between fields.")
 @click.option("--quote", metavar="CHAR", help="CSV only: the character around fields, or none.")
 @click.option("--encoding", help="CSV only: such as latin-1; utf-8 by default.")
@@ -40,12 +55,14 @@ def domain() -> None:
 def init(table: str, output: str | None, **choices: Any) -> None:
     r"""Draft a domain file for TABLE, for a person to complete.
 
-    Names and types of the columns are read, and no value. TABLE is a .csv or .parquet
-    file, FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME or spark:TABLE.
+    Only the names and types of the columns are read, never a value. TABLE is a .csv or
+    .parquet file, FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME or spark:TABLE. A CSV
+    file has no types: every column is drafted as categories, unless --kinds says what it holds.
 
     \b
     Example:
       lrm domain init visits.parquet -o domain.yaml
+      lrm domain init visits.csv --kinds age=integers,day=dates -o domain.yaml
       lrm domain init besuche.csv --delimiter ";" --encoding latin-1 --decimal ,
     """
     from lrm.cli.output import print_json
@@ -59,7 +76,7 @@ def init(table: str, output: str | None, **choices: Any) -> None:
     form = _csv_form(choices)
     opened = open_table(table, csv=form)
     columns = opened.columns()
-    text = draft(columns, _sql_name(opened.name), form)
+    text = draft(columns, _sql_name(opened.name), form, choices["kinds"])
     if output is not None:
         write_text(output, text)
     if choices["as_json"]:
@@ -69,7 +86,7 @@ def init(table: str, output: str | None, **choices: Any) -> None:
         echo(text, nl=False)
         return
     echo(
-        f"a draft with {len(columns)} columns is in {output}, made from their names and types\n"
+        f"saved a draft with {len(columns)} columns to {output}, made from their names and types\n"
         "alone: no value was read. Replace each TODO from public knowledge, then run\n"
         f"lrm domain check {output}"
     )

@@ -5,23 +5,33 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from lrm.errors import DomainError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lrm.domain.csv_form import CsvForm
 
-__all__ = ["draft"]
+__all__ = ["KINDS", "draft"]
+
+KINDS = ("categories", "boolean", "integers", "bins", "dates")
+"""Kinds of attributes that a draft can be asked for."""
 
 _HEADER = """\
-# Draft of a domain file. It was made from the names and types of the table's columns; no
+# Draft of a domain file, made from the names and types of the table's columns; no
 # value was read. Complete it from public knowledge (a codebook, a form, a law), never by
 # looking at the rows: what you saw there would show in every release.
 # Replace each TODO. Delete the attributes that no query needs: cells multiply.
 lrm-domain: 1
 """
 
+_UNTYPED = """\
+# A CSV file does not say what its columns hold, so each column is drafted as categories. For
+# other kinds draft again with, for example: lrm domain init --kinds age=integers,day=dates
+"""
+
 _UNIT = """\
-# Whom the promise protects: `row`, or a person named by a column with at most so many rows:
+# Whom the promise protects: `row`, or a person, identified by a column, with at most max_rows rows:
 #   {column: person_id, max_rows: 3, neighbours: add-remove}   (or substitute)
 unit: TODO
 """
@@ -35,7 +45,7 @@ _NAN = "    nan: drop         # or cell: NaN gets a cell of its own\n"
 
 _BODIES = {
     "categories": "    kind: categories\n    values: TODO      # e.g. [NY, NJ, CT]\n" + _RULES,
-    "flag": "    kind: categories\n    values: [true, false]\n" + _RULES,
+    "boolean": "    kind: categories\n    values: [true, false]\n" + _RULES,
     "integers": "    kind: integers\n    low: TODO\n    high: TODO\n"
     "    width: 1          # integers per cell\n" + _RULES + _NAN,
     "bins": "    kind: bins\n    edges: TODO       # e.g. [0, 10, 20]: cells [0, 10), [10, 20)\n"
@@ -47,7 +57,7 @@ _BODIES = {
 }
 
 _TYPES = {
-    "flag": "BOOL BOOLEAN BIT",
+    "boolean": "BOOL BOOLEAN BIT",
     "integers": "TINYINT SMALLINT INT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINT UINTEGER "
     "UBIGINT UHUGEINT LONG SHORT BYTE SERIAL BIGSERIAL",
     "bins": "DOUBLE FLOAT REAL DECIMAL NUMERIC HALFFLOAT",
@@ -59,7 +69,10 @@ _TYPES = {
 
 
 def draft(
-    columns: Sequence[tuple[str, str]], table: str | None = None, csv: CsvForm | None = None
+    columns: Sequence[tuple[str, str]],
+    table: str | None = None,
+    csv: CsvForm | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> str:
     """Return a draft of a domain file for a person to complete.
 
@@ -71,6 +84,9 @@ def draft(
         The table's name.
     csv
         The form of its CSV files, where it was declared to read their header.
+    kinds
+        Kinds of attributes by column, one of `KINDS` each, where the column's type does not say
+        it. A CSV file has no types, and finding them out would mean reading values.
 
     Examples
     --------
@@ -87,23 +103,39 @@ def draft(
         nan: drop         # or cell: NaN gets a cell of its own
       # left out: "photo", whose type "BLOB" has no cells
     """
+    declared = dict(kinds or {})
+    _check_kinds(declared, [name for name, _ in columns])
     named = "" if table is None else f"table: {_quoted(table)}\n"
     written = "" if csv is None else f"csv: {json.dumps(csv.facts)}\n"
-    entries = [_entry(name, kind) for name, kind in columns]
-    return _HEADER + named + _UNIT + written + "attributes:\n" + "".join(entries)
+    entries = [_entry(name, type_, declared.get(name)) for name, type_ in columns]
+    untyped = any(_is_csv(type_) and name not in declared for name, type_ in columns)
+    header = _HEADER.replace("lrm-domain", _UNTYPED + "lrm-domain") if untyped else _HEADER
+    return header + named + _UNIT + written + "attributes:\n" + "".join(entries)
 
 
-def _entry(name: str, declared: str) -> str:
-    kind = _kind(declared)
+def _check_kinds(declared: Mapping[str, str], names: Sequence[str]) -> None:
+    for name, kind in declared.items():
+        if name not in names:
+            raise DomainError(f"the table has no column {name!r}; it has {', '.join(names)}")
+        if kind not in KINDS:
+            raise DomainError(f"kind of {name!r} must be one of {', '.join(KINDS)}, not {kind!r}")
+
+
+def _entry(name: str, type_: str, declared: str | None) -> str:
+    kind = declared or _kind(type_)
     if kind is None:
-        return f"  # left out: {_quoted(name)}, whose type {_quoted(declared)} has no cells\n"
-    comment = "".join(letter for letter in declared if letter.isprintable())
+        return f"  # left out: {_quoted(name)}, whose type {_quoted(type_)} has no cells\n"
+    comment = "".join(letter for letter in type_ if letter.isprintable())
     return f"  - {'name: ' + _quoted(name):<17} # {comment}\n{_BODIES[kind]}"
 
 
-def _kind(declared: str) -> str | None:
+def _is_csv(type_: str) -> bool:
+    return type_.endswith("(CSV)")
+
+
+def _kind(type_: str) -> str | None:
     """Find the kind of attribute for a type of DuckDB, PostgreSQL, Spark, Arrow or pandas."""
-    word = declared.upper().strip()
+    word = type_.upper().strip()
     if word.endswith("]") or word.startswith(("STRUCT", "MAP", "LIST", "ARRAY", "UNION")):
         return None
     word = word.split("(")[0].split("[")[0].split()[0].rstrip("0123456789") if word else ""
