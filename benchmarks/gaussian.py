@@ -103,7 +103,7 @@ def measure(name: str) -> dict[str, float]:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "certificate": plan.at_most_above_best,
-        "error": plan.unit_error,
+        "error": plan.strategy_error,
         "seconds": wall,
         "cpu": cpu,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -142,9 +142,9 @@ def _rival_rows() -> None:
     """Time this project's plans of the rival's workload, as JSON on the last line."""
     rows: dict[str, list[float]] = {}
     runs: dict[str, Callable[[], float]] = {
-        "lrm.plan": lambda: lrm.plan(prefix, noise="gaussian").unit_error,
+        "lrm.plan": lambda: lrm.plan(prefix, noise="gaussian").strategy_error,
         "lrm.plan, thorough": lambda: (
-            lrm.plan(prefix, noise="gaussian", effort="thorough").unit_error
+            lrm.plan(prefix, noise="gaussian", effort="thorough").strategy_error
         ),
         "dense solver alone": lambda: optimise_gaussian(np.tri(RIVAL_CELLS)).upper,
     }

@@ -30,7 +30,7 @@ began = time.perf_counter()
 plan = lrm.plan(read_workload(sys.argv[1]), "best", effort=sys.argv[2])
 seconds = time.perf_counter() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([plan.unit_error, plan.at_most_above_best, seconds, peak]))
+print(json.dumps([plan.strategy_error, plan.at_most_above_best, seconds, peak]))
 """
 
 

@@ -67,7 +67,7 @@ def _planned(workload: Workload, method: str) -> tuple[float, float, float, str]
     options = {"effort": effort} if effort else {}
     plan = lrm.plan(workload, name, **options)
     seconds = float(plan.details["seconds"])
-    return plan.unit_error, seconds, plan.least_error, str(plan.details.get("winner", ""))
+    return plan.strategy_error, seconds, plan.least_error, str(plan.details.get("winner", ""))
 
 
 def _baseline(workload: Workload) -> tuple[float, float, float, str]:

@@ -134,7 +134,7 @@ def draw(seed: int, number: int, largest: int) -> tuple[str, Workload]:
 
 def _error(workload: Workload, method: str, **options: object) -> float:
     try:
-        return lrm.plan(workload, method, **options).unit_error
+        return lrm.plan(workload, method, **options).strategy_error
     except ConvergenceError:
         return np.inf  # a rival that says it cannot
 

@@ -24,7 +24,7 @@ def forged_plan(plan, path, *, matrix=None, cells=None, stated=1, **changes):
     measured = edited(
         plan.measured,
         matrix=matrix or plan.measured.matrix,
-        cells=cells or plan.measured.cells,
+        cell_map=cells or plan.measured.cell_map,
         sensitivity=stated,
         max_records=changes.pop("max_records", plan.measured.max_records),
         **{name: changes.pop(name) for name in ("bits", "row_rank") if name in changes},

@@ -42,7 +42,7 @@ def test_best_is_optimal_to_its_certificate(matrix):
     assert plan.at_most_above_best <= 1.0011
     for mechanism in MECHANISMS:
         other = lrm.plan(matrix, mechanism, noise="gaussian")
-        assert plan.unit_error <= 1.0011 * other.unit_error + 1e-12
+        assert plan.strategy_error <= 1.0011 * other.strategy_error + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_best_is_optimal_to_its_certificate(matrix):
     [(families.all_ranges(64), 11_024.3, 11_024.5), (families.prefix(64), 282.2, 282.3)],
 )
 def test_known_optima(workload, least, most):
-    assert least <= lrm.plan(workload, noise="gaussian", effort="thorough").unit_error <= most
+    assert least <= lrm.plan(workload, noise="gaussian", effort="thorough").strategy_error <= most
 
 
 def test_squared_sensitivity_is_an_exact_integer():
@@ -87,7 +87,7 @@ def test_measured_error_agrees_with_the_promise():
     counts = np.arange(16) * 7
     truth = plan.workload.queries.apply(counts.astype(float))
     runs = noisy_runs(plan, noise, counts, 3000) * 2.0**-plan.measured.bits
-    answers = np.array([plan.rebuild.apply(run) for run in runs])
+    answers = np.array([plan.reconstruction_map.apply(run) for run in runs])
     expected = plan.standard_errors(rho="0.2") ** 2
     assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6, kurtosis=3.0)
 

@@ -36,9 +36,9 @@ def test_strategy_and_reconstruction_give_the_workload(mechanism, matrix):
 @few_slow_examples
 @given(matrices)
 def test_best_is_never_worse_than_a_rival(matrix):
-    error = lrm.plan(matrix, "best").unit_error
+    error = lrm.plan(matrix, "best").strategy_error
     for mechanism in MECHANISMS:
-        assert error <= lrm.plan(matrix, mechanism).unit_error * (1 + 1e-6) + 1e-12
+        assert error <= lrm.plan(matrix, mechanism).strategy_error * (1 + 1e-6) + 1e-12
 
 
 @few_slow_examples
@@ -80,7 +80,7 @@ def test_the_papers_second_example():
 def test_sparse_input_is_the_same_batch():
     dense = families.wrange(12, 20, seed=1).queries.dense()
     one, other = lrm.plan(dense, "wavelet"), lrm.plan(sp.csr_array(dense), "wavelet")
-    assert one.unit_error == pytest.approx(other.unit_error, rel=1e-12)
+    assert one.strategy_error == pytest.approx(other.strategy_error, rel=1e-12)
 
 
 def test_importance_moves_accuracy_to_where_it_matters():
@@ -98,9 +98,9 @@ def test_same_seed_same_plan():
     assert lrm.plan(batch, seed=5).digest == lrm.plan(batch, seed=5).digest
 
 
-def test_epsilon_for_a_wanted_error():
+def test_privacy_for_a_wanted_error():
     plan = lrm.plan(families.prefix(8), "wavelet")
-    epsilon = plan.epsilon_for(500)
+    epsilon = plan.privacy_for(500).epsilon
     assert plan.expected_squared_error(epsilon) <= 500 * (1 + 1e-9)
     assert plan.expected_squared_error(float(epsilon) * 0.9999) > 500
 
@@ -119,7 +119,7 @@ def test_structured_workloads_agree_with_their_matrices(mechanism):
         dense = lrm.Workload(structured.queries.dense())
         closed = lrm.plan(structured, mechanism)
         explicit = lrm.plan(dense, mechanism)
-        assert closed.unit_error == pytest.approx(explicit.unit_error, rel=0.02)
+        assert closed.strategy_error == pytest.approx(explicit.strategy_error, rel=0.02)
         if mechanism != "best":  # the same strategy, so the same error of each query
             np.testing.assert_allclose(
                 closed.standard_errors(1), explicit.standard_errors(1), rtol=1e-9
@@ -127,9 +127,9 @@ def test_structured_workloads_agree_with_their_matrices(mechanism):
 
 
 def test_large_prefix_needs_no_matrix():
-    best = lrm.plan(families.prefix(4096)).unit_error
+    best = lrm.plan(families.prefix(4096)).strategy_error
     rivals = [lrm.plan(families.prefix(4096), name) for name in ("wavelet", "hierarchical")]
-    assert best < min(plan.unit_error for plan in rivals)
+    assert best < min(plan.strategy_error for plan in rivals)
 
 
 def test_relaxed_program_states_its_bias():
@@ -137,7 +137,7 @@ def test_relaxed_program_states_its_bias():
     plan = lrm.plan(batch, "lowrank", exact=False, gamma=0.5)
     gap = batch.queries.dense() - plan.reconstruction @ plan.strategy
     assert np.linalg.norm(gap) <= 0.5
-    assert plan.rebuild.residual == pytest.approx(np.abs(gap).max(), rel=1e-6)
+    assert plan.reconstruction_map.residual == pytest.approx(np.abs(gap).max(), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,6 @@ def test_a_strategy_that_cannot_rebuild_is_refused():
     from lrm.maps.linear import DenseMap
 
     plan = lrm.plan(np.eye(2), "noise-on-results")
-    wrong = replace(plan.rebuild, given=DenseMap(np.eye(2) * 1.001))
-    with pytest.raises(ConvergenceError, match="rebuilds a query only to"):
-        replace(plan, rebuild=wrong)
+    wrong = replace(plan.reconstruction_map, given=DenseMap(np.eye(2) * 1.001))
+    with pytest.raises(ConvergenceError, match="reconstructs a query only to"):
+        replace(plan, reconstruction_map=wrong)

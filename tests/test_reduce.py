@@ -14,10 +14,10 @@ from lrm.maps.linear import DenseMap, SparseMap
 def test_merging_can_be_undone(matrix):
     """W = W'·M with whole-number factors, and merged counts answer every query."""
     merged = merge_cells(DenseMap(matrix))
-    rebuilt = merged.queries.dense() @ merged.cells.matrix().toarray()
+    rebuilt = merged.queries.dense() @ merged.cell_map.matrix().toarray()
     np.testing.assert_allclose(rebuilt, matrix, rtol=1e-13, atol=0)
     counts = np.arange(1, matrix.shape[1] + 1)
-    answers = merged.queries.apply(merged.cells.merge_counts(counts).astype(float))
+    answers = merged.queries.apply(merged.cell_map.merge_counts(counts).astype(float))
     np.testing.assert_allclose(answers, matrix @ counts, rtol=1e-9, atol=1e-9)
 
 
@@ -34,8 +34,8 @@ def test_merged_columns_differ(matrix):
 @given(matrices)
 def test_sparse_and_dense_merge_alike(matrix):
     dense, sparse = merge_cells(DenseMap(matrix)), merge_cells(SparseMap(sp.csr_array(matrix)))
-    np.testing.assert_array_equal(dense.cells.index, sparse.cells.index)
-    np.testing.assert_array_equal(dense.cells.factor, sparse.cells.factor)
+    np.testing.assert_array_equal(dense.cell_map.index, sparse.cell_map.index)
+    np.testing.assert_array_equal(dense.cell_map.factor, sparse.cell_map.factor)
 
 
 @given(matrices)
@@ -50,7 +50,7 @@ def test_order_of_the_cells_survives():
     """Ranges over many cells become ranges over few: trees still make sense on them."""
     matrix = np.repeat(np.eye(3), [2, 1, 4], axis=1)
     merged = merge_cells(DenseMap(matrix))
-    np.testing.assert_array_equal(merged.cells.index, [0, 0, 1, 2, 2, 2, 2])
+    np.testing.assert_array_equal(merged.cell_map.index, [0, 0, 1, 2, 2, 2, 2])
 
 
 def test_a_million_cells_merge_from_the_sparse_form():
@@ -60,7 +60,7 @@ def test_a_million_cells_merge_from_the_sparse_form():
     indptr = np.arange(0, len(indices) + 1, 2000)
     matrix = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(200, 1_000_000))
     merged = merge_cells(SparseMap(matrix))
-    assert merged.cells.merged_size <= 2 * 200 + 1
+    assert merged.cell_map.merged_size <= 2 * 200 + 1
     counts = rng.integers(0, 9, size=1_000_000)
-    answers = merged.queries.apply(merged.cells.merge_counts(counts).astype(float))
+    answers = merged.queries.apply(merged.cell_map.merge_counts(counts).astype(float))
     np.testing.assert_array_equal(answers, matrix @ counts)

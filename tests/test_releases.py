@@ -45,7 +45,7 @@ def test_measured_error_agrees_with_the_promise(mechanism):
     noise = calibrate(plan.measured, plan.privacy("0.5"), 1)
     runs = noisy_runs(plan, noise, COUNTS, 3000) * 2.0**-plan.measured.bits
     truth = plan.workload.queries.apply(COUNTS.astype(float))
-    answers = np.array([plan.rebuild.apply(run) for run in runs])
+    answers = np.array([plan.reconstruction_map.apply(run) for run in runs])
     expected = plan.standard_errors("0.5") ** 2
     assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6)
 
@@ -134,7 +134,7 @@ def test_files_round_trip(tmp_path):
         plan.save(tmp_path / "plan.lrm")
         again = lrm.load_plan(tmp_path / "plan.lrm")
         assert again.digest == plan.digest
-        assert again.unit_error == pytest.approx(plan.unit_error, rel=1e-12)
+        assert again.strategy_error == pytest.approx(plan.strategy_error, rel=1e-12)
         release = lrm.release(again, COUNTS, "0.1")
         release.save(tmp_path / "release.lrm")
         back = lrm.load_release(tmp_path / "release.lrm")
@@ -160,7 +160,7 @@ def test_a_plan_tells_the_error_of_its_domains_unit():
     np.testing.assert_allclose(plan.standard_errors(1), release.standard_errors)
     np.testing.assert_allclose(plan.half_widths(1), np.diff(release.intervals())[:, 0] / 2)
     assert plan.unit.factor == 6
-    assert plan.expected_squared_error(plan.epsilon_for(500)) <= 500 * (1 + 1e-9)
+    assert plan.expected_squared_error(plan.privacy_for(500).epsilon) <= 500 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("mechanism", ["noise-on-data", "wavelet", "best"])

@@ -37,7 +37,7 @@ def test_plan_tells_machines_what_the_plan_says(run_json):
     assert facts["expected_squared_error"] == pytest.approx(plan.expected_squared_error(1))
     assert facts["digest"] == plan.digest
     assert facts["queries"] == facts["cells"] == 8
-    assert facts["measurements"] == plan.rank
+    assert facts["measurements"] == plan.measurement_count
 
 
 def test_plan_with_defaults_is_best_and_says_that_it_is_not_saved(run):

@@ -41,7 +41,7 @@ SECONDS = 60
 def check_plan(plan, rng):
     """Sensitivity bounds every neighbour, answers are those of the batch, and facts can be told."""
     measured = plan.measured
-    n = measured.cells.size
+    n = measured.cell_map.size
     for _ in range(3):
         most = max(1, min(10**6, (measured.max_records - 1) // n))
         counts = rng.integers(0, most, n)
@@ -57,18 +57,20 @@ def check_plan(plan, rng):
         assert sum(step * step for step in change) <= measured.squared_l2_sensitivity
         assert max(map(abs, before), default=0) <= 2**62
         assert before == measured.measure_clamped(counts).tolist()
-        if plan.exact and plan.rank:
+        if plan.exact and plan.measurement_count:
             _check_answers(plan, counts, before)
-    assert plan.rebuild.shape == (plan.workload.shape[0], plan.rank)
+    assert plan.reconstruction_map.shape == (plan.workload.shape[0], plan.measurement_count)
     plan_fields(plan)
     plan_lines(plan)
 
 
 def _check_answers(plan, counts, measurements):
-    answers = plan.rebuild.apply(np.array(measurements, dtype=float) * 2.0**-plan.measured.bits)
+    answers = plan.reconstruction_map.apply(
+        np.array(measurements, dtype=float) * 2.0**-plan.measured.bits
+    )
     truth = plan.workload.queries.apply(counts.astype(float))
     room = np.abs(plan.workload.queries.dense()) @ counts
-    noise = np.sqrt(plan.rebuild.row_squared_norms) * plan.sensitivity
+    noise = np.sqrt(plan.reconstruction_map.row_squared_norms) * plan.sensitivity
     assert np.all(np.abs(answers - truth) <= 1e-6 * (room + noise * counts.sum() + 1))
 
 
@@ -82,7 +84,7 @@ def check_release(release, rng):
     if not release.simulated and plan.noise == "gaussian":
         square = plan.measured.squared_l2_sensitivity * factor**2
         assert square <= scale**2 * 2 * zcdp_of(release.privacy).rho
-    norms = np.sqrt(plan.rebuild.row_squared_norms)
+    norms = np.sqrt(plan.reconstruction_map.row_squared_norms)
     errors = norms * _deviation(plan.noise, release.scale) * 2.0**-plan.measured.bits
     assert np.allclose(release.standard_errors, errors, rtol=1e-6)
     intervals = release.intervals(0.95)
@@ -137,7 +139,7 @@ def _restate_release(path, values, arrays, plan):
         facts = Facts(values, release_file.FACTS)
         privacy, unit = release_file._privacy(facts), PrivacyUnit.from_facts(facts.any("unit"))
         noise = calibrate(plan.measured, privacy, unit.factor)
-        values = arrays.take("noisy-measurements", "i8", (plan.rank,))
+        values = arrays.take("noisy-measurements", "i8", (plan.measurement_count,))
         forged = lrm.Release(
             plan, values, privacy, noise.loss, noise.distribution, noise.scale, unit
         )

@@ -35,7 +35,7 @@ def _refused(path):
 @pytest.mark.parametrize("factor", [2, 1000, 10**6, -(10**6), -(2**63)])
 def test_factors_of_merged_cells_count(mechanism, factor, tmp_path):
     plan = lrm.plan(families.prefix(8), mechanism)
-    cells = edited(plan.measured.cells, factor=np.full(8, factor))
+    cells = edited(plan.measured.cell_map, factor=np.full(8, factor))
     genuine = plan.measured.sensitivity
     _refused(forged_plan(plan, tmp_path / "plan", cells=cells, stated=genuine))
 
@@ -132,8 +132,8 @@ def test_sensitivity_is_that_of_every_neighbour(data):
 def test_cells_that_queries_tell_apart_are_not_merged(tmp_path):
     """Else the answers would be those of another batch than the file states."""
     plan = lrm.plan([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "lowrank")
-    assert plan.measured.cells.merged_size == 2
-    cells = edited(plan.measured.cells, index=np.array([0, 1, 1]))
+    assert plan.measured.cell_map.merged_size == 2
+    cells = edited(plan.measured.cell_map, index=np.array([0, 1, 1]))
     _refused(forged_plan(plan, tmp_path / "plan", cells=cells, stated=plan.measured.sensitivity))
 
 
@@ -155,14 +155,16 @@ def test_bits_are_in_range_and_make_the_batch(bits, tmp_path):
 def test_a_reconstruction_of_another_batch_is_refused(tmp_path):
     """A single wrong row of B, beside a row whose noise is large."""
     plan = lrm.plan(np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]), "noise-on-results")
-    given_b = np.array(plan.rebuild.given.dense())
+    given_b = np.array(plan.reconstruction_map.given.dense())
     given_b[1] += [0.0, 1e15, -1e15]  # the same answer, with enormous noise
     given_b[0, 0] += 0.5
-    rebuild = edited(plan.rebuild, given=DenseMap(given_b))
+    changed = edited(plan.reconstruction_map, given=DenseMap(given_b))
     for cached in ("row_squared_norms", "_residuals", "residual", "relative_residual"):
-        rebuild.__dict__.pop(cached, None)
+        changed.__dict__.pop(cached, None)
     _refused(
-        forged_plan(plan, tmp_path / "plan", stated=plan.measured.sensitivity, rebuild=rebuild)
+        forged_plan(
+            plan, tmp_path / "plan", stated=plan.measured.sensitivity, reconstruction_map=changed
+        )
     )
 
 

@@ -20,8 +20,8 @@ def marginal_batch():
 
 def test_marginals_are_measured_with_few_rows():
     plan = lrm.plan(marginal_batch())
-    assert plan.rank < plan.measured.cells.merged_size
-    assert plan.unit_error < 0.9 * lrm.plan(marginal_batch(), "noise-on-data").unit_error
+    assert plan.measurement_count < plan.measured.cell_map.merged_size
+    assert plan.strategy_error < 0.9 * lrm.plan(marginal_batch(), "noise-on-data").strategy_error
 
 
 def test_it_is_left_where_the_rank_is_nearly_full_unless_it_is_cheap():
@@ -47,7 +47,7 @@ def test_ctrl_c_ends_the_whole_search_with_the_best_so_far():
     plan = lrm.plan(marginal_batch(), on_step=once)
     assert plan.details["interrupted"]
     assert len(calls) == 3
-    assert plan.unit_error <= lrm.plan(marginal_batch(), "noise-on-data").unit_error
+    assert plan.strategy_error <= lrm.plan(marginal_batch(), "noise-on-data").strategy_error
 
 
 def test_stop_solver_too():
@@ -57,4 +57,4 @@ def test_stop_solver_too():
     batch = families.wrange(8, 30, seed=0)
     plan = lrm.plan(batch, on_step=stop)
     for rival in ("noise-on-data", "noise-on-results", "wavelet", "hierarchical"):
-        assert plan.unit_error <= lrm.plan(batch, rival).unit_error
+        assert plan.strategy_error <= lrm.plan(batch, rival).strategy_error

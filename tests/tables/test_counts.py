@@ -70,7 +70,7 @@ def batch_of(domain, seed):
         for part in weights:
             query = np.kron(query, part)
         queries.append(query)
-    return merge_cells(SparseMap(sp.csr_array(np.array(queries)))).cells
+    return merge_cells(SparseMap(sp.csr_array(np.array(queries)))).cell_map
 
 
 @pytest.mark.parametrize(

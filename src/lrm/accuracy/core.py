@@ -12,7 +12,7 @@ import numpy as np
 
 from lrm.accuracy.intervals import half_widths
 from lrm.errors import BudgetError
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, parse_amount
 from lrm.privacy.budget import (
@@ -74,7 +74,7 @@ class Accuracy:
 
     Parameters
     ----------
-    rebuild
+    reconstruction
         How the answers follow from the measurements.
     law
         The noise on each measured integer.
@@ -88,7 +88,7 @@ class Accuracy:
         A number that ``‖B‖²·Δ²`` of no strategy for the batch is below.
     """
 
-    rebuild: Reconstruction
+    reconstruction: Reconstruction
     law: NoiseLaw
     step: float
     privacy: Privacy
@@ -103,17 +103,17 @@ class Accuracy:
     @property
     def squared_error(self) -> float:
         """Expected squared error, summed over the batch."""
-        return self.rebuild.squared_norm * self.deviation**2
+        return self.reconstruction.squared_norm * self.deviation**2
 
     @property
     def root_mean_squared_error(self) -> float:
         """That of a typical query."""
-        return math.sqrt(self.squared_error / self.rebuild.shape[0])
+        return math.sqrt(self.squared_error / self.reconstruction.shape[0])
 
     @cached_property
     def standard_errors(self) -> Floats:
         """Standard error of each answer."""
-        errors = np.sqrt(self.rebuild.row_squared_norms) * self.deviation
+        errors = np.sqrt(self.reconstruction.row_squared_norms) * self.deviation
         errors.flags.writeable = False
         return errors
 
@@ -126,7 +126,7 @@ class Accuracy:
             raise BudgetError(
                 f"confidence must lie between 0 and 1, not {confidence}; 0.95 is usual"
             )
-        return half_widths(self.rebuild, self.law, confidence, rows) * self.step
+        return half_widths(self.reconstruction, self.law, confidence, rows) * self.step
 
     def ideal_deviation(self, sensitivity: float) -> float:
         """Standard deviation of noise on real numbers, for a strategy of this sensitivity."""

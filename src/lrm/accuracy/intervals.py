@@ -30,7 +30,7 @@ import numpy as np
 
 from lrm.accuracy.lattice import LatticeSums
 from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.laws import NoiseLaw
 
@@ -44,23 +44,26 @@ DOMINATED = 2.0
 
 
 def half_widths(
-    rebuild: Reconstruction, law: NoiseLaw, confidence: float, rows: Sequence[int] | None = None
+    reconstruction: Reconstruction,
+    law: NoiseLaw,
+    confidence: float,
+    rows: Sequence[int] | None = None,
 ) -> Floats:
     """Half-widths for the noise of answers, in units of the integers."""
     if law.noise == "gaussian" and law.deviation >= COARSE:  # norms alone will do
-        norms = np.sqrt(rebuild.row_squared_norms)
+        norms = np.sqrt(reconstruction.row_squared_norms)
         return _continuous(norms, None, law, confidence)[slice(None) if rows is None else rows]
-    blocks = _blocks(rebuild, rows)
+    blocks = _blocks(reconstruction, rows)
     parts = [sum_half_widths(block, law, confidence) for block in blocks]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _blocks(rebuild: Reconstruction, rows: Sequence[int] | None) -> Iterator[Floats]:
+def _blocks(reconstruction: Reconstruction, rows: Sequence[int] | None) -> Iterator[Floats]:
     if rows is None:
-        for start, stop in rebuild.row_ranges():
-            yield rebuild.rows(start, stop)
+        for start, stop in reconstruction.row_ranges():
+            yield reconstruction.rows(start, stop)
     elif len(rows):
-        yield np.vstack([rebuild.rows(i, i + 1) for i in rows])
+        yield np.vstack([reconstruction.rows(i, i + 1) for i in rows])
 
 
 def sum_half_widths(weights: Floats, law: NoiseLaw, confidence: float) -> Floats:

@@ -25,7 +25,7 @@ def comparison_fields(result: "Comparison", promise: "Promise") -> dict[str, Any
                 "mechanism": outcome.mechanism,
                 "expected_squared_error": promise.accuracy(plan).squared_error,
                 "ratio_to_best": result.ratio_to_best(outcome),
-                "measurements": plan.rank,
+                "measurements": plan.measurement_count,
                 "sensitivity": plan.sensitivity,
                 "seconds": plan.details["seconds"],
                 "converged": plan.details.get("converged"),

@@ -82,6 +82,7 @@ def _check_asked(choices: dict[str, Any]) -> None:
 def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
     """The amounts asked for, or the least one whose error is as wanted."""
     from lrm.errors import BudgetError
+    from lrm.privacy.budget import PureDP
 
     asked = Promise.read(choices)
     if asked.amounts:
@@ -93,8 +94,8 @@ def _promise(plan: "Plan", choices: dict[str, Any]) -> Promise:
         if not (math.isfinite(rmse) and rmse > 0):
             raise BudgetError(f"a wanted error must be a number above 0, but {rmse} came")
         wanted = rmse**2 * plan.workload.shape[0]
-    least = plan.epsilon_for(wanted)
-    return Promise(epsilon=least) if plan.noise == "laplace" else Promise(rho=least)
+    least = plan.privacy_for(wanted)
+    return Promise(least.epsilon) if isinstance(least, PureDP) else Promise(rho=least.rho)
 
 
 def _bounds(plan: "Plan", promise: Promise) -> dict[str, float]:

@@ -33,9 +33,9 @@ def plan_fields(plan: "Plan") -> dict[str, Any]:
         "exact": plan.exact,
         "queries": queries,
         "cells": cells,
-        "merged_cells": plan.measured.cells.merged_size,
+        "merged_cells": plan.measured.merged_cell_count,
         "rank": plan.workload_rank,
-        "measurements": plan.rank,
+        "measurements": plan.measurement_count,
         "sensitivity": plan.sensitivity,
         "expected_squared_error": expected.squared_error,
         "root_mean_squared_error": expected.root_mean_squared_error,
@@ -125,7 +125,7 @@ def release_lines(release: "Release") -> list[tuple[str, str]]:
     queries, cells = release.plan.workload.shape
     bits = release.plan.measured.bits
     scale = number(release.scale * 2.0**-bits)
-    measured = f"{release.plan.rank:,} measurements in steps of 2^-{bits}"
+    measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
     lines = [
         ("promise", kind),
         ("queries", f"{queries:,} over {cells:,} cells, by {_mechanism(release.plan)}"),

@@ -112,10 +112,10 @@ class CellMap:
 
 @dataclass(frozen=True, eq=False)
 class MergedWorkload:
-    """A workload over merged cells: ``W = queries · cells.matrix()`` exactly."""
+    """A workload over merged cells: ``W = queries · cell_map.matrix()`` exactly."""
 
     queries: LinearMap
-    cells: CellMap
+    cell_map: CellMap
     representatives: NDArray[np.int64]
     """For each merged cell, one original cell with the largest factor."""
 
@@ -129,7 +129,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     from the sparse form.
 
     >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
-    >>> merged.cells.merged_size, merged.cells.factor
+    >>> merged.cell_map.merged_size, merged.cell_map.factor
     (1, array([-1, -1,  0,  2]))
     """
     n = queries.shape[1]
@@ -140,9 +140,9 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     used = lengths > 0
     lead = np.zeros(n)
     lead[used] = columns.data[columns.indptr[:-1][used]]
-    unit = columns.copy()
-    unit.data = unit.data / np.repeat(lead, lengths)
-    group = _equal_columns(unit, used)
+    scaled = columns.copy()
+    scaled.data = scaled.data / np.repeat(lead, lengths)
+    group = _equal_columns(scaled, used)
     cells, representatives = _integer_factors(group, lead, used)
     if cells.is_trivial():
         return MergedWorkload(queries, cells, representatives)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.cells import CellMap
+from lrm.exact.cells import CellMap, over_merged
 from lrm.exact.inverses import LeftInverse, left_inverse
+from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.linear import Floats, LinearMap
 
-__all__ = ["CARRIER_BITS", "IntegerStrategy", "inverse_of", "unit_strategy"]
+__all__ = ["CARRIER_BITS", "IntegerStrategy"]
 
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
@@ -26,6 +29,8 @@ CARRIER_BITS = 62
 class IntegerStrategy:
     """What is really measured: integers on merged integer counts.
 
+    Implements `lrm.exact.protocols.Measured` with a matrix over a list of cells.
+
     Sensitivity and the largest number of records are read off the integers themselves,
     here and nowhere else, whether they were just rounded or come from a file.
 
@@ -33,7 +38,7 @@ class IntegerStrategy:
     ----------
     matrix
         L·2^bits as whole numbers below 2^52 in size, r × merged cells.
-    cells
+    cell_map
         How counts are merged before they are measured.
     bits
         The binary exponent of the scale.
@@ -42,16 +47,16 @@ class IntegerStrategy:
     """
 
     matrix: LinearMap
-    cells: CellMap
+    cell_map: CellMap
     bits: int
     row_rank: int | None = None
 
     def __post_init__(self) -> None:
         rows, columns = self.matrix.shape
-        if columns != self.cells.merged_size:
+        if columns != self.cell_map.merged_size:
             raise WorkloadError(
                 f"the strategy covers {columns} merged cells, but there are "
-                f"{self.cells.merged_size}"
+                f"{self.cell_map.merged_size}"
             )
         if not 0 <= self.bits <= CARRIER_BITS:
             raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
@@ -63,7 +68,26 @@ class IntegerStrategy:
     @property
     def cell_count(self) -> int:
         """Number of original cells, which counts are given for."""
-        return self.cells.size
+        return self.cell_map.size
+
+    @property
+    def merged_cell_count(self) -> int:
+        """Number of cells that the queries tell apart."""
+        return self.cell_map.merged_size
+
+    @property
+    def measurement_count(self) -> int:
+        """Number of measurements r."""
+        return self.matrix.shape[0]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the integers, and of how cells are merged for them."""
+        parts = (self.matrix.digest, self.bits, self.row_rank, self.cell_map.merged_size)
+        seal = hashlib.sha256(json.dumps(parts).encode())
+        for array in (self.cell_map.index, self.cell_map.factor):
+            seal.update(hashlib.sha256(array.tobytes()).digest())
+        return seal.hexdigest()
 
     def sensitivity_for(self, noise: str) -> float:
         """Sensitivity in the norm that ``noise`` asks for, on the integers."""
@@ -83,25 +107,27 @@ class IntegerStrategy:
 
     def _largest_column(self, power: int) -> int:
         """The most that one record moves ``Σ |measurement|^power`` by, factors included."""
-        factors = self.cells.largest_factors()
+        factors = self.cell_map.largest_factors()
         return self.matrix.integer_column_sums(power).largest(factors**power)
 
     @cached_property
     def max_records(self) -> int:
         """With at most this many records no measurement leaves 62 bits."""
-        factors = self.cells.largest_factors()
+        factors = self.cell_map.largest_factors()
         # Below 2^52·2^10: merged counts themselves count too, where nothing measures them.
         largest = int((np.maximum(self.matrix.integer_column_peaks(), 1) * factors).max())
         return (1 << CARRIER_BITS) // max(largest, 1)
 
     def measure(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The true measurements, in exact 64-bit integers (see ``max_records``)."""
-        return self.matrix.apply_exactly(self.cells.merge_counts(counts))
+        return self.matrix.apply_exactly(self.cell_map.merge_counts(counts))
 
     def measure_clamped(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
-        merged = [0] * self.cells.merged_size
-        for index, factor, count in zip(self.cells.index, self.cells.factor, counts, strict=True):
+        merged = [0] * self.cell_map.merged_size
+        for index, factor, count in zip(
+            self.cell_map.index, self.cell_map.factor, counts, strict=True
+        ):
             merged[int(index)] += int(factor) * int(count)
         rows = self.matrix.sparse()
         limit = 1 << CARRIER_BITS
@@ -114,18 +140,30 @@ class IntegerStrategy:
 
     def real_matrix(self) -> Floats | sp.csr_array:
         """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
-        whole = self.matrix.sparse() @ self.cells.matrix()
+        whole = self.matrix.sparse() @ self.cell_map.matrix()
         scaled = whole * 2.0**-self.bits
         small = scaled.shape[0] * scaled.shape[1] <= 1 << 24
         return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
 
+    @cached_property
+    def real_map(self) -> LinearMap:
+        """L over the merged cells, in units where a record counts about 1: L_q / 2^bits."""
+        return self.matrix.scaled(2.0**-self.bits)
 
-def inverse_of(final: IntegerStrategy) -> LeftInverse:
-    """The left inverse of the final integers, in units where a record counts about 1."""
-    matrix = unit_strategy(final.matrix, final.bits)
-    return left_inverse(matrix, rounding=2.0**-final.bits, rank=final.row_rank)
+    def left_inverse(self) -> LeftInverse:
+        """L⁺ of the final integers, in the units of ``real_map``."""
+        return left_inverse(self.real_map, rounding=2.0**-self.bits, rank=self.row_rank)
 
+    def reconstruction_of(self, queries: LinearMap) -> FlatReconstruction | None:
+        """Least-squares answers to queries over the original cells.
 
-def unit_strategy(rounded: LinearMap, bits: int) -> LinearMap:
-    """The rounded strategy back in units where a record counts about 1."""
-    return rounded.scaled(2.0**-bits)
+        None where they tell cells apart that are measured as one.
+        """
+        merged = over_merged(queries, self.cell_map)
+        if merged is None:
+            return None
+        return FlatReconstruction(merged, self.real_map, self.left_inverse())
+
+    def flat(self) -> IntegerStrategy:
+        """Itself: a matrix over a list of cells."""
+        return self

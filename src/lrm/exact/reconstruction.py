@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from lrm.exact.rows import reduce_rows
 from lrm.maps import level_errors
 from lrm.maps.linear import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
 
-__all__ = ["Reconstruction"]
+__all__ = ["FlatReconstruction"]
 
 CLOSED_FORM = 1e-9
 """Most that rounding may move a count that goes through a closed form and back."""
@@ -26,14 +27,16 @@ EXPLICIT_ENTRIES = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction:
-    """B, m×r: ``W·L⁺``, or a given matrix.
+class FlatReconstruction:
+    """B, m×r, over a list of cells: ``W·L⁺``, or a given matrix.
+
+    Implements `lrm.exact.protocols.Reconstruction`.
 
     Parameters
     ----------
     queries
         W over the merged cells.
-    measured
+    strategy
         L over the merged cells, in units where a record counts about 1.
     inverse
         L⁺, or None where ``given`` holds B.
@@ -42,14 +45,21 @@ class Reconstruction:
     """
 
     queries: LinearMap
-    measured: LinearMap
+    strategy: LinearMap
     inverse: LeftInverse | None
     given: LinearMap | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of queries and of measurements."""
-        return self.queries.shape[0], self.measured.shape[0]
+        return self.queries.shape[0], self.strategy.shape[0]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what decides the answers, beyond the queries and what is measured."""
+        if self.given is not None:
+            return self.given.digest
+        return hashlib.sha256(b"least squares").hexdigest()
 
     def apply(self, measurements: Floats) -> Floats:
         """Answers to all queries from (noisy) measurements."""
@@ -92,7 +102,7 @@ class Reconstruction:
             yield start, min(start + height, m)
 
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
-        return self.queries.row_blocks(width=self.measured.shape[0])
+        return self.queries.row_blocks(width=self.strategy.shape[0])
 
     @cached_property
     def row_squared_norms(self) -> Floats:
@@ -149,23 +159,23 @@ class Reconstruction:
         if isinstance(self.queries, AllRanges) and self.inverse is not None:
             # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload
             block = reduce_rows(self.queries)
-            rebuilt = self.measured.apply_transpose(self.inverse.rows_times(block).T).T
+            rebuilt = self.strategy.apply_transpose(self.inverse.rows_times(block).T).T
             gap = float(np.abs(block - rebuilt).max())
             return gap, gap
         gaps, sizes = [], []
         for start, block in self._blocks():
-            rebuilt = self.measured.apply_transpose(self.rows(start, start + len(block)).T).T
+            rebuilt = self.strategy.apply_transpose(self.rows(start, start + len(block)).T).T
             gaps.append(np.abs(block - rebuilt).max(axis=1))
             sizes.append(np.abs(block).max(axis=1))
         moved, size = np.concatenate(gaps), np.concatenate(sizes)
         if self.given is not None:
             # Beside the noise of this answer at ε = 1, which does not follow the query's size.
-            size = np.sqrt(self.row_squared_norms) * self.measured.column_absolute_sums().max()
+            size = np.sqrt(self.row_squared_norms) * self.strategy.column_absolute_sums().max()
         return float(moved.max()), float((moved / np.where(size, size, 1)).max())
 
     def _probe(self) -> float:
         """How far counts come back from their measurements, beside their size."""
         assert self.inverse is not None  # noqa: S101 - asked of closed forms
-        counts = np.random.default_rng(0).uniform(-1.0, 1.0, self.measured.shape[1])
-        back = self.inverse.estimate(self.measured.apply(counts))
+        counts = np.random.default_rng(0).uniform(-1.0, 1.0, self.strategy.shape[1])
+        back = self.inverse.estimate(self.strategy.apply(counts))
         return float(np.abs(back - counts).max())

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from lrm.errors import CountsError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
+from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.inverses import LeftInverse, Spectral
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
@@ -62,15 +62,14 @@ class Quantised:
         """``|W − W·L⁺·L|`` beside the largest weight of the same query, at its worst."""
         assert self.inverse is not None  # noqa: S101 - asked of least-squares routes only
         rows = queries.dense()
-        unit = unit_strategy(self.strategy.matrix, self.strategy.bits)
-        gap = rows - unit.apply_transpose(self.inverse.rows_times(rows).T).T
+        gap = rows - self.strategy.real_map.apply_transpose(self.inverse.rows_times(rows).T).T
         sizes = np.abs(rows).max(axis=1, keepdims=True)
         return float((np.abs(gap) / np.where(sizes, sizes, 1)).max())
 
 
 def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     strategy: LinearMap,
-    cells: CellMap,
+    cell_map: CellMap,
     queries: LinearMap,
     *,
     reconstruction: LinearMap | None = None,
@@ -83,7 +82,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     ----------
     strategy
         L in real numbers, over merged cells.
-    cells
+    cell_map
         How cells are merged before they are measured.
     queries
         The workload over the same merged cells.
@@ -94,34 +93,34 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     noise
         Which norm of the columns is 1 before rounding: L1 (Laplace) or L2 (Gaussian).
     """
-    norm = _column_norm(strategy, cells, noise)
+    norm = _column_norm(strategy, cell_map, noise)
     if not norm > 0:
-        return _nothing(cells, max_records)
+        return _nothing(cell_map, max_records)
     matrix = _compact(strategy, drop_idle=reconstruction is None)
     if reconstruction is not None:
         fine = _most_bits(max_records or FINE_MAX_RECORDS)
         factor = 2.0**fine / norm
         if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
             factor = 2.0 ** np.floor(np.log2(factor))
-        final = _measured(matrix.rounded(factor), cells, fine, max_records)
+        final = _admitting(matrix.rounded(factor), cell_map, fine, max_records)
         return Quantised(final, None, reconstruction.scaled(2.0**fine / factor))
     coarse = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _measured(matrix.rounded(2.0**coarse / norm), cells, coarse, max_records)
+    final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
     if _determines_cells(matrix):
-        inverse = inverse_of(final)
+        inverse = final.left_inverse()
         if not isinstance(inverse, Spectral):
             return Quantised(final, inverse, None)
-    return _row_space_route(matrix, norm, cells, queries, max_records)
+    return _row_space_route(matrix, norm, cell_map, queries, max_records)
 
 
-def _nothing(cells: CellMap, max_records: int | None) -> Quantised:
+def _nothing(cell_map: CellMap, max_records: int | None) -> Quantised:
     """For a workload of zeros: one cell is measured, which no answer looks at."""
-    one_cell = SparseMap(sp.eye_array(1, cells.merged_size, format="csr"))
-    every = CellMap.trivial(cells.size)
-    if cells.merged_size < cells.size:
-        every = CellMap(cells.merged_size, cells.index, every.factor)
-    final = _measured(one_cell.rounded(2.0**30), every, 30, max_records)
-    return Quantised(final, inverse_of(final), None)
+    one_cell = SparseMap(sp.eye_array(1, cell_map.merged_size, format="csr"))
+    every = CellMap.trivial(cell_map.size)
+    if cell_map.merged_size < cell_map.size:
+        every = CellMap(cell_map.merged_size, cell_map.index, every.factor)
+    final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records)
+    return Quantised(final, final.left_inverse(), None)
 
 
 def _determines_cells(matrix: LinearMap) -> bool:
@@ -130,7 +129,7 @@ def _determines_cells(matrix: LinearMap) -> bool:
 
 
 def _row_space_route(
-    matrix: LinearMap, norm: float, cells: CellMap, queries: LinearMap, max_records: int | None
+    matrix: LinearMap, norm: float, cell_map: CellMap, queries: LinearMap, max_records: int | None
 ) -> Quantised:
     """Ways 2 and 3: strategies that do not determine every merged cell."""
     dense = matrix.dense() / norm
@@ -140,18 +139,18 @@ def _row_space_route(
         bits = _most_bits(max_records or DEFAULT_MAX_RECORDS)
         whole = np.rint(mix * 2.0**bits) @ base
         if np.abs(whole).max() < LARGEST_WHOLE:
-            final = _measured(DenseMap(whole), cells, bits, max_records, rank)
-            return Quantised(final, inverse_of(final), None)
+            final = _admitting(DenseMap(whole), cell_map, bits, max_records, rank)
+            return Quantised(final, final.left_inverse(), None)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
         bits = _most_bits(most)
-        final = _measured(matrix.rounded(2.0**bits / norm), cells, bits, max_records)
-        result = Quantised(final, inverse_of(final), None)
+        final = _admitting(matrix.rounded(2.0**bits / norm), cell_map, bits, max_records)
+        result = Quantised(final, final.left_inverse(), None)
         if result.residual(queries) < RESIDUAL_WANTED:
             return result
-    return _anchored(dense, cells, max_records)
+    return _anchored(dense, cell_map, max_records)
 
 
-def _anchored(dense: Floats, cells: CellMap, max_records: int | None) -> Quantised:
+def _anchored(dense: Floats, cell_map: CellMap, max_records: int | None) -> Quantised:
     """Way 4: every cell measured a little, so that the strategy determines all of them.
 
     For batches whose queries differ by many orders of magnitude: the smallest would be
@@ -160,8 +159,8 @@ def _anchored(dense: Floats, cells: CellMap, max_records: int | None) -> Quantis
     each = sp.eye_array(dense.shape[1], format="csr")
     matrix = SparseMap(sp.csr_array(sp.vstack([(1 - ANCHOR) * dense, ANCHOR * each])))
     bits = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _measured(matrix.rounded(2.0**bits), cells, bits, max_records)
-    return Quantised(final, inverse_of(final), None)
+    final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
+    return Quantised(final, final.left_inverse(), None)
 
 
 def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:
@@ -192,8 +191,8 @@ def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
     return DenseMap(compact.toarray())
 
 
-def _column_norm(matrix: LinearMap, cells: CellMap, noise: Noise) -> float:
-    factors = cells.largest_factors().astype(np.float64)
+def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:
+    factors = cell_map.largest_factors().astype(np.float64)
     if noise == "laplace":
         norms = matrix.column_absolute_sums()
     else:
@@ -207,15 +206,15 @@ def _most_bits(max_records: int) -> int:
     return min(room, LARGEST_WHOLE.bit_length() - 2)
 
 
-def _measured(
+def _admitting(
     rounded: LinearMap,
-    cells: CellMap,
+    cell_map: CellMap,
     bits: int,
     max_records: int | None,
     row_rank: int | None = None,
 ) -> IntegerStrategy:
     """The final integers, if they admit as many records as were declared."""
-    final = IntegerStrategy(rounded, cells, bits, row_rank)
+    final = IntegerStrategy(rounded, cell_map, bits, row_rank)
     if max_records is not None and final.max_records < max_records:
         raise CountsError(
             f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "

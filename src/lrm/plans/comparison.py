@@ -39,7 +39,7 @@ class Outcome:
         """Total squared error expected at ε = 1 or ρ = 1, each query by its importance."""
         if self.plan is None:
             return float("inf")
-        return self.plan.weighted_unit_error * (2.0 if self.plan.noise == "laplace" else 0.5)
+        return self.plan.weighted_strategy_error * (2.0 if self.plan.noise == "laplace" else 0.5)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

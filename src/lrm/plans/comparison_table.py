@@ -34,7 +34,7 @@ def comparison_rows(result: Comparison, amounts: Mapping[str, Amount]) -> list[t
                 outcome.mechanism,
                 number(error, 5),
                 ratio(result.ratio_to_best(outcome)),
-                f"{plan.rank:,}",
+                f"{plan.measurement_count:,}",
                 seconds(plan.details["seconds"]) + stopped,
             )
         )

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.errors import BudgetError, ConvergenceError
-from lrm.exact.integers import IntegerStrategy
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.protocols import Measured, Reconstruction
 from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
@@ -50,8 +48,8 @@ class Plan:
         Which mechanism chose the strategy.
     measured
         The integer strategy.
-    rebuild
-        How the answers follow from the measurements.
+    reconstruction_map
+        How the answers follow from the measurements: ``reconstruction`` as an operator.
     least_error
         A number that ``‖B‖²·Δ²`` of no strategy for this workload is below.
     spectrum
@@ -64,8 +62,8 @@ class Plan:
 
     workload: Workload
     mechanism: str
-    measured: IntegerStrategy
-    rebuild: Reconstruction
+    measured: Measured
+    reconstruction_map: Reconstruction
     least_error: float
     spectrum: Spectrum | None
     noise: Noise = "laplace"
@@ -73,22 +71,23 @@ class Plan:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.exact and not self.rebuild.relative_residual <= EXACTNESS:
+        if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
-                f"the strategy of {self.mechanism!r} rebuilds a query only to "
-                f"{self.rebuild.relative_residual:.1e} of its largest weight, and {EXACTNESS:.0e} "
-                "is the most allowed; try another mechanism, or scale the queries to similar size"
+                f"the strategy of {self.mechanism!r} reconstructs a query only to "
+                f"{self.reconstruction_map.relative_residual:.1e} of its largest weight, and "
+                f"{EXACTNESS:.0e} is the most allowed; try another mechanism, or scale the queries "
+                "to similar size"
             )
 
     @property
     def strategy(self) -> Floats | sp.csr_array:
         """L, r×n over the original cells; a sparse array where it is large."""
-        return self.measured.real_matrix()
+        return self.measured.flat().real_matrix()
 
     @property
     def reconstruction(self) -> Floats | sp.csr_array:
         """B, m×r, with ``W = B·L``."""
-        return self.rebuild.matrix()
+        return self.reconstruction_map.matrix()
 
     @property
     def sensitivity(self) -> float:
@@ -140,27 +139,27 @@ class Plan:
         return None if self.spectrum is None else self.spectrum.rank
 
     @property
-    def rank(self) -> int:
+    def measurement_count(self) -> int:
         """Number of measurements r."""
-        return self.measured.matrix.shape[0]
+        return self.measured.measurement_count
 
     @cached_property
-    def unit_error(self) -> float:
+    def strategy_error(self) -> float:
         """``‖B‖_F²·Δ²``: the error before noise and ε come in."""
-        return self.rebuild.squared_norm * self.sensitivity**2
+        return self.reconstruction_map.squared_norm * self.sensitivity**2
 
     @cached_property
-    def weighted_unit_error(self) -> float:
+    def weighted_strategy_error(self) -> float:
         """The same with each query's importance: what the strategy was chosen for."""
         if self.workload.importance is None:
-            return self.unit_error
-        weighted = np.dot(self.workload.importance, self.rebuild.row_squared_norms)
+            return self.strategy_error
+        weighted = np.dot(self.workload.importance, self.reconstruction_map.row_squared_norms)
         return float(weighted) * self.sensitivity**2
 
     @property
     def at_most_above_best(self) -> float:
         """How far the (weighted) error can be above the least possible: a certified ratio."""
-        error = self.weighted_unit_error
+        error = self.weighted_strategy_error
         if self.least_error > 0:
             return error / self.least_error
         return math.inf if error > 0 else 1.0
@@ -183,7 +182,7 @@ class Plan:
         """
         protected = self.unit if unit is None else unit
         return Accuracy(
-            self.rebuild,
+            self.reconstruction_map,
             law_of(self.measured, privacy, protected.factor),
             2.0**-self.measured.bits,
             privacy,
@@ -272,11 +271,6 @@ class Plan:
 
         return promise(amount_for_error(error_at, expected_squared_error))
 
-    def epsilon_for(self, expected_squared_error: float) -> Fraction:
-        """The amount of ``privacy_for``: ε, or ρ with Gaussian noise."""
-        found = self.privacy_for(expected_squared_error)
-        return found.epsilon if isinstance(found, PureDP) else found.rho
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that decides what is measured and stated; of the search, the bounds only.
@@ -284,23 +278,19 @@ class Plan:
         The batch, the domain with its privacy unit, the integers and how cells are merged for
         them, how answers follow from them, and the bounds that the error is compared with.
         """
-        measured, domain, given = self.measured, self.workload.domain, self.rebuild.given
+        domain = self.workload.domain
         parts = (
             self.workload.digest,
             "no domain" if domain is None else domain.digest,
             self.mechanism,
             self.noise,
-            measured.matrix.digest,
-            f"{measured.bits} {measured.row_rank} {measured.cells.merged_size}",
-            "least squares" if given is None else given.digest,
+            self.measured.digest,
+            self.reconstruction_map.digest,
             f"{self.exact} {self.least_error!r}",
         )
         seal = hashlib.sha256(json.dumps(parts).encode())
-        arrays: list[NDArray[Any]] = [measured.cells.index, measured.cells.factor]
         if self.spectrum is not None:
-            arrays.append(self.spectrum.singular_values)
-        for array in arrays:
-            seal.update(hashlib.sha256(array.tobytes()).digest())
+            seal.update(self.spectrum.singular_values.tobytes())
         return seal.hexdigest()
 
     def save(self, path: str) -> None:
@@ -328,8 +318,8 @@ class Plan:
     def __repr__(self) -> str:
         m, n = self.workload.shape
         asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
-        measured = many(self.rank, "measurement", "measurements")
-        error = f"{2 * self.unit_error:,.6g}/ε²"
+        measured = many(self.measurement_count, "measurement", "measurements")
+        error = f"{2 * self.strategy_error:,.6g}/ε²"
         if self.noise == "gaussian":
-            measured, error = f"{measured} with Gaussian noise", f"{self.unit_error / 2:,.6g}/ρ"
+            measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
         return f"<Plan {self.digest[:12]}: {asked} by {self.mechanism}, {measured}, error {error}>"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from lrm.domain.file import domain_text, parse_domain
 from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap, over_merged
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy, inverse_of, unit_strategy
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
+from lrm.exact.reconstruction import FlatReconstruction
 from lrm.files.archive import blaming, read_archive, write_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import pack_map, unpack_map
@@ -65,11 +65,11 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put a plan's arrays into ``arrays`` and return its plain facts."""
-    workload, measured, rebuild = plan.workload, plan.measured, plan.rebuild
+    workload, measured, given = plan.workload, plan.measured.flat(), plan.reconstruction_map.given
     if plan.spectrum is not None:
         arrays["singular-values"] = plan.spectrum.singular_values
-    arrays["cell-index"] = measured.cells.index
-    arrays["cell-factor"] = measured.cells.factor
+    arrays["cell-index"] = measured.cell_map.index
+    arrays["cell-factor"] = measured.cell_map.factor
     if workload.importance is not None:
         arrays["importance"] = workload.importance
     return {
@@ -83,10 +83,8 @@ def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
         "strategy": pack_map("strategy", measured.matrix, arrays),
-        "reconstruction": (
-            None if rebuild.given is None else pack_map("reconstruction", rebuild.given, arrays)
-        ),
-        "merged_cells": measured.cells.merged_size,
+        "reconstruction": (None if given is None else pack_map("reconstruction", given, arrays)),
+        "merged_cells": measured.cell_map.merged_size,
         "bits": measured.bits,
         "row_rank": measured.row_rank,
         # Integers that pass 2^53 are spelled, since JSON readers may take numbers for floats.
@@ -105,7 +103,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     index = arrays.take("cell-index", "i8", (None,))
     workload = _workload(facts, arrays, len(index))
     measured = _measured(facts, arrays, index)
-    queries = over_merged(workload.queries, measured.cells)
+    queries = over_merged(workload.queries, measured.cell_map)
     if queries is None:
         raise FileFormatError("the plan merges cells that its own queries tell apart")
     given = None
@@ -114,13 +112,12 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         given = unpack_map("reconstruction", facts, arrays, shape)
     if given is None and not facts.flag("exact"):
         raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
-    inverse = inverse_of(measured) if given is None else None
-    unit = unit_strategy(measured.matrix, measured.bits)
+    inverse = measured.left_inverse() if given is None else None
     plan = Plan(
         workload=workload,
         mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
         measured=measured,
-        rebuild=Reconstruction(queries, unit, inverse, given),
+        reconstruction_map=FlatReconstruction(queries, measured.real_map, inverse, given),
         least_error=facts.number("least_error"),
         spectrum=_spectrum(arrays, workload.shape[1]),
         noise="laplace"
@@ -191,7 +188,7 @@ def _check_same(plan: Plan, facts: Facts) -> None:
     if facts.whole("max_records") != measured.max_records:
         raise FileFormatError("the stated number of records is not that of the integers")
     # A bound from below that lies above the error would claim the impossible.
-    if plan.exact and plan.least_error > plan.weighted_unit_error * (1 + ROUNDED):
+    if plan.exact and plan.least_error > plan.weighted_strategy_error * (1 + ROUNDED):
         raise FileFormatError("the stated bound on the error is above the error")
     if facts.text("digest") != plan.digest:
         raise FileFormatError("the digest is not that of the contents")

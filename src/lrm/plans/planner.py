@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import UsageError
-from lrm.exact.integers import unit_strategy
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.reconstruction import FlatReconstruction
 from lrm.exact.rounding import quantise
 from lrm.plans.core import Plan
 from lrm.privacy.budget import Noise
@@ -133,7 +132,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     timings = problem.timings
     with timings.of("rounding"):
         rounded = _rounded(problem, strategy, noise, max_records)
-        error = rounded.weighted_unit_error if strategy.exact else np.inf
+        error = rounded.weighted_strategy_error if strategy.exact else np.inf
     with timings.of("certificate"):
         if bounds is None:
             bounds = _bounds(problem, strategy, error, deadline or Deadline())
@@ -145,18 +144,19 @@ def _rounded(problem: Problem, strategy: Strategy, noise: Noise, max_records: in
     queries = problem.queries_for(strategy)
     final = quantise(
         strategy.matrix,
-        strategy.cells,
+        strategy.cell_map,
         queries,
         reconstruction=strategy.reconstruction,
         max_records=max_records,
         noise=noise,
     )
-    measured = unit_strategy(final.strategy.matrix, final.strategy.bits)
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
         measured=final.strategy,
-        rebuild=Reconstruction(queries, measured, final.inverse, final.reconstruction),
+        reconstruction_map=FlatReconstruction(
+            queries, final.strategy.real_map, final.inverse, final.reconstruction
+        ),
         least_error=0.0,
         spectrum=None,
         noise=noise,

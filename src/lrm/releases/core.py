@@ -79,10 +79,10 @@ class Release:
         self.plan.check_unit(self.unit)
         self._check_noise()
         values = np.array(self.noisy_measurements)
-        if values.dtype != np.int64 or values.shape != (self.plan.rank,):
+        if values.dtype != np.int64 or values.shape != (self.plan.measurement_count,):
             raise UsageError(
-                f"the plan has {self.plan.rank} measurements, which are 64-bit integers; got an "
-                f"array of {values.dtype.name} and shape {values.shape}"
+                f"the plan has {self.plan.measurement_count} measurements, which are 64-bit "
+                f"integers; got an array of {values.dtype.name} and shape {values.shape}"
             )
         values.flags.writeable = False
         object.__setattr__(self, "noisy_measurements", values)
@@ -113,7 +113,7 @@ class Release:
     @cached_property
     def answers(self) -> Floats:
         """One answer a query: unbiased, not rounded, not clipped."""
-        values = self.plan.rebuild.apply(
+        values = self.plan.reconstruction_map.apply(
             self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
         )
         values.flags.writeable = False

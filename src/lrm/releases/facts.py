@@ -153,7 +153,7 @@ def _mechanism(release: Release) -> dict[str, Any]:
     return {
         "name": plan.mechanism,
         "unbiased": plan.exact,
-        "measurements": plan.rank,
+        "measurements": plan.measurement_count,
         "cells": plan.workload.shape[1],
         "queries": plan.workload.shape[0],
         "sensitivity_on_integers": {
@@ -207,7 +207,7 @@ def _answers(
 
 def _measurements(release: Release) -> dict[str, Any]:
     """Noisy integers and the strategy: enough for any further linear query."""
-    measured = release.plan.measured
+    measured = release.plan.measured.flat()
     return {
         "how": (
             "y = S·M·x / 2^bits + noise, for the counts x of the cells: S has the given rows "
@@ -220,9 +220,9 @@ def _measurements(release: Release) -> dict[str, Any]:
         "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
         "strategy": _strategy(measured.matrix),
         "merge": {
-            "merged_cells": measured.cells.merged_size,
-            "index": measured.cells.index.tolist(),
-            "factor": measured.cells.factor.tolist(),
+            "merged_cells": measured.cell_map.merged_size,
+            "index": measured.cell_map.index.tolist(),
+            "factor": measured.cell_map.factor.tolist(),
         },
     }
 

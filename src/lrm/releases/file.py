@@ -98,7 +98,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
         noise = facts.part("noise", ["distribution", "scale"])
         release = Release(
             plan,
-            arrays.take("noisy-measurements", "i8", (plan.rank,)),
+            arrays.take("noisy-measurements", "i8", (plan.measurement_count,)),
             _privacy(facts),
             facts.fraction("loss"),
             noise.text("distribution", r"[A-Za-z ]{1,40}"),

@@ -11,9 +11,6 @@ from typing import Any
 
 from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
-from lrm.exact.cells import over_merged
-from lrm.exact.integers import inverse_of
-from lrm.exact.reconstruction import Reconstruction
 from lrm.releases.core import Release
 from lrm.workload import Workload
 
@@ -49,11 +46,11 @@ def answer_further(release: Release, queries: Any) -> Release:
     >>> len(answer_further(release, [[0, 1, 0], [0, 0, 1]]).answers)
     2
     """
-    cells = release.plan.measured.cells
+    covered = release.plan.measured.cell_count
     asked = as_batch(queries, release.plan.workload.domain)
-    if asked.shape[1] != cells.size:
+    if asked.shape[1] != covered:
         raise WorkloadError(
-            f"the release covers {cells.size} cells but the queries cover {asked.shape[1]}; "
+            f"the release covers {covered} cells but the queries cover {asked.shape[1]}; "
             "were they written for another domain?"
         )
     try:
@@ -67,15 +64,15 @@ def answer_further(release: Release, queries: Any) -> Release:
 
 def _answered(release: Release, asked: Workload) -> Release:
     plan = release.plan
-    merged = over_merged(asked.queries, plan.measured.cells)
-    if merged is None:
+    found = plan.measured.reconstruction_of(asked.queries)
+    if found is None:
         raise UnsupportedQuery(
             "these queries tell cells apart that were measured as one; "
             "plan a new release that includes them"
         )
-    rebuild = Reconstruction(merged, plan.rebuild.measured, inverse_of(plan.measured))
     try:
-        return replace(release, plan=replace(plan, workload=asked, rebuild=rebuild, exact=True))
+        further = replace(plan, workload=asked, reconstruction_map=found, exact=True)
+        return replace(release, plan=further)
     except ConvergenceError:
         raise UnsupportedQuery(
             "the measurements of this release do not determine these queries; ask for sums "

@@ -14,8 +14,7 @@ import scipy.optimize as so
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
-from lrm.exact.integers import inverse_of
-from lrm.exact.reconstruction import Reconstruction
+from lrm.exact.cells import over_merged
 from lrm.maps.linear import Floats
 from lrm.releases.core import Release
 
@@ -122,10 +121,10 @@ def _consistent(release: Release) -> Floats:
     """``W·L⁺·y``: by Gauss and Markov the best linear unbiased answers from measurements y."""
     plan = release.plan
     _check_exact(release)
-    if plan.rebuild.given is None:
+    if plan.reconstruction_map.given is None:
         return release.answers.copy()  # they follow from one estimate already
-    rebuild = plan.rebuild
-    fitted = Reconstruction(rebuild.queries, rebuild.measured, inverse_of(plan.measured))
+    fitted = plan.measured.reconstruction_of(plan.workload.queries)
+    assert fitted is not None  # noqa: S101 - the plan does not merge what its own queries tell apart
     return fitted.apply(_measurements(release))
 
 
@@ -137,7 +136,8 @@ def _non_negative(release: Release) -> Floats:
     """
     _check_exact(release)
     plan = release.plan
-    cells = plan.measured.cells
+    measured = plan.measured.flat()
+    cells = measured.cell_map
     if cells.merged_size > MOST_CELLS:
         raise UsageError(
             f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
@@ -149,13 +149,15 @@ def _non_negative(release: Release) -> Floats:
     np.minimum.at(low, cells.index, cells.factor)
     np.maximum.at(high, cells.index, cells.factor)
     upward, downward = np.flatnonzero(high > 0), np.flatnonzero(low < 0)
-    strategy = plan.rebuild.measured.sparse().toarray()
+    strategy = measured.real_map.sparse().toarray()
     parts = np.hstack([strategy[:, upward], -strategy[:, downward]])
     solution = _nearest(parts, _measurements(release)) if parts.shape[1] else np.zeros(0)
     estimate = np.zeros(cells.merged_size)
     estimate[upward] += solution[: len(upward)]
     estimate[downward] -= solution[len(upward) :]
-    return plan.rebuild.queries.apply(estimate)
+    queries = over_merged(plan.workload.queries, cells)
+    assert queries is not None  # noqa: S101 - as above
+    return queries.apply(estimate)
 
 
 def _nearest(parts: Floats, measurements: Floats) -> Floats:

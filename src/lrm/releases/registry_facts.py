@@ -81,7 +81,9 @@ def _accounting(release: Release, processed: Processed | None) -> dict[str, Any]
 def _implementation(release: Release) -> dict[str, Any]:
     return {
         "preprocessing": "the strategy was chosen from the queries alone, without data",
-        "mechanisms": [f"{release.distribution} noise on {release.plan.rank:,} measurements"],
+        "mechanisms": [
+            f"{release.distribution} noise on {release.plan.measurement_count:,} measurements"
+        ],
         "floating_point_protection": (
             "integer counts, integer strategy, exact integer sensitivity, noise from OpenDP's "
             "exact integer sampler with its scale rounded up; floats only after the noise"

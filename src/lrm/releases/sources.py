@@ -59,11 +59,11 @@ class CountedTable:
 
     def check(self) -> None:
         """Check that the table has the columns that the domain declares."""
-        self.opened.check(self.domain, self.plan.measured.cells)
+        self.opened.check(self.domain, self.plan.measured.flat().cell_map)
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell."""
-        return self.opened.counts(self.domain, self.plan.measured.cells)
+        return self.opened.counts(self.domain, self.plan.measured.flat().cell_map)
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,10 @@ def _plan(plan: Plan) -> Markup:
     told = facts(
         [
             ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
-            ("mechanism", f"{plan.mechanism}, {many(plan.rank, 'measurement', 'measurements')}"),
+            (
+                "mechanism",
+                f"{plan.mechanism}, {many(plan.measurement_count, 'measurement', 'measurements')}",
+            ),
             (f"error at {amount}", f"{typical} for a typical query"),
             ("protects", plan.unit.words),
             ("plan", plan.digest[:16]),

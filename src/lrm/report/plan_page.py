@@ -65,12 +65,12 @@ def _title(plan: Plan) -> str:
 
 
 def _details(plan: Plan) -> Markup:
-    cells = plan.measured.cells
+    measured = plan.measured
     noise = "discrete Laplace" if plan.noise == "laplace" else "discrete Gaussian"
     pairs = [
         ("mechanism", plan.mechanism),
-        ("measurements", f"{plan.rank:,}, with {noise} noise on each"),
-        ("cells told apart", f"{cells.merged_size:,} of {cells.size:,}"),
+        ("measurements", f"{plan.measurement_count:,}, with {noise} noise on each"),
+        ("cells told apart", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
         ("records", f"at most {plan.measured.max_records:,} in a table"),
         ("digest", plan.digest),

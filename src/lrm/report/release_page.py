@@ -177,7 +177,7 @@ def _cost(release: Release) -> Markup:
         ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
         ("who is protected", release.unit.protected),
         ("against", f"being {release.unit.change}"),
-        ("mechanism", f"{plan.mechanism}, {plan.rank:,} noisy measurements"),
+        ("mechanism", f"{plan.mechanism}, {plan.measurement_count:,} noisy measurements"),
         ("noise", f"{release.distribution} of scale {number(release.scale * unit)} on each"),
         (
             "computer arithmetic",
@@ -206,9 +206,9 @@ def _further(release: Release) -> Markup:
     bits = release.plan.measured.bits
     return Markup(
         paragraph(
-            f"The release file holds {release.plan.rank:,} noisy measurements and the strategy. "
-            "Any query that follows from them can be answered at no further cost, with its "
-            "error: lrm query does it, and the exported JSON says how to do it without lrm."
+            f"The release file holds {release.plan.measurement_count:,} noisy measurements and the "
+            "strategy. Any query that follows from them can be answered at no further cost, with "
+            "its error: lrm query does it, and the exported JSON says how to do it without lrm."
         )
         + facts(
             [

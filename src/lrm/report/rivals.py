@@ -69,5 +69,7 @@ def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Rival | None:
         other = plan_of(problem, strategy, noise=plan.noise, bounds=bounds)
     except (UsageError, ConvergenceError):
         return None  # it cannot run on this batch
-    errors = np.sqrt(other.rebuild.row_squared_norms) * accuracy.ideal_deviation(other.sensitivity)
+    errors = np.sqrt(other.reconstruction_map.row_squared_norms) * accuracy.ideal_deviation(
+        other.sensitivity
+    )
     return Rival(name, errors)

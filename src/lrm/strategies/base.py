@@ -74,7 +74,7 @@ class Problem:
     timings: Timings = field(default_factory=Timings)
 
     @property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Number of original cells."""
         return self.workload.shape[1]
 
@@ -183,7 +183,7 @@ class Problem:
     @cached_property
     def _factors(self) -> Floats:
         """How much the largest of the cells that are merged into one counts."""
-        return np.maximum(self.merged.cells.largest_factors(), 1).astype(np.float64)
+        return np.maximum(self.merged.cell_map.largest_factors(), 1).astype(np.float64)
 
     def from_reduced(self, strategy: Floats | sp.csr_array) -> LinearMap:
         """A strategy for ``reduced`` as one on merged counts."""
@@ -204,7 +204,7 @@ class Problem:
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""
-        if strategy.cells is self.merged.cells:
+        if strategy.cell_map is self.merged.cell_map:
             return self.merged.queries
         return self.workload.queries
 
@@ -217,7 +217,7 @@ class Strategy:
     ----------
     mechanism
         Its name, as the command line spells it.
-    cells
+    cell_map
         How the cells of the workload are merged before they are measured.
     matrix
         L, r × merged cells.
@@ -232,7 +232,7 @@ class Strategy:
     """
 
     mechanism: str
-    cells: CellMap
+    cell_map: CellMap
     matrix: LinearMap
     reconstruction: LinearMap | None = None
     exact: bool = True

@@ -128,7 +128,7 @@ def _searched(
     if rival.error < found.error:
         return replace(rival.make(), mechanism="best", details=details)
     matrix = problem.from_reduced(found.strategy)
-    return Strategy("best", problem.merged.cells, matrix, details=details)
+    return Strategy("best", problem.merged.cell_map, matrix, details=details)
 
 
 def _starts(
@@ -190,7 +190,7 @@ def _add_papers(
 
     The first is always there, so that the result is not worse than the paper's.
     """
-    factors = np.maximum(problem.merged.cells.largest_factors(), 1)
+    factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
     for ratio in ratios:
         with suppress(ConvergenceError):
             papers = lowrank(problem, search, rank_ratio=ratio)

@@ -93,9 +93,9 @@ def spectrum_of(
     merged = problem.merged
     # W·Wᵀ = W'·D·W'ᵀ with D_c = Σ factor² of the cells that are merged into c
     weight = np.bincount(
-        merged.cells.index,
-        weights=merged.cells.factor.astype(np.float64) ** 2,
-        minlength=merged.cells.merged_size,
+        merged.cell_map.index,
+        weights=merged.cell_map.factor.astype(np.float64) ** 2,
+        minlength=merged.cell_map.merged_size,
     )
     if problem.is_reduced and problem.workload.importance is None and np.all(weight == 1.0):
         # The rows of R are orthogonal, and their lengths are the singular values.

@@ -49,7 +49,7 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     }
     return Strategy(
         "best",
-        problem.merged.cells,
+        problem.merged.cell_map,
         problem.from_reduced(found.L),
         least_error=found.lower,
         details=details,
@@ -71,7 +71,7 @@ def _exact_gram(problem: Problem) -> Floats | None:
 
     Half of the digits of a badly conditioned W would be lost in a rounded one.
     """
-    queries, cells = problem.merged.queries, problem.merged.cells
+    queries, cells = problem.merged.queries, problem.merged.cell_map
     if problem.workload.importance is not None:
         return None
     if isinstance(queries, Prefix | AllRanges):

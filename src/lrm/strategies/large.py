@@ -49,7 +49,7 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
         "converged": not interrupted,
         "interrupted": interrupted,
     }
-    return Strategy("best", problem.merged.cells, best, details=details)
+    return Strategy("best", problem.merged.cell_map, best, details=details)
 
 
 def _candidates(queries: Prefix | AllRanges, norm: int) -> Iterator[tuple[float, LevelMap]]:

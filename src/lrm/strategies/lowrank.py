@@ -61,7 +61,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     if not exact:  # as printed, the relaxed program ends at gamma
         schedule = replace(schedule, slack=None)
     # A merged column stands for several of the workload: its residual counts as often.
-    copies = int(np.bincount(problem.merged.cells.index, minlength=n).max())
+    copies = int(np.bincount(problem.merged.cell_map.index, minlength=n).max())
     found = decompose(
         R,
         r,
@@ -79,7 +79,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         "converged": found.converged,
         "interrupted": found.interrupted,
     }
-    cells = problem.merged.cells
+    cells = problem.merged.cell_map
     if exact:
         pair = make_exact(R, found.B, found.L)
         return Strategy("lowrank", cells, problem.from_reduced(pair.strategy), details=details)

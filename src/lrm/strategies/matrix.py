@@ -19,7 +19,7 @@ def matrix(problem: Problem, search: Search) -> Strategy:
     The program bounds columns in L2; the noise is Laplace all the same, scaled by the L1
     norms of the result, as in the paper. That mismatch is why it loses to noise on data.
     """
-    cells = problem.merged.cells
+    cells = problem.merged.cell_map
     if cells.merged_size > LARGEST:
         raise UsageError(
             f"the matrix mechanism needs n×n arrays of {cells.merged_size:,} cells; "

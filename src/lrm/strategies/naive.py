@@ -19,7 +19,7 @@ RESULT_ENTRIES = 1 << 26
 def noise_on_data(problem: Problem, search: Search) -> Strategy:
     """Measure every cell: ``L = I``, ``B = W``. Error ``‖W‖_F²``."""
     del search
-    cells = problem.cells
+    cells = problem.cell_count
     return Strategy(
         "noise-on-data", CellMap.trivial(cells), SparseMap(sp.eye_array(cells, format="csr"))
     )

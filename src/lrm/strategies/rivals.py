@@ -53,8 +53,8 @@ def rivals(problem: Problem, search: Search) -> list[Offer]:
     ]
     if is_proven(problem, offers):
         return offers
-    cells = CellMap.trivial(problem.cells)
-    for name, tree in _trees(problem.cells):
+    cells = CellMap.trivial(problem.cell_count)
+    for name, tree in _trees(problem.cell_count):
         if search.deadline.expired:
             break
         error = problem.tree_error(tree, search.noise)
@@ -106,7 +106,7 @@ def own_rows(problem: Problem, best_known: float) -> Floats | None:
     if problem.workload.shape[0] > min(MOST_ROWS, 2 * len(problem.reduced)):
         return None
     rows = weigh_rows(problem.merged.queries, problem.workload.importance).dense()
-    rows = rows * np.maximum(problem.merged.cells.largest_factors(), 1)
+    rows = rows * np.maximum(problem.merged.cell_map.largest_factors(), 1)
     size = np.abs(rows).max(axis=1)
     rows, size = rows[size > 0], size[size > 0]
     start = rows * size[:, np.newaxis] ** (-1 / 3)

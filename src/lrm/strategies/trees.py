@@ -44,7 +44,7 @@ def wavelet(problem: Problem, search: Search) -> Strategy:
     Reference: Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010.
     """
     del search
-    cells = problem.cells
+    cells = problem.cell_count
     return Strategy("wavelet", CellMap.trivial(cells), haar_tree(cells))
 
 
@@ -59,7 +59,7 @@ def hierarchical(
     del search
     if fanout < 2:
         raise UsageError(f"fanout must be at least 2, but {fanout} came")
-    cells = problem.cells
+    cells = problem.cell_count
     tree = total_tree(cells, fanout, root=root)
     details = {"fanout": fanout, "root": root}
     return Strategy("hierarchical", CellMap.trivial(cells), tree, details=details)

@@ -127,7 +127,9 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
 def _bias(plan: Plan, true_values: NDArray[np.int64], exact: NDArray[np.float64]) -> float:
     if plan.exact:
         return 0.0
-    rebuilt = plan.rebuild.apply(true_values.astype(np.float64) * 2.0**-plan.measured.bits)
+    rebuilt = plan.reconstruction_map.apply(
+        true_values.astype(np.float64) * 2.0**-plan.measured.bits
+    )
     return float(np.sum((rebuilt - exact) ** 2))
 
 
@@ -157,7 +159,10 @@ def error_spread(plan: Plan) -> Spread:
     that ``Var = v²·((κ − 3)·Σ M_ii² + 2‖M‖_F²)`` and ``E = v·tr M``. The kurtosis of the discrete
     law exceeds 6 by one over its variance, which is beyond 2^20 on a plan's integers.
     """
-    rows = [plan.rebuild.rows(start, stop) for start, stop in plan.rebuild.row_ranges()]
+    rows = [
+        plan.reconstruction_map.rows(start, stop)
+        for start, stop in plan.reconstruction_map.row_ranges()
+    ]
     B = np.vstack(rows)
     columns = np.einsum("ij,ij->j", B, B)
     gram = B @ B.T if B.shape[0] <= B.shape[1] else B.T @ B

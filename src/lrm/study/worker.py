@@ -217,7 +217,7 @@ def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
     planned = replace(
         _base(cell, context),
         rank=-1 if made.workload_rank is None else made.workload_rank,
-        measurements=made.rank,
+        measurements=made.measurement_count,
         repetitions=cell.repetitions,
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,

@@ -1,0 +1,117 @@
+"""What plans, accuracy and releases know of a strategy in integers and of the way back.
+
+Two kinds implement both: a matrix over a list of cells (`lrm.exact.integers`,
+`lrm.exact.reconstruction`), and products of attributes, whose cells are never listed. Whoever
+needs a list of cells asks for `Measured.flat`, which refuses where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import scipy.sparse as sp
+
+from lrm.exact.integers import IntegerStrategy
+from lrm.maps.linear import Floats, LinearMap
+from lrm.privacy.mechanism import Measurable
+
+__all__ = ["Measured", "Reconstruction"]
+
+
+class Measured(Measurable, Protocol):
+    """A strategy in integers: what is really measured.
+
+    `lrm.privacy.mechanism` needs the members of `Measurable`; these are the others.
+    """
+
+    @property
+    def bits(self) -> int:
+        """Binary exponent of the scale: a measured integer counts for 2^−bits."""
+        ...
+
+    @property
+    def measurement_count(self) -> int:
+        """Number of measurements r."""
+        ...
+
+    @property
+    def merged_cell_count(self) -> int:
+        """Number of cells that the queries tell apart."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that decides what is measured."""
+        ...
+
+    def sensitivity_for(self, noise: str, /) -> float:
+        """Sensitivity in the norm that ``noise`` asks for, on the integers."""
+        ...
+
+    def reconstruction_of(self, queries: LinearMap, /) -> Reconstruction | None:
+        """Least-squares answers to queries over the original cells.
+
+        None where the queries tell cells apart that are measured as one. What the
+        measurements do not determine shows in the residual.
+        """
+        ...
+
+    def flat(self) -> IntegerStrategy:
+        """The same as one matrix over a list of cells; a `WorkloadError` where it is too large."""
+        ...
+
+
+class Reconstruction(Protocol):
+    """B (queries × measurements) as an operator: ``answers = B·measurements``."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and of measurements."""
+        ...
+
+    @property
+    def given(self) -> LinearMap | None:
+        """B itself where a mechanism chose it; None where it is the least-squares one."""
+        ...
+
+    def apply(self, measurements: Floats, /) -> Floats:
+        """Answers to all queries from (noisy) measurements."""
+        ...
+
+    def rows(self, start: int, stop: int, /) -> Floats:
+        """Rows ``start:stop`` of B."""
+        ...
+
+    def row_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
+        ...
+
+    def matrix(self) -> Floats | sp.csr_array:
+        """All of B; a `WorkloadError` where it is too large."""
+        ...
+
+    @property
+    def row_squared_norms(self) -> Floats:
+        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
+        ...
+
+    @property
+    def squared_norm(self) -> float:
+        """``‖B‖_F²``: the total error per unit of noise variance."""
+        ...
+
+    @property
+    def residual(self) -> float:
+        """Largest ``|W − B·L|``: how far one record can move an answer past the noise."""
+        ...
+
+    @property
+    def relative_residual(self) -> float:
+        """The same beside the largest weight of its own query."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that decides the answers, beyond the queries and what is measured."""
+        ...
