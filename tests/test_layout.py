@@ -24,6 +24,7 @@ ORDER = [
     "ledger",
     "tables",
     "releases",
+    "facts",
     "report",
     "study",
     "cli",

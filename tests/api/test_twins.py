@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.errors import PrivacyWarning
-from lrm.releases.facts import release_facts
+from lrm.facts.releases import release_facts
 from visits import write_files
 
 NOISY = {"answer", "low", "high"}

@@ -180,8 +180,9 @@ def test_release_keeps_the_relation_and_the_rows_asked_for(run_json, plan_file, 
     args = ("release", plan_file, "--counts", counts_file, "--epsilon", "1", "--no-ledger")
     plain = run_json(*args, "-o", "a.lrm")
     wide = run_json(*args, "-o", "b.lrm", "--neighbours", "substitute", "--max-rows", "3")
-    assert wide["unit"]["neighbours"] == "substitute"
-    assert wide["noise"]["scale"] == pytest.approx(6 * plain["noise"]["scale"])
+    assert wide["privacy"]["unit"]["neighbours"] == "substitute"
+    scales = [facts["mechanism"]["noise"]["scale"] for facts in (plain, wide)]
+    assert scales[1] == pytest.approx(6 * scales[0])
 
 
 def test_release_prints_nothing_of_the_counts_but_noisy_answers(run_json, plan_file, counts_file):
@@ -208,7 +209,7 @@ def test_show_a_release(run, run_json, release_file, in_folder):
     assert len((in_folder / "out.csv").read_text().splitlines()) == 4
     facts = run_json("show", release_file, "--confidence", "0.9")
     release = lrm.load_release(release_file)
-    got = [row["interval"] for row in facts["answers"]]
+    got = [[row["low"], row["high"]] for row in facts["answers"]]
     np.testing.assert_allclose(got, release.intervals(0.9))
 
 

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 from lrm.errors import FileFormatError, UsageError
+from lrm.facts.comparisons import comparison_facts, side_by_side_facts
 from lrm.plans.comparison import Comparison, Outcome, SideBySide, compare
 from lrm.plans.planner import plan
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import release
-from lrm.report.plots import plot_answers, plot_comparison, plot_query_errors, plot_side_by_side
+from lrm.report.plots import (
+    answers_drawing,
+    comparison_drawing,
+    errors_drawing,
+    guarantee,
+    side_by_side_drawing,
+)
 from lrm.workload.families import prefix
 
 HALF = PureDP(Fraction(1, 2))
@@ -33,6 +40,16 @@ def is_png(path):
     return Path(path).read_bytes().startswith(b"\x89PNG") and Path(path).stat().st_size > 5_000
 
 
+def draw_errors(plan, privacy, path):
+    errors = {plan.mechanism: plan.accuracy(privacy).standard_errors}
+    errors_drawing(errors, guarantee(privacy), title="Errors").save(path)
+
+
+def draw_both(laplace, gaussian, privacy, path):
+    facts = side_by_side_facts(SideBySide(laplace, gaussian), HALF, privacy)
+    side_by_side_drawing(facts).save(path)
+
+
 @pytest.fixture(scope="module")
 def made():
     return plan(prefix(12), "wavelet")
@@ -44,7 +61,7 @@ def comparison():
 
 
 def test_comparison_names_its_mechanisms(comparison):
-    plot_comparison(comparison, HALF, "c.svg")
+    comparison_drawing(comparison_facts(comparison, HALF)).save("c.svg")
     for name in ("noise-on-data", "wavelet", "noise-on-results", "at ε = 0.5 (pure DP)"):
         assert name in words("c.svg")
 
@@ -52,12 +69,12 @@ def test_comparison_names_its_mechanisms(comparison):
 @pytest.mark.parametrize(("guarantee", "privacy"), GAUSSIAN.items())
 def test_plots_of_gaussian_noise_name_their_guarantee(guarantee, privacy):
     batch, mechanisms = prefix(12), ["noise-on-data", "wavelet"]
-    plot_query_errors(plan(batch, "wavelet", noise="gaussian"), privacy, "errors.svg")
+    draw_errors(plan(batch, "wavelet", noise="gaussian"), privacy, "errors.svg")
     assert f"at {guarantee}" in words("errors.svg")
     result = compare(batch, mechanisms, noise="gaussian")
-    plot_comparison(result, privacy, "bars.svg")
+    comparison_drawing(comparison_facts(result, privacy)).save("bars.svg")
     assert f"total squared error at {guarantee}" in words("bars.svg")
-    plot_side_by_side(SideBySide(compare(batch, mechanisms), result), HALF, privacy, "both.svg")
+    draw_both(compare(batch, mechanisms), result, privacy, "both.svg")
     promises = ("Laplace noise at ε = 0.5 (pure DP)", f"Gaussian noise at {guarantee}")
     for said in (*mechanisms, *promises):
         assert said in words("both.svg")
@@ -66,31 +83,33 @@ def test_plots_of_gaussian_noise_name_their_guarantee(guarantee, privacy):
 def test_a_mechanism_without_a_plan_has_no_bar(comparison):
     none = Comparison((Outcome("matrix", None, "too large"),))
     partly = Comparison((*none.outcomes, comparison.outcomes[0]))
-    plot_side_by_side(SideBySide(partly, partly), HALF, HALF, "both.png")
+    gaussian = compare(prefix(12), ["noise-on-data"], noise="gaussian")
+    other, privacy = Comparison((*none.outcomes, *gaussian.outcomes)), ZCDP(Fraction(1, 8))
+    draw_both(partly, other, privacy, "both.png")
     assert is_png("both.png")
     with pytest.raises(UsageError, match="nothing to draw"):
-        plot_side_by_side(SideBySide(none, none), HALF, HALF, "none.svg")
+        draw_both(none, none, privacy, "none.svg")
     assert not Path("none.svg").exists()
 
 
 @pytest.mark.parametrize("kind", [".svg", ".png"])
 def test_the_same_plot_is_the_same_file(made, kind):
-    plot_query_errors(made, HALF, f"a{kind}")
-    plot_query_errors(made, HALF, f"b{kind}")
+    draw_errors(made, HALF, f"a{kind}")
+    draw_errors(made, HALF, f"b{kind}")
     assert Path(f"a{kind}").read_bytes() == Path(f"b{kind}").read_bytes()
 
 
 def test_answers_with_and_without_truth(made):
     answered = release(made, np.arange(12), epsilon=1)
-    plot_answers(answered, "a.png")
-    plot_answers(answered, "b.png", truth=np.cumsum(np.arange(12)), limit=5)
+    answers_drawing(answered).save("a.png")
+    answers_drawing(answered, truth=np.cumsum(np.arange(12)), limit=5).save("b.png")
     assert is_png("a.png")
     assert is_png("b.png")
 
 
 def test_other_kinds_and_places_are_refused(made):
     with pytest.raises(UsageError, match=r"\.svg or \.png"):
-        plot_query_errors(made, HALF, "a.pdf")
+        draw_errors(made, HALF, "a.pdf")
     with pytest.raises(FileFormatError):
-        plot_query_errors(made, HALF, "none/a.svg")
+        draw_errors(made, HALF, "none/a.svg")
     assert not list(Path().iterdir())

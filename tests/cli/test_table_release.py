@@ -20,13 +20,13 @@ def test_release_from_a_table(released, ledger, run, run_json):
     release = lrm.load_release("out.lrm")
     assert release.unit.max_rows == 2
     run_json("budget", "verify", "--ledger", "l.sqlite", "--expected-head", release.ledger_head)
-    assert run_json("show", "out.lrm")["ledger_head"] == release.ledger_head
+    assert run_json("show", "out.lrm")["provenance"]["ledger_head"] == release.ledger_head
 
 
 def test_gaussian_release_from_a_table(run_json, planned, ledger):
     facts = run_json(*GAUSSIAN, "--rho", "0.1", "--budget", "shared", "-o", "out.lrm")
-    assert Fraction(facts["loss"]) == ledger.budget("shared").spent
-    assert facts["noise"]["distribution"] == "discrete Gaussian"
+    assert Fraction(facts["privacy"]["loss"]["exact"]) == ledger.budget("shared").spent
+    assert facts["mechanism"]["noise"]["distribution"] == "discrete Gaussian"
 
 
 def test_dry_run_tells_all_and_touches_nothing(run, run_json, planned, ledger, monkeypatch):

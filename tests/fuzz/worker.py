@@ -19,8 +19,9 @@ import lrm
 from fuzz import mutations
 from fuzz.mutations import packed, sealed, unpacked
 from lrm.batches import read_batch
-from lrm.cli.plan_facts import plan_fields, plan_lines, release_fields, release_lines
 from lrm.domain.file import read_domain
+from lrm.facts.plans import plan_facts, plan_lines
+from lrm.facts.releases import release_lines, summary_facts
 from lrm.files.archive import archive_format, read_archive
 from lrm.files.facts import Facts
 from lrm.ledger import Ledger
@@ -60,7 +61,7 @@ def check_plan(plan, rng):
         if plan.exact and plan.measurement_count:
             _check_answers(plan, counts, before)
     assert plan.reconstruction_map.shape == (plan.workload.shape[0], plan.measurement_count)
-    plan_fields(plan)
+    plan_facts(plan)
     plan_lines(plan)
 
 
@@ -90,7 +91,7 @@ def check_release(release, rng):
     intervals = release.intervals(0.95)
     assert np.all(intervals[:, 0] <= release.answers)
     assert np.all(release.answers <= intervals[:, 1])
-    release_fields(release, 0.95)
+    summary_facts(release, 0.95)
     release_lines(release)
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import lrm
 from lrm.errors import FileFormatError
+from lrm.facts.comparisons import parse_comparison
 from lrm.releases.postprocess import process
-from lrm.report import comparison_page, parse_comparison, plan_page, release_page
+from lrm.report import comparison_page, plan_page, release_page
 from report.pages_of import NASTY, SECRETS, comparison, plan, release
 
 VOID = {"meta", "link", "br", "img", "use", "path"}
@@ -112,7 +113,7 @@ def test_names_are_shown_as_written_and_never_read_as_html(pages, kind):
 def test_a_comparison_is_escaped_and_tells_reasons(pages):
     text = Tree(pages["comparison"]).text
     assert "Mechanisms for queries<b>.csv" in text
-    assert "matrix: it needs <b>more</b> memory than there is" in text
+    assert "matrix has no plan: it needs <b>more</b> memory than there is" in text
     assert "ε = 1/3" in text
     assert "0.50 s*" in text
     assert "200×" in text

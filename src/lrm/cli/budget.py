@@ -9,7 +9,7 @@ from lrm.cli.options import json_option
 from lrm.cli.output import echo
 
 if TYPE_CHECKING:
-    from lrm.ledger import Budget, Entry
+    from lrm.ledger import Budget
     from lrm.privacy.unit import PrivacyUnit
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -74,12 +74,13 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
       lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
     """
     from lrm.cli.output import print_json
+    from lrm.facts.budgets import budget_facts
     from lrm.ledger import Ledger
     from lrm.showing.spelling import spell_amount
 
     made = Ledger.open(ledger).create(table, limit, accounting, unit=_unit(choices))
     if choices["as_json"]:
-        print_json(_budget_fields(made))
+        print_json(budget_facts(made))
     else:
         limit = f"{spell_amount(made.limit, 'down')} {made.accounting.value}"
         echo(f"table '{made.table}' may spend {limit}\n{_protected(made)}")
@@ -117,26 +118,15 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
+    from lrm.facts.budgets import BUDGET_COLUMNS, budget_facts, budget_row
     from lrm.ledger import Ledger
-    from lrm.showing.spelling import spell_amount
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
     if as_json:
-        print_json({"budgets": [_budget_fields(each) for each in budgets]})
+        print_json({"budgets": [budget_facts(each) for each in budgets]})
         return
-    columns = ("table", "accounting", "limit", "spent", "remaining")
-    rows = [
-        (
-            b.table,
-            b.accounting.value,
-            spell_amount(b.limit, "down"),
-            spell_amount(b.spent, "up"),
-            spell_amount(b.remaining, "down"),
-        )
-        for b in budgets
-    ]
-    print_table(columns, rows, words=("table", "accounting"))
+    print_table(BUDGET_COLUMNS, map(budget_row, budgets), words=("table", "accounting"))
     for each in budgets:
         echo(_protected(each))
 
@@ -152,25 +142,14 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
       lrm budget history people --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
+    from lrm.facts.budgets import ENTRY_COLUMNS, entry_facts, entry_row
     from lrm.ledger import Ledger
 
     entries = Ledger.open(ledger).history(table)
     if as_json:
-        print_json({"entries": [_entry_fields(entry) for entry in entries]})
+        print_json({"entries": [entry_facts(entry) for entry in entries]})
         return
-    columns = ("#", "date", "table", "entry", "amount", "purpose")
-    rows = [
-        (
-            str(e.sequence),
-            e.time[:10],
-            e.table,
-            e.kind.value,
-            f"{_amount(e)} {e.accounting.value}",
-            e.purpose,
-        )
-        for e in entries
-    ]
-    print_table(columns, rows, words=("table", "entry", "purpose"))
+    print_table(ENTRY_COLUMNS, map(entry_row, entries), words=("table", "entry", "purpose"))
 
 
 @budget.command(short_help="Check that nobody changed the history.")
@@ -205,36 +184,3 @@ def _protected(budget: "Budget") -> str:
     from textwrap import fill
 
     return fill(f"'{budget.table}' protects {budget.unit.words}", 79, subsequent_indent="  ")
-
-
-def _budget_fields(budget: "Budget") -> dict[str, Any]:
-    return {
-        "table": budget.table,
-        "accounting": budget.accounting.value,
-        "unit": budget.unit.facts,
-        "limit": str(budget.limit),
-        "spent": str(budget.spent),
-        "remaining": str(budget.remaining),
-    }
-
-
-def _entry_fields(entry: "Entry") -> dict[str, Any]:
-    return {
-        "sequence": entry.sequence,
-        "kind": entry.kind.value,
-        "table": entry.table,
-        "accounting": entry.accounting.value,
-        "unit": entry.unit.facts,
-        "amount": str(entry.amount),
-        "promise": entry.promise,
-        "purpose": entry.purpose,
-        "time": entry.time,
-        "digest": entry.digest,
-    }
-
-
-def _amount(entry: "Entry") -> str:
-    """Spell the amount of an entry: a limit rounded down, a spend rounded up."""
-    from lrm.showing.spelling import spell_amount
-
-    return spell_amount(entry.amount, "down" if entry.kind.value == "create" else "up")

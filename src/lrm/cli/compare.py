@@ -12,12 +12,11 @@ from lrm.cli.options import (
     seed_option,
 )
 from lrm.cli.output import echo
-from lrm.cli.promises import Promise, amount_options
+from lrm.cli.promises import amount_options, read_amounts
 
 if TYPE_CHECKING:
-    from lrm.plans.comparison import Comparison, Contest, SideBySide
-    from lrm.privacy.budget import Noise
-    from lrm.workload import Workload
+    from lrm.plans.comparison import Comparison, Contest
+    from lrm.privacy.budget import Noise, Privacy
 
 
 @click.command(short_help="All mechanisms on one workload, side by side.")
@@ -68,109 +67,83 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
-    from lrm.accuracy import privacy_of
+    from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
+    from lrm.facts.comparisons import comparison_facts, side_by_side_facts
     from lrm.plans.comparison import Contest, SideBySide
-    from lrm.report.plots import KINDS, plot_comparison
+    from lrm.report.plots import KINDS, comparison_drawing, side_by_side_drawing
 
-    promise = _promise(noise, choices)
+    both = noise == "both"
+    stated = _stated(noise, choices)
     check_apart({"--plot": plot}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(plot, kinds=KINDS)
     batch = read_questions(workload, choices["domain"])
     contest = Contest(batch, time_limit=choices["time_limit"])
     solving = {name: choices[name] for name in _SOLVING}
-    if noise == "both":
-        both = SideBySide(
-            _entered(contest, "laplace", **solving), _entered(contest, "gaussian", **solving)
-        )
-        _tell_both(workload, batch, both, promise, plot, as_json=choices["as_json"])
-        return
-    result = _entered(contest, _as_noise(noise), **solving)
+    results = [_entered(contest, each, **solving) for each in stated]
+    if both:
+        facts = side_by_side_facts(SideBySide(*results), *stated.values())
+    else:
+        facts = comparison_facts(results[0], *stated.values())
     if plot is not None:
-        plot_comparison(result, privacy_of(_as_noise(noise), **promise.amounts), plot)
-    _tell(workload, result, promise, plot, as_json=choices["as_json"])
+        (side_by_side_drawing if both else comparison_drawing)(facts).save(plot)
+    if choices["as_json"]:
+        print_json({"workload": workload, **facts, "plot": plot})
+        return
+    queries, cells = batch.shape
+    echo(f"{workload}: {queries:,} queries over {cells:,} cells")
+    (print_side_by_side if both else print_comparison)(facts)
+    if plot is not None:
+        echo(f"drawn in {plot}")
 
 
 _SOLVING = ("mechanisms", "seed", "effort")
 
 
-def _as_noise(noise: str) -> "Noise":
-    return "gaussian" if noise == "gaussian" else "laplace"
-
-
-def _promise(noise: str, choices: dict[str, Any]) -> Promise:
-    """The amounts at which errors are stated; 1 where none is given."""
-    from fractions import Fraction
-
+def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
+    """The noises to compare with, each with the promise at which its errors are stated."""
     from lrm.accuracy import privacy_of
+    from lrm.facts.plans import unit_privacy
 
-    promise = Promise.read(choices)
+    amounts = read_amounts(choices)
     if noise == "both":
-        if promise.epsilon is None or promise.delta is None or promise.rho is not None:
+        if set(amounts) != {"epsilon", "delta"}:
             raise click.UsageError(
                 "to set Laplace and Gaussian noise side by side give --epsilon and --delta"
             )
-        return promise
-    if not promise.amounts:
-        one = Fraction(1)
-        promise = Promise(epsilon=one) if noise == "laplace" else Promise(rho=one)
-    privacy_of(_as_noise(noise), **promise.amounts)
-    return promise
+        pure = privacy_of("laplace", amounts["epsilon"])
+        return {"laplace": pure, "gaussian": privacy_of("gaussian", **amounts)}
+    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
+    return {kind: privacy_of(kind, **amounts) if amounts else unit_privacy(kind)}
 
 
-def _tell_both(  # noqa: PLR0913 - each is a part of what is told
-    workload: str,
-    batch: "Workload",
-    both: "SideBySide",
-    promise: Promise,
-    plot: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from lrm.accuracy import privacy_of
-    from lrm.cli.output import print_json
-    from lrm.cli.side_by_side import print_side_by_side, side_by_side_fields
-    from lrm.report.plots import plot_side_by_side
+def print_comparison(facts: dict[str, Any]) -> None:
+    """Print a comparison as a table, and what it comes to."""
+    from lrm.cli.output import print_table
+    from lrm.facts.comparisons import comparison_rows, reasons, verdict
 
-    if plot is not None:
-        pure = privacy_of("laplace", promise.epsilon)
-        plot_side_by_side(both, pure, privacy_of("gaussian", **promise.amounts), plot)
-    if as_json:
-        print_json({"workload": workload, **side_by_side_fields(both, promise), "plot": plot})
-        return
-    echo(_title(workload, batch))
-    print_side_by_side(both, promise)
-    if plot is not None:
-        echo(f"drawn in {plot}")
+    columns, rows = comparison_rows(facts)
+    print_table(columns, rows, words=("mechanism",))
+    for reason in reasons(facts):
+        echo(reason)
+    if any(row[-1].endswith("*") for row in rows):
+        echo("* stopped early, with the best so far")
+    echo(verdict(facts) or "no mechanism has a plan for this workload")
 
 
-def _tell(
-    workload: str, result: "Comparison", promise: Promise, plot: str | None, *, as_json: bool
-) -> None:
-    from lrm.cli.comparison_facts import comparison_fields, print_comparison
-    from lrm.cli.output import print_json
+def print_side_by_side(facts: dict[str, Any]) -> None:
+    """Print a row for each mechanism, and which noise to take."""
+    import textwrap
 
-    if as_json:
-        print_json({"workload": workload, **comparison_fields(result, promise), "plot": plot})
-        return
-    if result.best is not None and result.best.plan is not None:
-        echo(_title(workload, result.best.plan.workload))
-    print_comparison(result, promise)
-    if plot is not None:
-        echo(f"drawn in {plot}")
+    from lrm.cli.output import print_table
+    from lrm.facts.comparisons import SIDE_BY_SIDE_COLUMNS, advice, reasons, side_by_side_rows
 
-
-def _title(source: str, batch: "Workload") -> str:
-    queries, cells = batch.shape
-    return f"{source}: {queries:,} queries over {cells:,} cells"
-
-
-def run_contest(batch: "Workload", *, mechanisms: tuple[str, ...], effort: str) -> "Comparison":
-    """Try the mechanisms with Laplace noise one after the other, each under its own bar."""
-    from lrm.plans.comparison import Contest
-
-    return _entered(Contest(batch), "laplace", mechanisms=mechanisms, effort=effort)
+    print_table(SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",))
+    for part in (facts["laplace"], facts["gaussian"]):
+        for reason in reasons(part):
+            echo(reason)
+    echo(textwrap.fill(advice(facts), 80))
 
 
 def _entered(

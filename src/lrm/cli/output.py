@@ -3,21 +3,24 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.showing.spelling import beside, escape_controls, number, ratio, seconds, visible
+from lrm.showing.spelling import escape_controls, visible
+
+if TYPE_CHECKING:
+    from lrm.accuracy import Accuracy
+    from lrm.plans import Plan
+    from lrm.releases import Release
 
 __all__ = [
-    "beside",
     "echo",
-    "number",
+    "print_answers",
     "print_facts",
     "print_json",
     "print_table",
-    "ratio",
-    "seconds",
+    "print_worst",
 ]
 
 
@@ -89,3 +92,35 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console(highlight=False)
+
+
+def print_answers(release: "Release", confidence: float, limit: int) -> None:
+    """Print the first answers with their intervals."""
+    from lrm.facts.answers import answer_columns, answer_rows
+
+    total = len(release.names)
+    rows = [(label.name, *row) for label, row in answer_rows(release.table(confidence), limit)]
+    if rows:
+        print_table(answer_columns(confidence), rows, words=("query",))
+    if len(rows) < total:
+        echo(f"{len(rows):,} of {total:,} answers shown; --json or --csv has all")
+    echo("intervals cover the noise alone; answers are neither rounded nor clipped")
+
+
+def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: int) -> None:
+    """Print the queries of largest error with their intervals."""
+    from lrm.facts.plans import worst_queries
+    from lrm.showing.spelling import number
+
+    queries = plan.workload.shape[0]
+    rows = [
+        (label.name, number(error), f"±{number(half)}")
+        for label, error, half in worst_queries(plan, expected, confidence, limit)
+    ]
+    if not rows:
+        echo(f"none of {queries:,} queries listed")
+        return
+    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    print_table(columns, rows, words=("query",))
+    if len(rows) < queries:
+        echo(f"{len(rows):,} of {queries:,} queries shown, the largest errors first")

@@ -2,16 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lrm.errors import UsageError
 from lrm.files.writing import check_target
 
-if TYPE_CHECKING:
-    from lrm.releases import Release
-    from lrm.releases.postprocess import Processed
-
-__all__ = ["check_output", "write_answers_csv"]
+__all__ = ["check_apart", "check_output"]
 
 
 def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...] = ()) -> None:
@@ -45,12 +40,3 @@ def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -
         other = seen.setdefault(os.path.realpath(path), what)
         if other != what:
             raise UsageError(f"{what} and {other} name the same file, {path}; give each its own")
-
-
-def write_answers_csv(
-    release: "Release", path: str, confidence: float, processed: "Processed | None" = None
-) -> None:
-    """Write one line a query: name, labels of its group, answer, standard error, interval."""
-    from lrm.releases.facts import export_csv
-
-    export_csv(release, path, confidence, processed=processed)

@@ -75,9 +75,9 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     """
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.cli.progress import Watch
     from lrm.cli.questions import read_questions
+    from lrm.facts.plans import plan_facts, plan_lines
     from lrm.plans.planner import plan as make_plan
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
@@ -97,7 +97,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     if output is not None:
         made.save(output)
     if choices["as_json"]:
-        print_json({**plan_fields(made), "file": output})
+        print_json({**plan_facts(made), "file": output})
         return
     print_facts(plan_lines(made))
     if output is None:

@@ -67,7 +67,7 @@ class Watch:
         self._bar.update(self._task, description=self._describe(step))
 
     def _describe(self, step: "Step") -> str:
-        from lrm.cli.output import number
+        from lrm.showing.spelling import number
 
         laplace = self._noise == "laplace"
         error = f"{number(2 * step.error)}/ε²" if laplace else f"{number(step.error / 2)}/ρ"

@@ -1,14 +1,11 @@
 """``lrm query``: further questions to a release, at no further cost."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
-
-if TYPE_CHECKING:
-    from lrm.releases import Release
 
 
 @click.command(short_help="Ask a release further questions, at no cost.")
@@ -37,11 +34,11 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
       lrm query answers.lrm --file further.sql --csv further.csv
     """
-    from lrm.cli.output import print_json
-    from lrm.cli.output_files import check_apart, check_output, write_answers_csv
-    from lrm.cli.plan_facts import release_fields
+    from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_queries
     from lrm.cli.release_checks import check_confidence
+    from lrm.facts.releases import export_csv, promise_line, summary_facts
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
 
@@ -55,20 +52,13 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     domain = domain_of(asked.plan)
     answered = asked.query(sql if file is None else read_queries(file, domain))
     if csv is not None:
-        write_answers_csv(answered, csv, confidence)
+        export_csv(answered, csv, confidence)
     if choices["as_json"]:
+        facts = summary_facts(answered, confidence)
         # The plan is the one that was released, not that of the further questions.
-        own = {"plan": asked.plan.digest, "file": release, "csv": csv}
-        print_json({**release_fields(answered, confidence), **own})
+        facts["provenance"]["plan_digest"] = asked.plan.digest
+        print_json({**facts, "file": release, "csv": csv})
         return
-    _print(answered, confidence, choices["limit"])
-
-
-def _print(answered: "Release", confidence: float, limit: int) -> None:
-    from lrm.cli.output import print_facts
-    from lrm.cli.plan_facts import release_lines
-    from lrm.cli.show import print_answers
-
-    print_answers(answered, confidence, limit)
+    print_answers(answered, confidence, choices["limit"])
     echo("from the measurements of the release, at no further cost:")
-    print_facts(line for line in release_lines(answered) if line[0] == "promise")
+    print_facts([("promise", promise_line(answered))])

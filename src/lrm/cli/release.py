@@ -7,10 +7,10 @@ import click
 from lrm.cli.endings import paying
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
-from lrm.cli.promises import Promise, amount_options
+from lrm.cli.promises import amount_options, read_amounts
 
 if TYPE_CHECKING:
-    from lrm.releases import Release
+    from lrm.releases import Preview, Release
 
 
 @click.command(short_help="Answer a plan's queries on a private table.")
@@ -76,7 +76,6 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
-    from lrm.cli.dry_run import print_preview
     from lrm.cli.release_checks import check_confidence, check_places, check_said
     from lrm.plans.file import load_plan
     from lrm.releases import preview
@@ -85,17 +84,17 @@ def release(plan: str, **choices: Any) -> None:
 
     check_said(choices)
     check_places(plan, choices)
-    promise = Promise.read(choices)
+    amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
     table, counts = choices["table"], choices["counts"]
     asked = {
         "plan": load_plan(plan),
         "data": CountsFile(counts) if table is None else table,
-        **promise.amounts,
+        **amounts,
         **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
     }
     if choices["dry_run"]:
-        print_preview(preview(**asked), choices)
+        _tell_preview(preview(**asked), choices)
         return
     with paying(choices["ledger"]):
         answered = make_release(**asked)
@@ -108,8 +107,8 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
     import tempfile
     from pathlib import Path
 
-    from lrm.cli.output_files import write_answers_csv
     from lrm.errors import FileFormatError
+    from lrm.facts.releases import export_csv
 
     output = choices["output"]
     try:
@@ -119,17 +118,30 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
         answered.save(rescued)
         raise FileFormatError(f"{reason}; the release was saved to {rescued} instead") from None
     if choices["csv"] is not None:
-        write_answers_csv(answered, choices["csv"], choices["confidence"])
+        export_csv(answered, choices["csv"], choices["confidence"])
 
 
 def _tell(answered: "Release", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_json
-    from lrm.cli.plan_facts import release_fields
-    from lrm.cli.show import print_release
+    from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.facts.releases import release_lines, summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
     if choices["as_json"]:
-        print_json({**release_fields(answered, confidence), "file": output, "csv": csv})
+        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv})
         return
-    print_release(answered, confidence, choices["limit"])
+    print_facts(release_lines(answered))
+    print_answers(answered, confidence, choices["limit"])
     echo("saved to " + " and ".join(name for name in (output, csv) if name))
+
+
+def _tell_preview(told: "Preview", choices: dict[str, Any]) -> None:
+    from lrm.cli.output import print_facts, print_json, print_worst
+    from lrm.facts.previews import preview_facts, preview_lines
+
+    confidence = choices["confidence"]
+    if choices["as_json"]:
+        print_json(preview_facts(told, confidence))
+        return
+    print_facts(preview_lines(told))
+    print_worst(told.plan, told.accuracy, confidence, choices["limit"])
+    echo("a dry run: nothing was spent, and no row was read")

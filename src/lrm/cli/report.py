@@ -7,7 +7,7 @@ import click
 
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
-from lrm.cli.promises import amount_options
+from lrm.cli.promises import amount_options, read_amounts
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -124,20 +124,20 @@ def _release_page(file: str, choices: dict[str, Any]) -> str:
 
 
 def _plan_page(file: str, choices: dict[str, Any]) -> str:
-    from lrm.cli.promises import Promise
+    from lrm.facts.plans import unit_privacy
     from lrm.plans.file import load_plan
     from lrm.report import plan_page
 
     loaded = load_plan(file)
-    amounts = Promise.read(choices).amounts
-    unit = {"epsilon": 1} if loaded.noise == "laplace" else {"rho": 1}
-    privacy = loaded.privacy(**(amounts or unit))
+    amounts = read_amounts(choices)
+    privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
     return plan_page(loaded, privacy, choices["confidence"], choices["limit"])
 
 
 def _comparison_page(file: str, choices: dict[str, Any]) -> str:
+    from lrm.facts.comparisons import parse_comparison
     from lrm.files.reading import TEXT_LIMIT, read_bytes
-    from lrm.report import comparison_page, parse_comparison
+    from lrm.report import comparison_page
 
     _refuse_amounts(choices, "comparison")
     return comparison_page(parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option, plot_option
-from lrm.cli.output import echo
 from lrm.cli.report import post_process_option, processed_answers
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ def show(file: str, **choices: Any) -> None:
     """
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.plan_facts import plan_fields, plan_lines
     from lrm.errors import FileFormatError
+    from lrm.facts.plans import plan_facts, plan_lines
     from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
     from lrm.releases.file import load_release
@@ -71,58 +70,28 @@ def show(file: str, **choices: Any) -> None:
             "--plot, --csv, --export and --post-process show answers, but a plan has none yet"
         )
     if choices["as_json"]:
-        print_json({"kind": "plan", **plan_fields(plan)})
+        print_json({"kind": "plan", **plan_facts(plan)})
     else:
         print_facts(plan_lines(plan))
 
 
 def _show_release(release: "Release", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_json
-    from lrm.cli.output_files import write_answers_csv
-    from lrm.cli.plan_facts import release_fields
-    from lrm.releases.facts import export_json
-    from lrm.report.plots import plot_answers
+    from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.facts.releases import export_csv, export_json, release_lines, summary_facts
+    from lrm.report.plots import answers_drawing
 
-    confidence, limit = choices["confidence"], choices["limit"]
+    confidence = choices["confidence"]
     processed = processed_answers(release, choices["post_process"])
     if processed is not None and not (choices["csv"] or choices["export"]):
         raise click.UsageError("--post-process shows in files: give --csv or --export too")
     if choices["csv"] is not None:
-        write_answers_csv(release, choices["csv"], confidence, processed)
+        export_csv(release, choices["csv"], confidence, processed=processed)
     if choices["export"] is not None:
         export_json(release, choices["export"], confidence, processed=processed)
     if choices["plot"] is not None:
-        plot_answers(release, choices["plot"], confidence=confidence)
+        answers_drawing(release, confidence).save(choices["plot"])
     if choices["as_json"]:
-        print_json({"kind": "release", **release_fields(release, confidence)})
+        print_json({"kind": "release", **summary_facts(release, confidence)})
     else:
-        print_release(release, confidence, limit)
-
-
-def print_release(release: "Release", confidence: float, limit: int) -> None:
-    """Print what a release promises, and its first answers with their intervals."""
-    from lrm.cli.output import print_facts
-    from lrm.cli.plan_facts import release_lines
-
-    print_facts(release_lines(release))
-    print_answers(release, confidence, limit)
-
-
-def print_answers(release: "Release", confidence: float, limit: int) -> None:
-    """Print the first answers with their intervals."""
-    from lrm.cli.output import beside, number, print_table
-
-    intervals = release.intervals(confidence)
-    count = min(limit, len(release.names))
-    rows = []
-    for i in range(count):
-        error, (low, high) = float(release.standard_errors[i]), intervals[i]
-        interval = f"{beside(low, error)} … {beside(high, error)}"
-        answer = beside(float(release.answers[i]), error)
-        rows.append((release.names[i], answer, number(error), interval))
-    if rows:
-        columns = ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
-        print_table(columns, rows, words=("query",))
-    if count < len(release.names):
-        echo(f"{count:,} of {len(release.names):,} answers shown; --json or --csv has all")
-    echo("intervals cover the noise alone; answers are neither rounded nor clipped")
+        print_facts(release_lines(release))
+        print_answers(release, confidence, choices["limit"])

@@ -13,11 +13,10 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
-from lrm.plans.comparison_table import comparison_text
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of, timed
-from lrm.privacy.budget import Amount, Noise
-from lrm.showing import html_of
+from lrm.privacy.budget import Noise
+from lrm.showing import html_of, text_of
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.progress import Deadline, OnStep, ignore_step
 from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
@@ -60,22 +59,8 @@ class Comparison:
             return float("inf")
         return outcome.error / self.best.error if self.best.error > 0 else 1.0
 
-    @property
-    def _pure(self) -> bool:
-        return self.best is None or self.best.plan is None or self.best.plan.noise == "laplace"
-
-    @property
-    def unit_amounts(self) -> dict[str, Amount]:
-        """The amount at which errors are stated where none is given: ε = 1 or ρ = 1."""
-        return {"epsilon": 1} if self._pure else {"rho": 1}
-
-    @property
-    def unit_words(self) -> str:
-        """The same in words."""
-        return "ε = 1" if self._pure else "ρ = 1"
-
     def __repr__(self) -> str:
-        return comparison_text(self)
+        return text_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)

@@ -4,8 +4,8 @@ The pages need no network, no script and no font; whatever comes from outside (n
 labels, reasons) is escaped in ``elements``.
 """
 
-from lrm.report.comparison_page import comparison_page, parse_comparison
+from lrm.report.comparison_page import comparison_page
 from lrm.report.plan_page import plan_page
 from lrm.report.release_page import release_page
 
-__all__ = ["comparison_page", "parse_comparison", "plan_page", "release_page"]
+__all__ = ["comparison_page", "plan_page", "release_page"]

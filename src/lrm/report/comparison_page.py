@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lrm.errors import BudgetError, FileFormatError
-from lrm.files.json_text import parse_json
-from lrm.privacy.amounts import parse_amount
-from lrm.privacy.budget import LEAST_DELTA
+from lrm.facts.comparisons import (
+    amount_words,
+    comparison_rows,
+    comparisons_in,
+    planned_rows,
+    reasons,
+)
 from lrm.report.elements import (
     Markup,
     figure,
@@ -19,30 +21,16 @@ from lrm.report.elements import (
     section,
     table,
 )
-from lrm.report.figures import draw_comparison
 from lrm.report.page import page
-from lrm.showing.spelling import equation, number, ratio, seconds
+from lrm.report.plots import ON_PAGE, comparison_drawing
+from lrm.showing.spelling import number
 
-__all__ = ["comparison_page", "parse_comparison"]
-
-
-def parse_comparison(data: bytes, source: str) -> dict[str, Any]:
-    """Read the JSON of a comparison; anything else is a ``FileFormatError``."""
-    try:
-        facts = parse_json(data)
-        for _, part in _parts(facts):
-            _check(part)
-    except (FileFormatError, ValueError, TypeError, KeyError, AttributeError):
-        raise FileFormatError(
-            f"{source} is no plan, no release and no comparison; a comparison is what "
-            "`lrm compare … --json` prints"
-        ) from None
-    return dict(facts)
+__all__ = ["comparison_page", "comparison_parts"]
 
 
 def comparison_page(facts: Mapping[str, Any]) -> str:
     """The page of a comparison, or of Laplace beside Gaussian noise."""
-    parts = _parts(facts)
+    parts = comparisons_in(facts)
     workload = str(facts.get("workload") or "a batch")
     sections = [
         _key(facts, parts),
@@ -61,50 +49,17 @@ _READING = (
 )
 
 
-def _parts(facts: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The comparisons of a file with their titles: one, or one for each noise."""
-    if "laplace" in facts and "gaussian" in facts:
-        return [("Laplace noise", facts["laplace"]), ("Gaussian noise", facts["gaussian"])]
-    return [("Error of each mechanism", facts)]
-
-
-def _check(part: dict[str, Any]) -> None:
-    """Every mechanism has a name, and an error or a reason; a bound is a number."""
-    float(part.get("lower_bound") or 0)
-    for row in part["mechanisms"]:
-        if not isinstance(row["mechanism"], str):
-            raise TypeError(row)
-        if "reason" not in row:
-            error = float(row["expected_squared_error"])
-            if not (math.isfinite(error) and error >= 0):
-                raise ValueError(row)
-
-
-def _amount(part: Mapping[str, Any]) -> str:
-    signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    given = [_equation(sign, part[name]) for name, sign in signs.items() if part.get(name)]
-    return ", ".join(given) or "ε = 1"
-
-
-def _equation(sign: str, amount: Any) -> str:
-    try:
-        return equation(sign, parse_amount(str(amount), sign, least=LEAST_DELTA))
-    except BudgetError:
-        return f"{sign} = {amount}"
-
-
-def _key(facts: Mapping[str, Any], parts: list[tuple[str, dict[str, Any]]]) -> Markup:
+def _key(facts: Mapping[str, Any], parts: Sequence[tuple[str, dict[str, Any]]]) -> Markup:
     less = facts.get("less_error")
     title, part = parts[1] if less == "gaussian" and len(parts) > 1 else parts[0]
-    planned = [row for row in part["mechanisms"] if "reason" not in row]
-    best = min(planned, key=lambda row: row["expected_squared_error"], default=None)
+    best = next(iter(planned_rows(part)), None)
     cells = f"over {part['cells']:,} cells" if isinstance(part.get("cells"), int) else ""
     numbers = []
     if isinstance(part.get("queries"), int):
         numbers.append(("queries", f"{part['queries']:,}", cells))
     if best is not None:
         error = number(float(best["expected_squared_error"]), 5)
-        numbers.append(("least error", error, f"{best['mechanism']}, at {_amount(part)}"))
+        numbers.append(("least error", error, f"{best['mechanism']}, at {amount_words(part)}"))
     if part.get("lower_bound"):
         bound = number(float(part["lower_bound"]), 5)
         numbers.append(("best possible", bound, "or more, for any strategy"))
@@ -114,52 +69,25 @@ def _key(facts: Mapping[str, Any], parts: list[tuple[str, dict[str, Any]]]) -> M
 
 
 def _section(title: str, part: Mapping[str, Any]) -> Markup:
-    planned = [row for row in part["mechanisms"] if "reason" not in row]
-    without = [row for row in part["mechanisms"] if "reason" in row]
-    body = [paragraph(f"Expected total squared error at {_amount(part)}.")]
+    words = f"Expected total squared error at {amount_words(part)}."
+    name = title.split(maxsplit=1)[0].lower()
+    return section(title, paragraph(words), *comparison_parts(part, name))
+
+
+def comparison_parts(part: Mapping[str, Any], name: str) -> list[Markup]:
+    """The drawing and the table of a comparison, and why some mechanisms have no plan."""
+    planned = planned_rows(part)
+    body = [] if planned else [paragraph("No mechanism has a plan for this batch.")]
     if planned:
-        errors = [(row["mechanism"], float(row["expected_squared_error"])) for row in planned]
-        bound = part.get("lower_bound")
-        label = f"expected total squared error at {_amount(part)}"
-        least = None if bound is None else float(bound)
-        drawing = draw_comparison(errors, least, label, title.split(maxsplit=1)[0].lower())
         caption = "Shorter is better; the axis is logarithmic. Beside each bar: times the least."
-        body += [figure(drawing, caption), _table(planned)]
-    else:
-        body.append(paragraph("No mechanism has a plan for this batch."))
-    if without:
-        reasons = [f"{row['mechanism']}: {row['reason']}" for row in without]
-        body += [Markup("<h3>Without a plan</h3>"), items(reasons)]
-    return section(title, *body)
-
-
-def _table(planned: list[dict[str, Any]]) -> Markup:
-    ordered = sorted(planned, key=lambda row: float(row["expected_squared_error"]))
-    rows = [
-        (
-            row["mechanism"],
-            number(float(row["expected_squared_error"]), 5),
-            f"{ratio(_float(row.get('ratio_to_best')))}×",
-            _whole(row.get("measurements")),
-            _time(row),
-        )
-        for row in ordered
-    ]
-    stopped = "; * stopped early" if any(row.get("interrupted") for row in planned) else ""
-    columns = ("mechanism", "error", "times the least", "measurements", "time")
-    return table(f"Mechanisms, least error first{stopped}", columns, rows, ours=rows[0][0])
-
-
-def _time(row: Mapping[str, Any]) -> str:
-    taken = _float(row.get("seconds"))
-    if not math.isfinite(taken):
-        return "—"
-    return seconds(taken) + ("*" if row.get("interrupted") else "")
-
-
-def _float(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
-
-
-def _whole(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else "—"
+        drawing = comparison_drawing(part, ON_PAGE)
+        stopped = "; * stopped early" if any(row.get("interrupted") for row in planned) else ""
+        columns, rows = comparison_rows(part, planned)
+        listed = f"Mechanisms, least error first{stopped}"
+        body += [
+            figure(drawing.inline(name), caption),
+            table(listed, columns, rows, ours=rows[0][0]),
+        ]
+    if len(planned) < len(part["mechanisms"]):
+        body += [Markup("<h3>Without a plan</h3>"), items(reasons(part))]
+    return body

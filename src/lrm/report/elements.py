@@ -134,8 +134,8 @@ def table(
     )
 
 
-def figure(svg: Markup, caption: str) -> Markup:
-    """A drawing with its caption."""
+def figure(svg: str, caption: str) -> Markup:
+    """A drawing, as markup, with its caption."""
     return Markup(
         f'<figure><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f"{svg}</div><figcaption>{text(caption)}</figcaption></figure>"

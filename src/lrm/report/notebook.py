@@ -9,26 +9,33 @@ from collections.abc import Callable
 from typing import Any
 
 from lrm.domain import Domain
+from lrm.facts.budgets import BUDGET_COLUMNS, budget_row
+from lrm.facts.comparisons import comparison_facts, comparison_text
+from lrm.facts.plans import bound_words, unit_privacy
 from lrm.ledger import Budget
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison
-from lrm.plans.comparison_table import comparison_columns, comparison_rows, reasons
 from lrm.releases import Release
 from lrm.report.batches import domain_table, query_table
-from lrm.report.elements import Markup, facts, figure, items, paragraph, table
-from lrm.report.errors import bound_words
-from lrm.report.figures import draw_answers, draw_comparison, draw_errors
+from lrm.report.comparison_page import comparison_parts
+from lrm.report.elements import Markup, facts, figure, paragraph, table
+from lrm.report.error_section import error_figure
 from lrm.report.plan_page import plan_page
+from lrm.report.plots import answers_drawing
 from lrm.report.release_page import release_page
-from lrm.report.rivals import Rival, rivals_of
 from lrm.report.style import SNIPPET_CSS
-from lrm.showing.spelling import many, number, parameter_words, spell_amount
+from lrm.showing.spelling import many, number, parameter_words
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
-__all__ = ["page", "snippet"]
+__all__ = ["page", "snippet", "text"]
 
 DRAWN = 20
 """Answers in the drawing of a release."""
+
+
+def text(record: Comparison) -> str:
+    """The record as plain text."""
+    return comparison_text(record)
 
 
 def snippet(record: Any) -> str:
@@ -62,11 +69,8 @@ def _workload(workload: Workload) -> Markup:
 
 
 def _plan(plan: Plan) -> Markup:
-    privacy = plan.privacy(1) if plan.noise == "laplace" else plan.privacy(rho=1)
-    accuracy = plan.accuracy(privacy)
-    typical = number(accuracy.root_mean_squared_error)
+    accuracy = plan.accuracy(unit_privacy(plan.noise))
     queries, cells = plan.workload.shape
-    amount = parameter_words(privacy)
     told = facts(
         [
             ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
@@ -74,17 +78,17 @@ def _plan(plan: Plan) -> Markup:
                 "mechanism",
                 f"{plan.mechanism}, {many(plan.measurement_count, 'measurement', 'measurements')}",
             ),
-            (f"error at {amount}", f"{typical} for a typical query"),
+            (
+                f"error at {parameter_words(accuracy.privacy)}",
+                f"{number(accuracy.root_mean_squared_error)} for a typical query",
+            ),
             ("protects", plan.unit.words),
             ("plan", plan.digest[:16]),
         ]
     )
     if queries > EXPLICIT_QUERIES:
         return told
-    others = sorted(rivals_of(plan, accuracy, trees=False), key=lambda rival: rival.total)
-    drawing = draw_errors(Rival(plan.mechanism, accuracy.standard_errors), others, amount)
-    caption = "Standard error of every query, sorted for each mechanism by itself; lower is better."
-    return Markup(told + paragraph(bound_words(plan)) + figure(drawing, caption))
+    return Markup(told + paragraph(bound_words(plan)) + error_figure(plan, accuracy))
 
 
 def _release(release: Release) -> Markup:
@@ -97,7 +101,7 @@ def _release(release: Release) -> Markup:
     return Markup(
         paragraph(words)
         + _answers(release.table())
-        + figure(draw_answers(release, 0.95, drawn), caption)
+        + figure(answers_drawing(release, 0.95, drawn).inline("answers"), caption)
     )
 
 
@@ -112,34 +116,12 @@ def _answers(answers: AnswerTable) -> Markup:
 
 
 def _comparison(result: Comparison) -> Markup:
-    words, amounts = result.unit_words, result.unit_amounts
-    best = result.best
-    listed = table(
-        "Mechanisms on one batch",
-        comparison_columns(words),
-        comparison_rows(result, amounts),
-        ours=None if best is None else best.mechanism,
-    )
-    without = items(reasons(result)) if reasons(result) else Markup("")
-    if best is None or best.plan is None:
-        return Markup(listed + without)
-    planned = [(one.mechanism, one.plan) for one in result.outcomes if one.plan is not None]
-    errors = [(name, plan.expected_squared_error(**amounts)) for name, plan in planned]
-    label = f"expected total squared error at {words}"
-    drawing = draw_comparison(errors, best.plan.lower_bound(**amounts), label, "comparison")
-    return Markup(listed + without + figure(drawing, "Shorter is better; the axis is logarithmic."))
+    return Markup("".join(comparison_parts(comparison_facts(result), "comparison")))
 
 
 def _budget(budget: Budget) -> Markup:
-    return facts(
-        [
-            ("table", budget.table),
-            ("limit", f"{spell_amount(budget.limit)} {budget.accounting.value}"),
-            ("spent", spell_amount(budget.spent, "up")),
-            ("left", spell_amount(budget.remaining, "down")),
-            ("protects", budget.unit.words),
-        ]
-    )
+    lines = zip(BUDGET_COLUMNS, budget_row(budget), strict=True)
+    return facts([*lines, ("protects", budget.unit.words)])
 
 
 _DRAWN: dict[type, Callable[[Any], Markup]] = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from lrm.facts.plans import title
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.report.batches import batch_section
 from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
-from lrm.report.errors import error_section
+from lrm.report.error_section import error_section
 from lrm.report.page import page
 from lrm.showing.spelling import number, parameter_words
 from lrm.workload import check_listable
@@ -47,21 +48,14 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     sections = [
         key,
         batch_section(plan.workload),
-        error_section(plan, expected, amount, confidence=confidence, limit=limit),
+        error_section(plan, expected, confidence=confidence, limit=limit),
         section("What would be promised", promise(words)),
         section("What is not promised", items(NOT_PROMISED)),
         section("The plan", _details(plan)),
     ]
     lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."
-    title = _title(plan)
-    return page("Plan", title, lead, sections, f"plan {plan.digest[:16]}")
-
-
-def _title(plan: Plan) -> str:
-    domain = plan.workload.domain
-    queries = plan.workload.shape[0]
-    about = f" about {domain.table}" if domain and domain.table else ""
-    return f"{queries:,} {'query' if queries == 1 else 'queries'}{about}"
+    heading = title(plan.workload, "query", "queries")
+    return page("Plan", heading, lead, sections, f"plan {plan.digest[:16]}")
 
 
 def _details(plan: Plan) -> Markup:

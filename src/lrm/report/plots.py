@@ -1,35 +1,34 @@
-"""Plots of a comparison, of a plan's errors, and of answers with their intervals."""
+"""Drawings of a comparison, of errors, and of answers: as files, and as parts of a page."""
 
 from __future__ import annotations
 
 import io
 import os
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lrm.errors import UsageError
+from lrm.facts.comparisons import amount_words, planned_rows
 from lrm.files.writing import write_bytes
+from lrm.maps.linear import Floats
 from lrm.privacy.budget import ZCDP, Privacy, PureDP
-from lrm.showing.spelling import parameter_words, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lrm.plans import Plan
-    from lrm.plans.comparison import Comparison, SideBySide
-    from lrm.releases import Release
+from lrm.releases import Release
+from lrm.showing.spelling import number, parameter_words, visible
 
 __all__ = [
     "KINDS",
-    "mark_bound",
-    "plot_answers",
-    "plot_comparison",
-    "plot_query_errors",
-    "plot_side_by_side",
+    "Drawing",
+    "answers_drawing",
+    "comparison_drawing",
+    "errors_drawing",
+    "guarantee",
+    "side_by_side_drawing",
 ]
 
 KINDS = (".svg", ".png")
@@ -38,8 +37,16 @@ KINDS = (".svg", ".png")
 INK, BEST, OTHER, FAINT = "#1f2430", "#0b6e4f", "#8fa3b8", "#d5dbe3"
 """Dark enough for print; the best is told apart by lightness, not by hue alone."""
 
-MOST_QUERIES = 20_000
-"""Beyond this many points a plot shows no more; the queries drawn are spread evenly."""
+MOST_POINTS = 400
+"""Points of a curve: more cannot be told apart at the width of a page."""
+
+WIDE, ON_PAGE = 7.0, 5.4
+"""Inches of a file's width, and of a drawing in a page, whose text is as large as the page's."""
+
+_GUARANTEES = {"pure": "pure DP", "zCDP": "zero-concentrated DP", "approximate": "approximate DP"}
+_DASHES = ((0, (1, 1.2)), (0, (5, 2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)))
+_BOUND: dict[str, Any] = {"color": INK, "linewidth": 1, "linestyle": (0, (4, 3))}
+_NOTE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8}
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -60,175 +67,266 @@ _STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a "$" in a name begins no formula
     "svg.hashsalt": "lrm",  # the same figure is the same file
 }
+_INLINE: dict[Any, Any] = {**_STYLE, "svg.fonttype": "none"}  # text stays text: readable and small
+
+_VARIABLES = {INK: "--ink", BEST: "--best", OTHER: "--other", FAINT: "--line"}
+"""The page's own colours, so that drawings are dark on a dark page."""
 
 
-@contextmanager
-def _figure(path: str | os.PathLike[str], width: float, height: float) -> Iterator[tuple[Any, Any]]:
-    """Give a figure and its axes, and write the file whole once it is drawn."""
-    from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
-    from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure of one panel, to be written to a file or put into a page.
 
-    kind = Path(path).suffix.lower()
-    if kind not in KINDS:
-        raise UsageError(f"plots end in {' or '.join(KINDS)}, but {os.fspath(path)!r} came")
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure, figure.add_subplot()
-        drawn = io.BytesIO()
+    Parameters
+    ----------
+    figure, axes
+        Those of Matplotlib.
+    words
+        What it shows, for those who do not see it.
+    """
+
+    figure: Any
+    axes: Any
+    words: str
+
+    @classmethod
+    def blank(cls, width: float, height: float, words: str) -> Drawing:
+        """Return empty axes, as wide and high as said (in inches)."""
+        from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
+        from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
+
+        with rc_context(_STYLE):
+            figure = Figure(figsize=(width, height), layout="constrained")
+            return cls(figure, figure.add_subplot(), words)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ``.svg`` or ``.png`` file, whole or not at all."""
+        kind = Path(path).suffix.lower()
+        if kind not in KINDS:
+            raise UsageError(f"expected a file ending in {' or '.join(KINDS)}, not {path!r}")
         metadata = {"Date": None} if kind == ".svg" else {"Software": None}
-        figure.savefig(drawn, format=kind[1:], metadata=metadata)
-    write_bytes(Path(path), drawn.getvalue())
+        write_bytes(Path(path), self._drawn(_STYLE, format=kind[1:], metadata=metadata))
+
+    def inline(self, name: str) -> str:
+        """Return an ``<svg>`` element in the page's colours, whose ids begin with ``name``."""
+        unsaid = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        drawn = self._drawn(_INLINE, format="svg", metadata=unsaid, transparent=True)
+        root = ET.fromstring(drawn)  # noqa: S314 - Matplotlib wrote it just now
+        for parent in list(root.iter()):
+            for child in [child for child in parent if child.tag.endswith("}style")]:
+                parent.remove(child)  # it would apply to the whole page, which has its own
+            _adapt(parent, name)
+        box = root.get("viewBox", "")
+        root.attrib.clear()
+        root.attrib.update({"class": name, "role": "img", "aria-label": self.words, "viewBox": box})
+        return ET.tostring(root, encoding="unicode")
+
+    def _drawn(self, style: dict[Any, Any], **options: Any) -> bytes:
+        from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
+
+        drawn = io.BytesIO()
+        with rc_context(style):
+            self.figure.savefig(drawn, **options)
+        return drawn.getvalue()
 
 
-def mark_bound(axes: Any, bound: float) -> None:
-    """Draw the error that no strategy is below, and say so."""
-    axes.axvline(bound, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate(
-        "no strategy is below",
-        (bound, 1.0),
-        (3, 2),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        fontsize=8,
-    )
+def _adapt(element: ET.Element, name: str) -> None:
+    """Drop namespaces, which HTML has none of; make ids and references the figure's own."""
+    element.tag = element.tag.rpartition("}")[2]
+    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    element.attrib.clear()
+    for key, value in attributes.items():
+        element.set(key, _adapted(key, value, name))
 
 
-def plot_comparison(comparison: Comparison, privacy: Privacy, path: str | os.PathLike[str]) -> None:
-    """Draw the error of every mechanism as a bar, least first, on a logarithmic axis."""
-    planned = [(outcome, outcome.plan) for outcome in comparison.outcomes if outcome.plan]
-    if not planned:
+def _adapted(key: str, value: str, name: str) -> str:
+    if key == "style":
+        return "; ".join(map(_declaration, value.split(";")))
+    if key == "id":
+        return f"{name}-{value}"
+    mark = "#" if key == "href" else "url(#"
+    return f"{mark}{name}-{value.removeprefix(mark)}" if value.startswith(mark) else value
+
+
+def _declaration(text: str) -> str:
+    """Put the page's variable in place of a colour."""
+    key, _, value = text.partition(":")
+    variable = _VARIABLES.get(value.strip())
+    return text.strip() if variable is None else f"{key.strip()}: var({variable})"
+
+
+def guarantee(privacy: Privacy) -> str:
+    """The amounts and what they are amounts of: a ρ is no ε, and a δ makes a weaker promise."""
+    if isinstance(privacy, PureDP):
+        kind = "pure"
+    else:
+        kind = "zCDP" if isinstance(privacy, ZCDP) else "approximate"
+    return f"{parameter_words(privacy)} ({_GUARANTEES[kind]})"
+
+
+def _guarantee_of(part: Mapping[str, Any]) -> str:
+    kind = _GUARANTEES.get(part.get("guarantee", ""))
+    return amount_words(part) + (f" ({kind})" if kind else "")
+
+
+def comparison_drawing(part: Mapping[str, Any], width: float = WIDE) -> Drawing:
+    """A bar for each mechanism, least error on top, and the bound below which none can be."""
+    rows = planned_rows(part)[::-1]
+    if not rows:
         raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
-    planned.sort(key=lambda pair: pair[0].error, reverse=True)
-    errors = [_total(plan, privacy) for _, plan in planned]
-    bound = planned[0][1].accuracy(privacy).lower_bound
-    floor = min([error for error in errors if error > 0] + [bound] if bound > 0 else errors)
-    queries, cells = planned[0][1].workload.shape
-    with _figure(path, 7.0, 1.3 + 0.42 * len(planned)) as (_, axes):
-        colours = [BEST if outcome is comparison.best else OTHER for outcome, _ in planned]
-        axes.barh([outcome.mechanism for outcome, _ in planned], errors, color=colours, height=0.66)
-        axes.set_xscale("log")
-        axes.set_xlim(floor / 1.6, max(errors) * 4)
-        for row, (outcome, _) in enumerate(planned):
-            factor = comparison.ratio_to_best(outcome)
-            times = f"{factor:.3g}×" if factor < 1000 else f"{factor:,.0f}×"
-            axes.annotate(
-                times, (errors[row], row), (4, 0), textcoords="offset points", va="center"
-            )
-        if bound > 0:
-            mark_bound(axes, bound)
-        axes.set_title(f"{queries:,} queries over {cells:,} cells", pad=16)
-        axes.set_xlabel(f"expected total squared error at {_guarantee(privacy)}")
-        axes.tick_params(axis="y", length=0)
+    names = [row["mechanism"] for row in rows]
+    values = [float(row["expected_squared_error"]) for row in rows]
+    listed = ", ".join(f"{n} {e:.4g}" for n, e in zip(names[::-1], values[::-1], strict=True))
+    drawing = Drawing.blank(width, 0.9 + 0.4 * len(rows), f"Error by mechanism: {listed}")
+    axes, least = drawing.axes, values[-1]
+    colours = [OTHER] * (len(rows) - 1) + [BEST]
+    axes.barh(names, values, color=colours, height=0.66)
+    bound = float(part.get("lower_bound") or 0.0)
+    _log_axis(axes, [*values, bound], 4)
+    for row, value in enumerate(values):
+        times = value / least if least > 0 else 1.0
+        shown = f"{times:.3g}×" if times < 1000 else f"{times:,.0f}×"
+        axes.annotate(shown, (value, row), (4, 0), textcoords="offset points", va="center")
+    if bound > 0:
+        axes.axvline(bound, **_BOUND)
+        place = ("data", "axes fraction")
+        axes.annotate("no strategy is below", (bound, 1.0), (3, 2), xycoords=place, **_NOTE)
+    if width == WIDE:
+        axes.set_title(f"{part['queries']:,} queries over {part['cells']:,} cells", pad=16)
+    axes.set_xlabel(f"expected total squared error at {_guarantee_of(part)}")
+    axes.tick_params(axis="y", length=0)
+    return drawing
 
 
-def plot_side_by_side(
-    both: SideBySide, pure: Privacy, privacy: Privacy, path: str | os.PathLike[str]
-) -> None:
-    """Draw two bars for each mechanism: Laplace noise at ``pure``, Gaussian at ``privacy``."""
-    series = (
-        ("Laplace", both.laplace, pure, OTHER, 0.19),
-        ("Gaussian", both.gaussian, privacy, BEST, -0.19),
-    )
-    names = [outcome.mechanism for outcome in both.laplace.outcomes][::-1]
-    place = np.arange(len(names))
-    drawn: list[float] = []
-    with _figure(path, 7.0, 1.6 + 0.52 * len(names)) as (figure, axes):
-        for noise, comparison, promised, colour, shift in series:
-            plans = [outcome.plan for outcome in comparison.outcomes][::-1]
-            errors = [_total(plan, promised) if plan else np.nan for plan in plans]
-            label = f"{noise} noise at {_guarantee(promised)}"
-            axes.barh(place + shift, errors, color=colour, height=0.36, label=label)
-            drawn += [error for error in errors if error > 0]
-        if not drawn:
-            raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
-        axes.set_yticks(place, names)
-        axes.set_xscale("log")
-        axes.set_xlim(min(drawn) / 1.6, max(drawn) * 1.6)
-        axes.set_title("Laplace and Gaussian noise")
-        axes.set_xlabel("expected total squared error")
-        axes.tick_params(axis="y", length=0)
-        figure.legend(frameon=False, loc="outside lower right")
+def side_by_side_drawing(facts: Mapping[str, Any]) -> Drawing:
+    """Two bars for each mechanism: Laplace and Gaussian noise."""
+    names = [row["mechanism"] for row in facts["laplace"]["mechanisms"]][::-1]
+    drawing = Drawing.blank(WIDE, 1.6 + 0.52 * len(names), "Error by mechanism and noise")
+    axes, place, drawn = drawing.axes, np.arange(len(names)), []
+    for noise, colour, shift in (("Laplace", OTHER, 0.19), ("Gaussian", BEST, -0.19)):
+        part = facts[noise.lower()]
+        errors = [row.get("expected_squared_error", np.nan) for row in part["mechanisms"]][::-1]
+        label = f"{noise} noise at {_guarantee_of(part)}"
+        axes.barh(place + shift, errors, color=colour, height=0.36, label=label)
+        drawn += [error for error in errors if error > 0]
+    if not drawn:
+        raise UsageError("there is nothing to draw: no mechanism has a plan for this workload")
+    axes.set_yticks(place, names)
+    _log_axis(axes, drawn, 1.6)
+    axes.set_title("Laplace and Gaussian noise")
+    axes.set_xlabel("expected total squared error")
+    axes.tick_params(axis="y", length=0)
+    drawing.figure.legend(frameon=False, loc="outside lower right")
+    return drawing
 
 
-def plot_query_errors(plan: Plan, privacy: Privacy, path: str | os.PathLike[str]) -> None:
-    """Draw the standard error of every query, largest first."""
-    errors = np.sort(plan.accuracy(privacy).standard_errors)[::-1]
-    shown = _spread(len(errors))
-    edges = np.append(shown, len(errors)) + 0.5
-    with _figure(path, 7.0, 3.4) as (_, axes):
-        axes.stairs(errors[shown], edges, fill=True, color=FAINT)
-        axes.stairs(errors[shown], edges, color=BEST, linewidth=1.6)
-        typical = float(np.sqrt(np.mean(errors**2)))
-        axes.axhline(typical, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(
-            f"root mean square {typical:,.3g}",
-            (1.0, typical),
-            (0, 3),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-        )
-        axes.set_ylim(0, max(errors.max() * 1.08, 1e-12))
-        axes.set_xlim(0.5, len(errors) + 0.5)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_title(f"Error of each query by {plan.mechanism}")
-        axes.set_xlabel("queries, from the largest error to the least")
-        axes.set_ylabel(f"standard error\nat {_guarantee(privacy)}")
+def errors_drawing(
+    errors: Mapping[str, Floats], at: str, width: float = WIDE, title: str = ""
+) -> Drawing:
+    """The standard error of every query, largest first: the first mechanism filled, rivals dashed.
+
+    Parameters
+    ----------
+    errors
+        Standard errors by mechanism.
+    at
+        The promise, in words.
+    width, title
+        Those of the drawing.
+    """
+    ours, *others = errors
+    rivals = f", {', '.join(others)} as dashed lines" if others else ""
+    words = f"Standard errors from the largest to the least: {ours} as a filled curve{rivals}"
+    drawing = Drawing.blank(width, 3.4, words)
+    axes, count = drawing.axes, len(errors[ours])
+    axes.stairs(*_stairs(errors[ours]), fill=True, color=FAINT)
+    look = {"baseline": None, "color": BEST, "linewidth": 2.0}
+    handles = [axes.stairs(*_stairs(errors[ours]), **look)]
+    for name, dash in zip(others, _DASHES, strict=False):
+        line = axes.stairs(*_stairs(errors[name]), baseline=None, color=INK)
+        line.set(linestyle=dash, linewidth=1.1)
+        handles.append(line)
+    if others:
+        names = [ours, *others][: len(handles)]
+        place = "outside lower center"
+        drawing.figure.legend(handles, names, frameon=False, loc=place, ncols=3)
+    else:
+        typical = float(np.sqrt(np.mean(errors[ours] ** 2)))
+        axes.axhline(typical, **_BOUND)
+        where = {"xycoords": ("axes fraction", "data"), "ha": "right", **_NOTE}
+        axes.annotate(f"root mean square {typical:,.3g}", (1.0, typical), (0, 3), **where)
+    _error_scale(axes, list(errors.values()))
+    axes.set_xlim(0.5, count + 0.5)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_title(title)
+    axes.set_xlabel("queries, from the largest error to the least")
+    axes.set_ylabel(f"standard error\nat {at}" if title else f"standard error at {at}")
+    return drawing
 
 
-def plot_answers(
-    release: Release,
-    path: str | os.PathLike[str],
-    *,
-    confidence: float = 0.95,
-    limit: int = 40,
-    truth: ArrayLike | None = None,
-) -> None:
-    """Draw the first ``limit`` answers with their intervals.
+def answers_drawing(
+    release: Release, confidence: float = 0.95, limit: int = 40, truth: ArrayLike | None = None
+) -> Drawing:
+    """The first ``limit`` answers with their intervals.
 
     ``truth`` is for synthetic tables only, where it is no secret.
     """
     count = min(limit, len(release.names))
-    answers = release.answers[:count]
+    words = f"The first {count} answers, each as a dot on the line of its interval"
+    drawing = Drawing.blank(WIDE, 1.2 + 0.24 * count, words)
+    axes, place = drawing.axes, np.arange(count)[::-1]
     low, high = release.intervals(confidence)[:count].T
-    place = np.arange(count)[::-1]
-    with _figure(path, 7.0, 1.2 + 0.24 * count) as (figure, axes):
-        axes.hlines(place, low, high, color=BEST, linewidth=1.4)
-        axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
-        axes.plot(answers, place, "o", color=BEST, markersize=3.2, label="answer")
-        if truth is not None:
-            true_answers = np.asarray(truth)[:count]
-            axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
-            figure.legend(frameon=False, loc="outside lower right", ncols=2)
-        axes.set_yticks(place, [_shortened(visible(name)) for name in release.names[:count]])
-        axes.set_ylim(-0.8, count - 0.2)
-        axes.grid(axis="x", color=FAINT, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(axis="y", length=0)
-        rest = (
-            f", the first {count} of {len(release.names):,}" if count < len(release.names) else ""
-        )
-        axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
-        axes.set_xlabel("answer")
+    axes.hlines(place, low, high, color=BEST, linewidth=1.4)
+    axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
+    axes.plot(release.answers[:count], place, "o", color=BEST, markersize=3.2, label="answer")
+    if truth is not None:
+        true_answers = np.asarray(truth)[:count]
+        axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
+        drawing.figure.legend(frameon=False, loc="outside lower right", ncols=2)
+    axes.set_yticks(place, [_shortened(visible(name)) for name in release.names[:count]])
+    axes.set_ylim(-0.8, count - 0.2)
+    axes.grid(axis="x", color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    rest = f", the first {count} of {len(release.names):,}" if count < len(release.names) else ""
+    axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
+    axes.set_xlabel("answer")
+    return drawing
 
 
-def _total(plan: Plan, privacy: Privacy) -> float:
-    return plan.accuracy(privacy).squared_error
+def _log_axis(axes: Any, values: Sequence[float], room: float) -> None:
+    """A logarithmic axis around the values, where any is positive."""
+    positive = [value for value in values if value > 0]
+    if positive:
+        axes.set_xscale("log")
+        axes.set_xlim(min(positive) / 1.6, max(positive) * room)
+        _plain_ticks(axes.xaxis)
 
 
-def _guarantee(privacy: Privacy) -> str:
-    """The amounts and what they are amounts of: a ρ is no ε, and a δ makes a weaker promise."""
-    if isinstance(privacy, PureDP):
-        kind = "pure DP"
+def _error_scale(axes: Any, every: Sequence[Floats]) -> None:
+    """Logarithmic where a rival is far away, else from zero."""
+    largest = max(float(errors.max()) for errors in every)
+    typical = float(np.median(every[0]))
+    if len(every) > 1 and typical > 0 and largest > 20 * typical:
+        least = min(float(errors[errors > 0].min()) for errors in every if (errors > 0).any())
+        axes.set_yscale("log")
+        _plain_ticks(axes.yaxis)
+        axes.set_ylim(least / 1.5, largest * 1.5)
     else:
-        kind = "zero-concentrated DP" if isinstance(privacy, ZCDP) else "approximate DP"
-    return f"{parameter_words(privacy)} ({kind})"
+        axes.set_ylim(0, max(largest * 1.08, 1e-12))
 
 
-def _spread(count: int) -> Any:
-    """Indices of at most ``MOST_QUERIES`` points, both ends included."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_QUERIES)).astype(np.int64))
+def _plain_ticks(axis: Any) -> None:
+    """Numbers as the page spells them; by default they would be formulas."""
+    axis.set_major_formatter(lambda value, _: number(value))
+    axis.set_minor_formatter("")
+
+
+def _stairs(errors: Floats) -> tuple[Floats, Floats]:
+    """Values, largest first, and edges of steps; some of them where there are many."""
+    ordered = np.sort(errors)[::-1]
+    shown = np.unique(np.linspace(0, len(errors) - 1, min(len(errors), MOST_POINTS)).astype(int))
+    return ordered[shown], np.append(shown, len(errors)) + 0.5
 
 
 def _shortened(name: str, most: int = 34) -> str:

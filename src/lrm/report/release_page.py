@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from lrm.facts.answers import answer_columns, answer_rows, answer_table
+from lrm.facts.plans import title
+from lrm.facts.releases import cost_lines
 from lrm.privacy.amounts import format_amount
-from lrm.privacy.budget import PureDP
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import (
@@ -29,9 +31,9 @@ from lrm.report.elements import (
     table,
     warning,
 )
-from lrm.report.errors import error_section
-from lrm.report.figures import draw_answers
+from lrm.report.error_section import error_section
 from lrm.report.page import page
+from lrm.report.plots import answers_drawing
 from lrm.showing.spelling import beside, number, parameter_words
 from lrm.workload import check_listable
 
@@ -63,20 +65,19 @@ def release_page(
         _key(release, amount),
         _answers(release, confidence, limit, processed),
         batch_section(plan.workload),
-        section("What it cost", _cost(release)),
-        error_section(plan, release.accuracy, amount),
+        section("What it cost", facts(cost_lines(release))),
+        error_section(plan, release.accuracy),
         section("What is promised", _promise(release)),
         section("What is not promised", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),
     ]
-    return page("Release", _title(release), _lead(release), sections, _foot(release))
-
-
-def _title(release: Release) -> str:
-    domain = release.plan.workload.domain
-    count = len(release.names)
-    about = f" about {domain.table}" if domain and domain.table else ""
-    return f"{count:,} {'answer' if count == 1 else 'answers'}{about}"
+    return page(
+        "Release",
+        title(plan.workload, "answer", "answers"),
+        _lead(release),
+        sections,
+        _foot(release),
+    )
 
 
 def _lead(release: Release) -> str:
@@ -120,7 +121,7 @@ def _answers(
             "truth is small: that keeps them right on average."
         ),
         figure(
-            draw_answers(release, confidence, drawn),
+            answers_drawing(release, confidence, drawn).inline("answers"),
             f"{which}, with {percent} intervals.",
         ),
         _answer_table(release, confidence, limit, processed),
@@ -138,55 +139,21 @@ def _answers(
 def _answer_table(
     release: Release, confidence: float, limit: int, processed: Processed | None
 ) -> Markup:
-    count = min(limit, len(release.names))
-    intervals = release.intervals(confidence)
-    labels = release.plan.workload.labels
     rows = []
-    for i in range(count):
-        error, (low, high) = float(release.standard_errors[i]), intervals[i]
-        row = [
-            query_label(labels[i]),
-            beside(float(release.answers[i]), error),
-            number(error, 3),
-            f"{beside(low, error)} … {beside(high, error)}",
-        ]
-        if processed is not None:
-            row.insert(1, _spelt(processed, i, error))
-        rows.append(row)
-    columns = ["query", "answer", "standard error", f"{100 * confidence:.4g} % interval"]
+    for i, (label, row) in enumerate(answer_rows(answer_table(release, confidence), limit)):
+        done = [] if processed is None else [_spelt(processed, i, release.standard_errors[i])]
+        rows.append((query_label(label), *done, *row))
+    columns = list(answer_columns(confidence))
     if processed is not None:
         columns[1:2] = ["processed", "raw answer"]
-    shown = (
-        "" if count == len(release.names) else f", the first {count:,} of {len(release.names):,}"
-    )
+    total = len(release.names)
+    shown = "" if len(rows) == total else f", the first {len(rows):,} of {total:,}"
     return table(f"Answers with standard errors and intervals{shown}", columns, rows)
 
 
 def _spelt(processed: Processed, i: int, error: float) -> str:
     value = float(processed.answers[i])
     return f"{value:,.0f}" if value == round(value) else beside(value, error)
-
-
-def _cost(release: Release) -> Markup:
-    plan = release.plan
-    parameter = "ε" if isinstance(release.privacy, PureDP) else "ρ"
-    loss = f"{parameter} = {float(release.loss):.10g}"
-    unit = 2.0**-plan.measured.bits
-    pairs = [
-        ("promise", f"{variant_name(release.privacy)}, {parameter_words(release.privacy)}"),
-        ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
-        ("who is protected", release.unit.protected),
-        ("against", f"being {release.unit.change}"),
-        ("mechanism", f"{plan.mechanism}, {plan.measurement_count:,} noisy measurements"),
-        ("noise", f"{release.distribution} of scale {number(release.scale * unit)} on each"),
-        (
-            "computer arithmetic",
-            "integers and an exact sampler: floating-point numbers come after the noise",
-        ),
-    ]
-    if release.ledger_head:
-        pairs.append(("ledger", f"paid before data was read; head {release.ledger_head}"))
-    return facts(pairs)
 
 
 def _promise(release: Release) -> Markup:

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Renderer", "connect", "html_of", "page_of"]
+__all__ = ["Renderer", "connect", "html_of", "page_of", "text_of"]
 
 
 class Renderer(Protocol):
     """What draws records: the module ``lrm.report.notebook``."""
+
+    def text(self, record: Any) -> str:
+        """The record as plain text."""
+        ...
 
     def snippet(self, record: Any) -> str:
         """A part of a page, for a notebook."""
@@ -31,6 +35,11 @@ _loaders: list[Callable[[], Renderer]] = []
 def connect(load: Callable[[], Renderer]) -> None:
     """Say what draws records; it is loaded when it is first needed."""
     _loaders[:] = [load]
+
+
+def text_of(record: Any) -> str:
+    """The record as plain text, where that is more than a line."""
+    return _loaders[0]().text(record)
 
 
 def html_of(record: Any) -> str:

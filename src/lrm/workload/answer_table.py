@@ -80,6 +80,14 @@ class AnswerTable:
         numbers = {name: column[rows] for name, column in self.numbers.items()}
         return AnswerTable(labels, numbers, self.at)
 
+    def facts(self) -> list[dict[str, Any]]:
+        """One record per answer as values that JSON can hold: labels, then numbers."""
+        columns = [column.tolist() for column in self.numbers.values()]
+        return [
+            {**label.facts, **dict(zip(self.numbers, row, strict=True))}
+            for label, *row in zip(self.labels, *columns, strict=True)
+        ]
+
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``; a group that an answer does not have is null."""
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask

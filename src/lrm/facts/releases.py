@@ -1,14 +1,17 @@
-"""A release as plain data: everything that a reader, a program or a registry asks for."""
+"""What a release tells: everything that a reader, a program or a registry asks for."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from lrm.domain.file import domain_text
+from lrm.facts.answers import answer_table
+from lrm.facts.plans import Lines, mechanism_words
+from lrm.facts.registry import registry_facts
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
 from lrm.maps.levels import LevelMap
@@ -19,10 +22,19 @@ from lrm.releases.file import VERSION as FILE_VERSION
 from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
-from lrm.releases.registry_facts import registry_facts
+from lrm.showing.spelling import number, parameter_words
 from lrm.workload.answer_table import group_titles
 
-__all__ = ["export_csv", "export_json", "release_facts"]
+__all__ = [
+    "cost_lines",
+    "export_csv",
+    "export_json",
+    "noise_words",
+    "promise_line",
+    "release_facts",
+    "release_lines",
+    "summary_facts",
+]
 
 FORMAT, VERSION = "lrm-release-facts", 2
 
@@ -58,6 +70,14 @@ def release_facts(
     >>> facts["privacy"]["parameters"], len(facts["answers"])
     ({'guarantee': 'pure', 'epsilon': '0.1'}, 2)
     """
+    facts = summary_facts(release, confidence, processed=processed)
+    return {**facts, "measurements": _measurements(release)}
+
+
+def summary_facts(
+    release: Release, confidence: float = 0.95, *, processed: Processed | None = None
+) -> dict[str, Any]:
+    """The same without the measurements: what commands print as JSON."""
     domain = release.plan.workload.domain
     return {
         "format": FORMAT,
@@ -71,8 +91,7 @@ def release_facts(
         "registry": registry_facts(release, processed),
         "domain": None if domain is None else domain_text(domain),
         "confidence": confidence,
-        "answers": _answers(release, confidence, processed),
-        "measurements": _measurements(release),
+        "answers": answer_table(release, confidence, processed).facts(),
     }
 
 
@@ -97,17 +116,74 @@ def export_csv(
     processed: Processed | None = None,
 ) -> None:
     """Write one row per answer: name, query, group, answer, standard error, interval."""
-    rows = _answers(release, confidence, processed)
-    grouped = release.plan.workload.labels.attributes
+    answers = answer_table(release, confidence, processed)
+    grouped = answers.labels.attributes
+    numbers = [column.tolist() for column in answers.numbers.values()]
+    numbers.insert(4, [confidence] * len(answers))
     titles = group_titles(grouped, COLUMNS)
-    last = [] if processed is None else ["processed"]
-    table: list[list[str | float]] = [[*COLUMNS[:2], *titles, *COLUMNS[2:-1], *last]]
-    for row in rows:
-        labels = [row["group"].get(name, "") for name in grouped]
-        numbers = [row["answer"], row["standard_error"], row["low"], row["high"], confidence]
-        done = [] if processed is None else [row["processed"]]
-        table.append([row["name"], row["query"], *labels, *numbers, *done])
-    write_text(path, csv_document(table))
+    header = [*COLUMNS[:2], *titles, *COLUMNS[2 : 2 + len(numbers)]]
+    rows = (
+        [label.name, label.query, *(dict(label.group).get(name, "") for name in grouped), *row]
+        for label, *row in zip(answers.labels, *numbers, strict=True)
+    )
+    write_text(path, csv_document(chain([header], rows)))
+
+
+def release_lines(release: Release) -> Lines:
+    """What a release promises and how it was made, as text."""
+    queries, cells = release.plan.workload.shape
+    bits = release.plan.measured.bits
+    measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
+    lines = [
+        ("promise", promise_line(release)),
+        ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
+        ("noise", f"{noise_words(release)} on {measured}"),
+        ("software", release.software),
+        ("plan", release.plan.digest[:16]),
+    ]
+    lines += [("rows", limit) for limit in [release.unit.limit] if limit]
+    if release.ledger_head is not None:
+        lines.append(("ledger", f"paid for, head {release.ledger_head[:24]}…"))
+    return lines
+
+
+def promise_line(release: Release) -> str:
+    """The promise in a few words."""
+    if release.simulated:
+        return "SIMULATED: it promises nothing"
+    facts = privacy_facts(release.privacy)
+    amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
+    return f"{facts['guarantee']} differential privacy, {amounts}, for {release.unit.words}"
+
+
+def noise_words(release: Release) -> str:
+    """The noise on each measurement."""
+    scale = number(release.scale * 2.0**-release.plan.measured.bits)
+    return f"{release.distribution} of scale {scale}"
+
+
+def cost_lines(release: Release) -> Lines:
+    """What was spent, for whom, and on what noise."""
+    parameter = "ε" if isinstance(release.privacy, PureDP) else "ρ"
+    loss = f"{parameter} = {float(release.loss):.10g}"
+    lines = [
+        ("promise", f"{variant_name(release.privacy)}, {parameter_words(release.privacy)}"),
+        ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
+        ("who is protected", release.unit.protected),
+        ("against", f"being {release.unit.change}"),
+        (
+            "mechanism",
+            f"{release.plan.mechanism}, {release.plan.measurement_count:,} noisy measurements",
+        ),
+        ("noise", f"{noise_words(release)} on each"),
+        (
+            "computer arithmetic",
+            "integers and an exact sampler: floating-point numbers come after the noise",
+        ),
+    ]
+    if release.ledger_head:
+        lines.append(("ledger", f"paid before data was read; head {release.ledger_head}"))
+    return lines
 
 
 def _provenance(release: Release) -> dict[str, Any]:
@@ -182,27 +258,6 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
         return {"steps": [], "intervals": INTERVALS}
     steps = [{"name": name, "effect": effect} for name, effect in processed.notes]
     return {"steps": steps, "intervals": INTERVALS}
-
-
-def _answers(
-    release: Release, confidence: float, processed: Processed | None
-) -> list[dict[str, Any]]:
-    done: Sequence[float | None] = (
-        [None] * len(release.names) if processed is None else processed.answers.tolist()
-    )
-    rows = []
-    for label, answer, error, (low, high), final in zip(
-        release.plan.workload.labels,
-        release.answers.tolist(),
-        release.standard_errors.tolist(),
-        release.intervals(confidence).tolist(),
-        done,
-        strict=True,
-    ):
-        row = {**label.facts, "answer": answer}
-        row |= {"standard_error": error, "low": low, "high": high}
-        rows.append(row if processed is None else {**row, "processed": final})
-    return rows
 
 
 def _measurements(release: Release) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""The answers of a release beside their labels, as numbers and as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lrm.releases import Release
+from lrm.releases.postprocess import Processed
+from lrm.showing.spelling import beside, number
+from lrm.workload import AnswerTable, Label
+
+__all__ = ["answer_columns", "answer_rows", "answer_table"]
+
+
+def answer_table(
+    release: Release, confidence: float, processed: Processed | None = None
+) -> AnswerTable:
+    """Answers, standard errors, intervals; processed answers too where there are some."""
+    table = release.table(confidence)
+    if processed is None:
+        return table
+    return replace(table, numbers={**table.numbers, "processed": processed.answers})
+
+
+def answer_columns(confidence: float) -> tuple[str, ...]:
+    """Titles of what `answer_rows` returns."""
+    return ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
+
+
+def answer_rows(table: AnswerTable, limit: int) -> list[tuple[Label, tuple[str, ...]]]:
+    """The first answers: label, then answer, standard error and interval to their digits."""
+    rows: list[tuple[Label, tuple[str, ...]]] = []
+    for i, label in enumerate(table.labels[:limit]):
+        answer, error, low, high = (
+            float(table.numbers[name][i]) for name in ("answer", "standard_error", "low", "high")
+        )
+        interval = f"{beside(low, error)} … {beside(high, error)}"
+        rows.append((label, (beside(answer, error), number(error), interval)))
+    return rows

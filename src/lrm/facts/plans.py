@@ -1,0 +1,256 @@
+"""What a plan tells: its strategy, its errors at a promise, how near it is to the best possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lrm.accuracy import Accuracy
+from lrm.plans import Plan
+from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
+from lrm.releases.file import privacy_facts
+from lrm.showing.spelling import many, number, ratio, seconds, spell_amount
+from lrm.workload import EXPLICIT_QUERIES, Label, Workload
+
+__all__ = [
+    "Lines",
+    "bound_words",
+    "certificate",
+    "error_facts",
+    "error_lines",
+    "explanation_facts",
+    "mechanism_words",
+    "plan_facts",
+    "plan_lines",
+    "title",
+    "total_lines",
+    "unit_privacy",
+    "worst_queries",
+]
+
+Lines = list[tuple[str, str]]
+"""Names and values, as text; an empty name continues the line above."""
+
+PROVED = 1.0005
+"""A ratio to the best possible up to which a plan is called optimal."""
+
+
+def unit_privacy(noise: Noise) -> Privacy:
+    """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
+    return PureDP(Fraction(1)) if noise == "laplace" else ZCDP(Fraction(1))
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """What a plan tells, errors at ε = 1 or ρ = 1."""
+    queries, cells = plan.workload.shape
+    expected = plan.accuracy(unit_privacy(plan.noise))
+    details = ("seconds", "timings", "converged", "interrupted")
+    return {
+        "mechanism": plan.mechanism,
+        "noise": plan.noise,
+        "exact": plan.exact,
+        "queries": queries,
+        "cells": cells,
+        "merged_cells": plan.measured.merged_cell_count,
+        "rank": plan.workload_rank,
+        "measurements": plan.measurement_count,
+        "sensitivity": plan.sensitivity,
+        "expected_squared_error": expected.squared_error,
+        "root_mean_squared_error": expected.root_mean_squared_error,
+        "lower_bound": expected.lower_bound,
+        "at_most_above_best": plan.at_most_above_best,
+        "max_records": plan.measured.max_records,
+        **{name: plan.details.get(name) for name in details},
+        "digest": plan.digest,
+    }
+
+
+def plan_lines(plan: Plan) -> Lines:
+    """The same as text."""
+    facts = plan_facts(plan)
+    merged, rank = facts["merged_cells"], facts["rank"]
+    cells = f"{facts['cells']:,}"
+    if merged != facts["cells"]:
+        cells += f", of which the queries can tell {merged:,} apart"
+    amount = "ε" if plan.noise == "laplace" else "ρ"
+    total = number(facts["expected_squared_error"], 6)
+    lines = [
+        ("mechanism", mechanism_words(plan)),
+        ("queries", f"{facts['queries']:,}" + ("" if rank is None else f", rank {rank:,}")),
+        ("cells", cells),
+        ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
+        (f"error at {amount} = 1", f"{total} expected total squared error"),
+        ("", f"{number(facts['root_mean_squared_error'])} root mean squared error of a query"),
+        ("", certificate(plan)),
+        ("records", f"at most {facts['max_records']:,} in a table"),
+    ]
+    if plan.workload.domain is not None:
+        lines.append(("protects", plan.unit.words))
+        lines += [("", limit) for limit in [plan.unit.limit] if limit]
+    if facts["seconds"] is not None:
+        lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
+    if facts["timings"]:
+        stages = (f"{stage} {spent:.1f} s" for stage, spent in facts["timings"].items())
+        lines.append(("", ", ".join(stages)))
+    return [*lines, ("digest", facts["digest"][:16])]
+
+
+def title(workload: Workload, one: str, several: str) -> str:
+    """How many queries or answers there are, and about which table."""
+    domain = workload.domain
+    about = f" about {domain.table}" if domain and domain.table else ""
+    return many(workload.shape[0], one, several) + about
+
+
+def mechanism_words(plan: Plan) -> str:
+    """The mechanism with what must be known of it."""
+    name = plan.mechanism if plan.noise == "laplace" else f"{plan.mechanism}, for Gaussian noise"
+    return name if plan.exact else f"{name} (relaxed: answers are biased)"
+
+
+def certificate(plan: Plan) -> str:
+    """How near to the best possible a plan is for certain; the ratio is never rounded down."""
+    above = plan.at_most_above_best
+    if plan.noise == "gaussian":
+        shown = ratio(math.ceil(above * 1000) / 1000 if above < 10 else above)
+        return f"within {shown} of the best possible"
+    return f"at most {ratio(above)}× above the best possible"
+
+
+def bound_words(plan: Plan) -> str:
+    """The same as a sentence."""
+    if not plan.exact:
+        return "The plan is relaxed: its answers have a bias that is not counted here."
+    if not math.isfinite(plan.at_most_above_best):
+        return "How near this is to the best possible is not known."
+    if plan.at_most_above_best <= PROVED:
+        return "No strategy of this kind can have a smaller total error: that is proved."
+    return (
+        f"The total error is at most {ratio(plan.at_most_above_best)} times the least that any "
+        "strategy of this kind can have: that is proved, not estimated."
+    )
+
+
+def _ending(facts: Mapping[str, Any]) -> str:
+    if facts["interrupted"]:
+        return " (stopped early: the best so far)"
+    return " (not converged: the best so far)" if facts["converged"] is False else ""
+
+
+def error_facts(
+    plan: Plan, expected: Accuracy, confidence: float, limit: int | None
+) -> dict[str, Any]:
+    """The errors of a plan at a promise, in total and query by query.
+
+    Parameters
+    ----------
+    plan
+        The plan whose errors these are.
+    expected
+        The accuracy of its answers at the promise.
+    confidence
+        Confidence level of the intervals.
+    limit
+        How many queries to list, largest error first; all by default.
+    """
+    return {
+        "confidence": confidence,
+        "expected_squared_error": expected.squared_error,
+        "root_mean_squared_error": expected.root_mean_squared_error,
+        "at_most_above_best": plan.at_most_above_best,
+        "bounds": _bounds(plan, expected),
+        "queries": [
+            {**label.facts, "standard_error": deviation, "half_width": half}
+            for label, deviation, half in worst_queries(plan, expected, confidence, limit)
+        ],
+    }
+
+
+def error_lines(plan: Plan, expected: Accuracy) -> Lines:
+    """The promise, the errors in total, and the bounds."""
+    privacy, bounds = expected.privacy, _bounds(plan, expected)
+    lines = [("plan", f"{many(plan.workload.shape[0], 'query', 'queries')} by {plan.mechanism}")]
+    lines += [(name, spell_amount(value)) for name, value in asdict(privacy).items()]
+    if isinstance(privacy, ApproxDP):
+        rho = spell_amount(zcdp_of(privacy).rho, "up")
+        lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger pays"))
+    lines += total_lines(expected)
+    lines += [
+        ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
+        ("", f"this plan is {certificate(plan)}"),
+    ]
+    if "svd_lower_bound" not in bounds:
+        return lines
+    volume, svd = bounds["any_mechanism_lower_bound"], bounds["svd_lower_bound"]
+    paper = number(bounds["paper_upper_bound"], 6)
+    shape = f"rank r = {bounds['rank']} and condition C = {number(bounds['condition'])}"
+    return [
+        *lines,
+        ("SVD bound", f"{number(svd, 6)} or more for any strategy"),
+        ("volume bound", f"{number(volume, 6)} or more for any private mechanism"),
+        ("paper's bound", f"{paper} or less for the best strategy"),
+        ("", f"from {shape} of the workload"),
+    ]
+
+
+def total_lines(expected: Accuracy) -> Lines:
+    """The error of the whole batch and of a typical query."""
+    return [
+        ("total error", f"{number(expected.squared_error, 6)} (expected, squared)"),
+        ("a query's error", f"{number(expected.root_mean_squared_error)} (root mean square)"),
+    ]
+
+
+def _bounds(plan: Plan, expected: Accuracy) -> dict[str, float]:
+    """The bounds at a promise; those of the paper, with its C and r, for Laplace noise."""
+    bounds: dict[str, float] = {"lower_bound": expected.lower_bound}
+    spectrum, privacy = plan.spectrum, expected.privacy
+    if spectrum is None:
+        return bounds
+    bounds |= {"rank": spectrum.rank, "condition": spectrum.condition}
+    if not isinstance(privacy, PureDP):
+        return bounds
+    scale = (float(privacy.epsilon) / expected.unit.factor) ** 2
+    return {
+        **bounds,
+        "svd_lower_bound": spectrum.lower_bound / scale,
+        "any_mechanism_lower_bound": spectrum.any_mechanism_lower_bound / scale,
+        "paper_upper_bound": spectrum.upper_bound / scale,
+        "paper_volume_bound_as_printed": spectrum.volume_bound_as_printed / scale,
+    }
+
+
+def worst_queries(
+    plan: Plan, expected: Accuracy, confidence: float, limit: int | None
+) -> list[tuple[Label, float, float]]:
+    """The queries of largest error: label, standard error, half-width of the interval.
+
+    Empty where there are too many queries to hold a number for each.
+    """
+    labels = plan.workload.labels
+    if len(labels) > EXPLICIT_QUERIES:
+        return []
+    errors = expected.standard_errors
+    # Rounding errors do not decide the order of queries with the same error.
+    order = [int(i) for i in np.argsort(-errors.round(9), kind="stable")[:limit]]
+    half = expected.half_widths(confidence, order)
+    return [
+        (labels[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
+    ]
+
+
+def explanation_facts(
+    plan: Plan, expected: Accuracy, confidence: float, limit: int | None
+) -> dict[str, Any]:
+    """What ``lrm explain`` tells."""
+    return {
+        "mechanism": plan.mechanism,
+        "noise": plan.noise,
+        **privacy_facts(expected.privacy),
+        **error_facts(plan, expected, confidence, limit),
+    }

@@ -1,0 +1,75 @@
+"""What other mechanisms would have made of the same batch, query by query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lrm.accuracy import Accuracy
+from lrm.errors import ConvergenceError, UsageError
+from lrm.maps.linear import Floats
+from lrm.plans import Plan
+from lrm.plans.planner import plan_of
+from lrm.showing.spelling import number, ratio
+from lrm.strategies import Problem, Search, build_strategy
+
+__all__ = ["RIVAL_COLUMNS", "errors_by_mechanism", "rival_rows"]
+
+SMALL_BATCH = 1 << 22
+"""Weights (queries times cells) up to which trees are built to compare with."""
+
+TREES = ("hierarchical", "wavelet")
+
+RIVAL_COLUMNS = ("mechanism", "typical error", "largest error", "total squared error")
+
+
+def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -> dict[str, Floats]:
+    """Standard errors of the plan, then of rivals that need no search, least total first.
+
+    Parameters
+    ----------
+    plan
+        Whose batch and noise the rivals share.
+    accuracy
+        Of the plan at the promise: rivals are rated at the same.
+    trees
+        Whether to build trees too, which takes longer.
+    """
+    queries = plan.workload.queries
+    squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
+    if plan.noise == "laplace":
+        worst = float(queries.column_absolute_sums().max())
+    else:
+        worst = float(np.sqrt(queries.column_squared_sums().max()))
+    found = {
+        "noise-on-data": np.sqrt(squares) * accuracy.ideal_deviation(1.0),
+        "noise-on-results": np.full(len(squares), accuracy.ideal_deviation(worst)),
+    }
+    if trees and queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
+        found |= {name: errors for name in TREES if (errors := _tree(plan, name, accuracy)).size}
+    found.pop(plan.mechanism, None)
+    ordered = sorted(found.items(), key=lambda pair: float((pair[1] ** 2).sum()))
+    return {plan.mechanism: accuracy.standard_errors, **dict(ordered)}
+
+
+def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
+    problem = Problem(plan.workload)
+    bounds = plan.least_error, plan.spectrum
+    try:
+        strategy = build_strategy(name, problem, Search(0, noise=plan.noise), {})
+        other = plan_of(problem, strategy, noise=plan.noise, bounds=bounds)
+    except (UsageError, ConvergenceError):
+        return np.empty(0)  # it cannot run on this batch
+    return np.sqrt(other.reconstruction_map.row_squared_norms) * accuracy.ideal_deviation(
+        other.sensitivity
+    )
+
+
+def rival_rows(errors: dict[str, Floats]) -> list[tuple[str, ...]]:
+    """One row per mechanism in `RIVAL_COLUMNS`, as text; totals beside that of the first."""
+    totals = [float((each**2).sum()) for each in errors.values()]
+    rows: list[tuple[str, ...]] = []
+    for (name, each), total in zip(errors.items(), totals, strict=True):
+        typical = number(float(np.sqrt(total / len(each))))
+        against = ratio(total / totals[0] if totals[0] > 0 else float("nan"))
+        rows.append((name, typical, number(float(each.max())), f"{against}×"))
+    return rows

@@ -1,0 +1,68 @@
+"""Errors of a batch, query by query and against rivals, as a section of a page."""
+
+from __future__ import annotations
+
+from lrm.accuracy import Accuracy
+from lrm.facts.plans import bound_words, worst_queries
+from lrm.facts.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
+from lrm.plans import Plan
+from lrm.report.batches import query_label
+from lrm.report.elements import Markup, figure, paragraph, section, table
+from lrm.report.plots import ON_PAGE, errors_drawing
+from lrm.showing.spelling import number, parameter_words
+
+__all__ = ["error_figure", "error_section"]
+
+
+def error_section(
+    plan: Plan, accuracy: Accuracy, *, confidence: float = 0.95, limit: int = 0
+) -> Markup:
+    """The error of each query, sorted, beside those of simpler mechanisms.
+
+    Parameters
+    ----------
+    plan
+        The plan whose errors these are.
+    accuracy
+        Of the plan, or of a release of it.
+    confidence
+        Confidence level of the intervals.
+    limit
+        How many queries are listed with their intervals, largest errors first.
+    """
+    errors = errors_by_mechanism(plan, accuracy)
+    at = parameter_words(accuracy.privacy)
+    drawing = errors_drawing(errors, at, ON_PAGE)
+    caption = (
+        "Standard error of every query, sorted for each mechanism by itself; lower is better. "
+        "A standard error is how far an answer typically lies from the truth."
+    )
+    totals = f"Mechanisms on this batch at {at}; typical is the root mean square"
+    return section(
+        "How large the errors are",
+        paragraph(bound_words(plan)),
+        figure(drawing.inline("errors"), caption),
+        table(totals, RIVAL_COLUMNS, rival_rows(errors), ours=plan.mechanism),
+        _worst(plan, accuracy, confidence, limit),
+    )
+
+
+def error_figure(plan: Plan, accuracy: Accuracy) -> Markup:
+    """The drawing alone, without rivals that take long."""
+    errors = errors_by_mechanism(plan, accuracy, trees=False)
+    drawing = errors_drawing(errors, parameter_words(accuracy.privacy), ON_PAGE)
+    caption = "Standard error of every query, sorted for each mechanism by itself; lower is better."
+    return figure(drawing.inline("errors"), caption)
+
+
+def _worst(plan: Plan, accuracy: Accuracy, confidence: float, limit: int) -> Markup:
+    if limit == 0:
+        return Markup("")
+    rows = [
+        (query_label(label), number(error), f"± {number(half)}")
+        for label, error, half in worst_queries(plan, accuracy, confidence, limit)
+    ]
+    total = plan.workload.shape[0]
+    every = "Every query" if len(rows) == total else f"{len(rows):,} of {total:,} queries"
+    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    return table(f"{every}, largest error first", columns, rows)
