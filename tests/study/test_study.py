@@ -130,7 +130,7 @@ def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
         assert {f"{figure}.svg", f"{figure}.png"} <= names
     page = (finished / "index.html").read_text(encoding="utf-8")
     assert page.count("<figure>") == len(DRAWN) + 1
-    assert "src='http" not in page
+    assert 'src="http' not in page
     for claim in CLAIMS:
         assert claim.sentence.split("'")[0][:30] in page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
@@ -11,12 +12,15 @@ __all__ = [
     "Markup",
     "facts",
     "figure",
+    "image",
     "items",
     "key_numbers",
     "paragraph",
     "promise",
     "section",
+    "small",
     "table",
+    "text",
     "warning",
 ]
 
@@ -75,7 +79,7 @@ def key_numbers(numbers: Iterable[tuple[str, str, str]]) -> Markup:
     """The few numbers that matter most: name, value, a note below it."""
     cards = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(value)}"
-        + (f'<span class="note">{text(note)}</span>' if note else "")
+        + (small(note) if note else "")
         + "</dd></div>"
         for name, value, note in numbers
     )
@@ -132,6 +136,17 @@ def table(
         f"<table{kind}><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def small(sentence: str) -> Markup:
+    """A note below what it belongs to."""
+    return Markup(f'<span class="note">{text(sentence)}</span>')
+
+
+def image(svg: bytes, words: str) -> Markup:
+    """A drawing with colours of its own, as an image on a light ground."""
+    data = b64encode(svg).decode()
+    return Markup(f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{data}">')
 
 
 def figure(svg: str, caption: str) -> Markup:

@@ -50,7 +50,11 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-si
 .key dt { color: var(--soft); font-size: .8125rem; }
 .key dd { margin: .1rem 0 0; font-size: 1.25rem; font-weight: 600; line-height: 1.25;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-.key .note { display: block; color: var(--soft); font-size: .8125rem; font-weight: 400; }
+.note { display: block; color: var(--soft); font-size: .8125rem; font-weight: 400; }
+.yes, .part, .no, .open { font-weight: 600; white-space: nowrap; }
+.yes { color: var(--best); }
+.part, .no { color: var(--warn); }
+.open { color: var(--soft); }
 .promise {
   margin: 1rem 0; padding: .5rem 1rem; background: var(--tint);
   border-left: .25rem solid var(--best); border-radius: 0 .4rem .4rem 0;
@@ -85,6 +89,8 @@ figure .scroll { margin: 0; }
 figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; height: auto;
   margin: 0 auto; }
 figure svg.answers { min-width: 32rem; max-width: none; }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
+figure img { display: block; width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
 """
 _MEDIA = """\
