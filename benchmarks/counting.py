@@ -37,7 +37,7 @@ CASES = {
     "12x16x1024 cells": Bins("income", np.linspace(0, 1000, 1025)),
     "12x16x1024 uneven": Bins("income", [0.0, *np.geomspace(1e-3, 1000, 1024)]),
 }
-PERSONS = "12x16x8, 3 rows a person"
+PERSONS = "12x16x8, 3 rows per person"
 
 
 def domain_of(case: str) -> Domain:

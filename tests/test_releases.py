@@ -100,7 +100,7 @@ def test_true_counts_stay_out_of_sight():
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [
-        ([1, 2], "3 cells but 2 counts came"),
+        ([1, 2], "3 cells, but there are 2 counts"),
         ([1, -2, 31337], "must not be negative"),
         ([1, 2.5, 31337], "whole numbers"),
         ([1, np.nan, 31337], "whole numbers"),

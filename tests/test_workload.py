@@ -87,7 +87,7 @@ def test_importance_changes_no_answer():
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: as_map([1, 2, 3]), "one row a query"),
+        (lambda: as_map([1, 2, 3]), "one row per query"),
         (lambda: as_map([[1, 2], [3]]), "rows of equal length"),
         (lambda: as_map([["a", "b"]]), "not a number"),
         (lambda: as_map(np.zeros((0, 3))), "at least one query"),

@@ -1,6 +1,6 @@
 """Every exception that lrm raises on purpose, as a tree.
 
-The message of each is one sentence that says what was expected, what came, and
+The message of each is one sentence that says what was expected, what was given, and
 what to do. None of them ever holds a value that was computed from private data.
 """
 

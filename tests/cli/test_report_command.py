@@ -47,7 +47,7 @@ def test_a_page_is_replaced_only_by_force(run, release_file, in_folder):
         (["answers.lrm", "--epsilon", "1"], 2, "--epsilon is for plans"),
         (["answers.lrm", "-o", "page.txt"], 2, "expected a file ending in .html"),
         (["answers.lrm", "--confidence", "2"], 2, "between 0 and 1"),
-        (["answers.lrm", "--post-process", "clip"], 2, "'clip' came"),
+        (["answers.lrm", "--post-process", "clip"], 2, "not 'clip'"),
         (["plan.lrm", "--post-process", "integer"], 2, "only a release has"),
         (["plan.lrm", "--rho", "1"], 2, "Laplace plan"),
     ],

@@ -224,7 +224,7 @@ def test_an_unexpected_error_in_a_release_tells_no_count(run, plan_file, counts_
 
 
 def test_release_without_a_ledger_must_be_said(run, plan_file, counts_file):
-    refused(run(*RELEASE), 2, "--no-ledger", "said out loud")
+    refused(run(*RELEASE), 2, "needs --no-ledger")
     assert not Path("out.lrm").exists()
 
 

@@ -157,7 +157,7 @@ def amount_for_error(error_at: Callable[[Fraction], float], wanted: float) -> Fr
     Fraction(1, 10)
     """
     if not (math.isfinite(wanted) and wanted > 0):
-        raise BudgetError(f"a wanted error must be a number above 0, not {wanted}")
+        raise BudgetError(f"the wanted error must be a number above 0, not {wanted}")
     if error_at(Fraction(1)) == 0 == error_at(Fraction(1, 1000)):
         raise BudgetError("this batch has no error at any epsilon: all its weights are 0")
     low, high = math.log10(LEAST_AMOUNT), math.log10(MOST_AMOUNT)

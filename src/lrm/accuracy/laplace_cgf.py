@@ -52,11 +52,11 @@ class LaplaceSums:
     scale
         Largest ``|a_ij|`` of each row, positive.
     squares
-        ``x``, one column a row of weights (so that products run along memory).
+        ``x``, one column per row of weights (so that products run along memory).
     head
         The 64 largest of them.
     power_sums
-        ``Σ_j x_j^k`` over all others, k = 1 … 16, one column a row of weights.
+        ``Σ_j x_j^k`` over all others, k = 1 … 16, one column per row of weights.
     radius
         Largest ``|s²|`` of each row for which head and power sums may stand for all weights.
     """
@@ -155,7 +155,7 @@ def as_rows(weights: Any) -> Any:
         matrix = values = np.asarray(weights, dtype=np.float64)
     if matrix.ndim != 2:
         raise UsageError(
-            f"expected a matrix of weights, one row a sum, got an array of {matrix.ndim} "
+            f"expected a matrix of weights, one row per sum, got an array of {matrix.ndim} "
             "dimensions; write weights[np.newaxis, :] for a single sum"
         )
     if not np.isfinite(values).all():

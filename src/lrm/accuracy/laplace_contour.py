@@ -109,7 +109,7 @@ def _logistic(logit: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Contour:
-    r"""Nodes s and masses w of a quadrature rule for each row, one column a row.
+    r"""Nodes s and masses w of a quadrature rule for each row, one column per row.
 
     ``P(S > h) = exp(K(c) − c·h)·Re Σ w·exp(−(s − c)·h)`` and, where ``narrow``, in its place
     ``P(0 < S ≤ h) = exp(K(c))·Re Σ w·(1 − exp(−s·h))``, which keeps its relative accuracy as h → 0.

@@ -129,7 +129,7 @@ def laplace_sum_survival(weights: Any, half_widths: Any) -> Vector:
     widths = np.asarray(half_widths, dtype=np.float64)
     if widths.shape != (matrix.shape[0],) or not (widths >= 0).all():
         raise UsageError(
-            f"expected {matrix.shape[0]} half-widths of at least 0, one a row of weights, got "
+            f"expected {matrix.shape[0]} half-widths of at least 0, one per row of weights, got "
             f"an array of shape {widths.shape}; check its length and signs"
         )
     survival = np.zeros(len(widths))

@@ -13,8 +13,11 @@ __all__ = ["main"]
 COMMANDS = {
     "domain": ("lrm.cli.domain:domain", "Draft and check the file of a table's public facts."),
     "plan": ("lrm.cli.plan:plan", "Choose a strategy for a workload, without data."),
-    "compare": ("lrm.cli.compare:compare", "All mechanisms on one workload, side by side."),
-    "explain": ("lrm.cli.explain:explain", "The error of a plan, or the epsilon for an error."),
+    "compare": ("lrm.cli.compare:compare", "Compare all mechanisms on one workload."),
+    "explain": (
+        "lrm.cli.explain:explain",
+        "Show the error of a plan, or the epsilon for an error.",
+    ),
     "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
     "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),
@@ -23,8 +26,8 @@ COMMANDS = {
         "Make one HTML page of a plan, a comparison or a release.",
     ),
     "budget": ("lrm.cli.budget:budget", "Give tables a privacy budget and see what was spent."),
-    "demo": ("lrm.cli.demo:demo", "A whole run on synthetic patients."),
-    "study": ("lrm.cli.study:study", "The paper's experiments, and its claims put to the test."),
+    "demo": ("lrm.cli.demo:demo", "Run everything on a synthetic table."),
+    "study": ("lrm.cli.study:study", "Run the paper's experiments and test its claims."),
     "completion": ("lrm.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name → module and function, and the line that ``lrm --help`` shows."""
@@ -52,5 +55,5 @@ def main() -> None:
           --ledger budget.sqlite -o answers.lrm
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
 
-    Exit codes: 0 done, 1 failed, 2 asked wrongly, 130 interrupted.
+    Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted.
     """

@@ -52,10 +52,17 @@ def budget() -> None:
     show_default=True,
     help="epsilon for pure releases only, rho for Gaussian and pure ones.",
 )
-@click.option("--domain", metavar="FILE", help="The domain file that declares whom it protects.")
-@click.option("--person", metavar="COLUMN", help="Or the column that identifies the person.")
 @click.option(
-    "--max-rows", type=click.IntRange(min=1), metavar="N", help="Or most rows of one person (1)."
+    "--domain", metavar="FILE", help="Domain file that declares whom the budget protects."
+)
+@click.option(
+    "--person", metavar="COLUMN", help="Instead of --domain: the column that identifies the person."
+)
+@click.option(
+    "--max-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Instead of --domain: upper bound on the rows of one person (1).",
 )
 @click.option(
     "--neighbours",
@@ -152,7 +159,7 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
     print_table(ENTRY_COLUMNS, map(entry_row, entries), words=("table", "entry", "purpose"))
 
 
-@budget.command(short_help="Check that nobody changed the history.")
+@budget.command(short_help="Check that the history is unchanged.")
 @click.option(
     "--expected-head",
     metavar="HEAD",
@@ -162,7 +169,7 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
 def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     """Check every entry, link and sum of the ledger, and print its head.
 
-    Whoever can write the ledger can replace it as a whole, for example by an older
+    Anyone who can write the ledger can replace it as a whole, for example by an older
     copy. Note the head elsewhere, and pass it here, to find that out too.
 
     \b

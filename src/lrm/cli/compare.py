@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lrm.privacy.budget import Noise, Privacy
 
 
-@click.command(short_help="All mechanisms on one workload, side by side.")
+@click.command(short_help="Compare all mechanisms on one workload.")
 @click.argument("workload")
 @domain_option
 @click.option(
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--mechanisms",
     metavar="A,B,…",
     callback=chosen_mechanisms,
-    help="Which, separated by commas; all by default.",
+    help="Mechanisms, separated by commas; all by default.",
 )
 @seed_option
 @click.option(
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     type=click.Choice(["quick", "normal", "thorough"]),
     default="normal",
     show_default=True,
-    help="How long best looks.",
+    help="How long best searches.",
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="End each solver with the best so far.",
+    help="Seconds per mechanism, which then ends with the best so far.",
 )
 @plot_option
 @json_option
@@ -110,7 +110,7 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
     if noise == "both":
         if set(amounts) != {"epsilon", "delta"}:
             raise click.UsageError(
-                "to set Laplace and Gaussian noise side by side give --epsilon and --delta"
+                "to compare Laplace and Gaussian noise, give --epsilon and --delta"
             )
         pure = privacy_of("laplace", amounts["epsilon"])
         return {"laplace": pure, "gaussian": privacy_of("gaussian", **amounts)}

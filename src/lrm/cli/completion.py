@@ -5,7 +5,7 @@ import click
 
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for a machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def completion(ctx: click.Context, /, shell: str, *, as_json: bool) -> None:
     r"""Print the completion script of SHELL (bash, zsh or fish).

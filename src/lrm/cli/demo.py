@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FURTHER = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
 
 
-@click.command(short_help="A whole run on synthetic patients.")
+@click.command(short_help="Run everything on a synthetic table.")
 @click.option(
     "--epsilon",
     metavar="AMOUNT",

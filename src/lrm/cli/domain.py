@@ -116,13 +116,13 @@ def _sql_name(name: str) -> str | None:
 
 @domain.command(short_help="Check a domain file.")
 @click.argument("file")
-@click.option("--table", metavar="TABLE", help="Check too that this table has the columns.")
+@click.option("--table", metavar="TABLE", help="Also check that this table has the columns.")
 @json_option
 def check(file: str, table: str | None, *, as_json: bool) -> None:
-    r"""Check a domain file, and tell its cells and whom the promise protects.
+    r"""Check a domain file, and show its cells and whom the promise protects.
 
-    What is wrong, or still a TODO, is told with its line. With --table the names and types
-    of that table's columns are looked at as well; no row is read.
+    Mistakes and remaining TODOs are reported with their line. With --table the names and
+    types of that table's columns are checked as well; no row is read.
 
     \b
     Example:

@@ -14,33 +14,41 @@ if TYPE_CHECKING:
     from lrm.privacy.budget import Privacy
 
 
-@click.command(short_help="The error of a plan, or the epsilon for an error.")
+@click.command(short_help="Show the error of a plan, or the epsilon for an error.")
 @click.argument("plan")
 @amount_options
 @click.option(
-    "--error", type=float, metavar="X", help="Find the amount for this total squared error."
+    "--error", type=float, metavar="X", help="Find the least amount for this total squared error."
 )
 @click.option(
-    "--rmse", type=float, metavar="X", help="Find the amount for this error of a typical query."
+    "--rmse",
+    type=float,
+    metavar="X",
+    help="Find the least amount for this root mean squared error of a query.",
 )
 @click.option(
-    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Queries shown, largest error first (10; with --json all).",
+    help="Number of queries to list, largest error first (10; all with --json).",
 )
 @plot_option
 @json_option
 def explain(plan: str, **choices: Any) -> None:
-    r"""Tell how accurate the answers of PLAN will be, before any data is touched.
+    r"""Show how accurate the answers of PLAN will be, before any data is touched.
 
-    Give --epsilon to see the error of every query, or --error or --rmse for the least
-    epsilon whose error is as wanted. A plan for Gaussian noise takes --rho, or --epsilon
-    with --delta, and finds the least rho. Intervals hold the noise at least as
-    often as they say: it is a weighted sum of discrete Laplace (or Gaussian) variables.
+    Give --epsilon to see the error of every query, or --error or --rmse to find the least
+    epsilon with that error. A plan for Gaussian noise takes --rho, or --epsilon
+    with --delta, and finds the least rho. Intervals are for the actual noise, a weighted
+    sum of discrete Laplace (or Gaussian) variables, and have at least the stated coverage.
 
     \b
     Example:

@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or name those that there are."""
         if args and args[0] not in self._lazy and not args[0].startswith("-"):
-            ctx.fail(f"no command is called {args[0]!r}; there are {', '.join(self._lazy)}")
+            ctx.fail(f"no command is called {args[0]!r}; commands are {', '.join(self._lazy)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

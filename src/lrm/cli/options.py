@@ -27,7 +27,7 @@ MECHANISMS = (
     "matrix",
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for a machine.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 seed_option = click.option(
     "--seed",
@@ -35,7 +35,7 @@ seed_option = click.option(
     metavar="N",
     default=0,
     show_default=True,
-    help="For the random starts of solvers; never for the noise of a release.",
+    help="Seed of the random starts of solvers; the noise of a release has none.",
 )
 
 domain_option = click.option(
@@ -43,7 +43,7 @@ domain_option = click.option(
 )
 
 plot_option = click.option(
-    "--plot", metavar="FILE", help="Draw it too, as .svg or .png, replacing FILE."
+    "--plot", metavar="FILE", help="Also draw a plot into FILE (.svg or .png), which is replaced."
 )
 
 
@@ -56,8 +56,8 @@ def chosen_mechanisms(
     names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     unknown = [name for name in names if name not in MECHANISMS]
     if unknown or not names:
-        came = repr(unknown[0] if unknown else value)
+        given = repr(unknown[0] if unknown else value)
         raise click.BadParameter(
-            f"no mechanism is called {came}; there are {', '.join(MECHANISMS)}", ctx, param
+            f"no mechanism is called {given}; mechanisms are {', '.join(MECHANISMS)}", ctx, param
         )
     return names

@@ -28,7 +28,7 @@ def check_output(path: str | None, *, force: bool = True, kinds: tuple[str, ...]
         raise UsageError(f"expected a file ending in {' or '.join(kinds)}, not {path!r}")
     check_target(path)
     if place.exists() and not force:
-        raise UsageError(f"{path} exists already; choose another name, or say --force")
+        raise UsageError(f"{path} exists already; choose another name, or add --force")
 
 
 def check_apart(outputs: dict[str, str | None], inputs: dict[str, str | None]) -> None:

@@ -30,18 +30,21 @@ from lrm.cli.output import echo
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @seed_option
 @click.option(
-    "--max-records", type=click.IntRange(min=1), metavar="N", help="Most records of any table."
+    "--max-records",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Upper bound on the number of records in a table.",
 )
 @click.option(
     "--effort",
     type=click.Choice(["quick", "normal", "thorough"]),
-    help="best: how long to look (normal by default).",
+    help="best: how long to search (normal by default).",
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="End a solver with the best so far.",
+    help="Seconds until the plan must be ready, with the best so far.",
 )
 @click.option(
     "--rank", type=click.IntRange(min=1), metavar="N", help="lowrank: number of measurements."
@@ -57,10 +60,10 @@ from lrm.cli.output import echo
 @click.option("--no-root", is_flag=True, help="hierarchical: leave the total out.")
 @json_option
 def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> None:
-    r"""Choose a strategy for WORKLOAD and tell its error. Sees no data, costs no privacy.
+    r"""Choose a strategy for WORKLOAD and state its error, without data and at no privacy cost.
 
     WORKLOAD is a batch of questions in SQL or YAML (.sql, .yaml) over the attributes
-    of a domain; or a file with one row a query and one column a cell (.csv, .npy, .npz,
+    of a domain; or a file with one row per query and one column per cell (.csv, .npy, .npz,
     .parquet); or a family: identity:N, total:N, prefix:N, all-ranges:N,
     width-ranges:NxWIDTH, wrange:MxN, wdiscrete:MxN, wrelated:MxN, each of the last
     three with :seed=K. Ctrl-C ends a long search with the best so far.

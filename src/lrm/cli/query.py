@@ -14,12 +14,21 @@ from lrm.cli.output import echo
 @click.option(
     "--file", metavar="FILE", help="Take the questions from a .sql or .yaml file, or - for stdin."
 )
-@click.option("--csv", metavar="OUT", help="Write answers and intervals as CSV too.")
+@click.option("--csv", metavar="OUT", help="Also write answers and intervals as CSV.")
 @click.option(
-    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers printed (20)."
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=20,
+    help="Number of answers to print (20).",
 )
 @json_option
 def query(release: str, sql: str | None, file: str | None, **choices: Any) -> None:

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 @click.option(
     "--counts",
     metavar="FILE",
-    help="Or the records in each cell, in the workload's order: .csv, .npy or .parquet.",
+    help="Instead of a table: the records in each cell, as .csv, .npy or .parquet.",
 )
 @amount_options
-@click.option("-o", "--output", metavar="FILE", help="Where the release goes.")
-@click.option("--csv", metavar="FILE", help="Write answers and intervals as CSV too.")
+@click.option("-o", "--output", metavar="FILE", help="Save the release, such as answers.lrm.")
+@click.option("--csv", metavar="FILE", help="Also write answers and intervals as CSV.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option(
     "--ledger",
     envvar="LRM_LEDGER",
     metavar="FILE|URL",
-    help="The ledger that pays, before data is read; also from LRM_LEDGER.",
+    help="Ledger that pays before data is read; also from LRM_LEDGER.",
 )
 @click.option(
-    "--budget", metavar="NAME", help="Which budget pays: by default that of the domain's table."
+    "--budget", metavar="NAME", help="Budget that pays; by default that of the domain's table."
 )
-@click.option("--no-ledger", is_flag=True, help="Say that nothing shall record what is spent.")
-@click.option("--dry-run", is_flag=True, help="Tell cost and errors; spend nothing, read no row.")
+@click.option("--no-ledger", is_flag=True, help="Confirm that nothing records what is spent.")
+@click.option("--dry-run", is_flag=True, help="Show cost and errors; spend nothing, read no row.")
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "substitute"]),
@@ -49,13 +49,22 @@ if TYPE_CHECKING:
     "--max-rows",
     type=click.IntRange(min=1),
     metavar="N",
-    help="For a plan without a domain: most records of one person (1).",
+    help="For a plan without a domain: upper bound on the records of one person (1).",
 )
 @click.option(
-    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers printed (20)."
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=20,
+    help="Number of answers to print (20).",
 )
 @json_option
 def release(plan: str, **choices: Any) -> None:
@@ -64,8 +73,8 @@ def release(plan: str, **choices: Any) -> None:
     A plan for Laplace noise takes --epsilon; one for Gaussian noise --rho, or --epsilon with
     --delta. The ledger pays before any row is read, and does not get back what it paid:
     so plan, table and places to write are checked first. Every release spends anew: two
-    releases at 0.1 promise 0.2 together. Without a ledger nobody keeps that sum, so
-    --no-ledger must be said out loud.
+    releases at 0.1 promise 0.2 together. Without a ledger nothing records that sum, so
+    --no-ledger must be given explicitly.
 
     \b
     Example:

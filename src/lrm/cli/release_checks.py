@@ -12,19 +12,18 @@ __all__ = ["check_confidence", "check_places", "check_said"]
 def check_said(choices: dict[str, Any]) -> None:
     """Refuse options that leave open, or contradict, what is read and who pays."""
     if (choices["table"] is None) == (choices["counts"] is None):
-        raise click.UsageError("give --table, or --counts of the cells, to say what is counted")
+        raise click.UsageError("give --table, or --counts with the counts of the cells")
     if choices["ledger"] is not None and choices["no_ledger"]:
         raise click.UsageError("--no-ledger contradicts --ledger (or LRM_LEDGER); leave one out")
     unpaid = choices["ledger"] is None
     if unpaid and not choices["no_ledger"] and not choices["dry_run"]:
         raise click.UsageError(
-            "a release without a ledger needs --no-ledger said out loud: nothing else records "
-            "what is spent"
+            "a release without a ledger needs --no-ledger: nothing else records what is spent"
         )
     if unpaid and choices["budget"] is not None:
         raise click.UsageError("--budget names a budget of a ledger; add --ledger")
     if choices["output"] is None and not choices["dry_run"]:
-        raise click.UsageError("say with -o where the release goes")
+        raise click.UsageError("give the file for the release with -o")
 
 
 def check_places(plan: str, choices: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ post_process_option = click.option(
     "--post-process",
     metavar="A,B",
     callback=chosen_steps,
-    help="Repairs beside the raw answers: consistent, non-negative, integer.",
+    help="Post-processed answers too: consistent, non-negative, integer.",
 )
 
 
@@ -42,23 +42,35 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
 @click.command(short_help="Make one HTML page of a plan, a comparison or a release.")
 @click.argument("file")
 @click.option(
-    "-o", "--output", metavar="PAGE", help="Where it goes: by default FILE's name, .html."
+    "-o",
+    "--output",
+    metavar="PAGE",
+    help="File for the page; by default FILE with the ending .html.",
 )
 @click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
 @amount_options
 @click.option(
-    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", default=500, help="Queries listed (500)."
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=500,
+    help="Number of queries to list (500).",
 )
 @post_process_option
 @json_option
 def report(file: str, output: str | None, **choices: Any) -> None:
     r"""Make one HTML page of FILE: a plan, a release, or what compare --json printed.
 
-    The page needs no network and no script. It tells what was asked, what it cost, the error of
-    every query against simpler mechanisms, the answers with their intervals, and what is
+    The page needs no network and no script. It shows what was asked, what it cost, the error of
+    every query compared with simpler mechanisms, the answers with their intervals, and what is
     promised and what is not. A plan is shown at --epsilon (1 by default), or at --rho or
     --epsilon with --delta if its noise is Gaussian.
 
@@ -110,7 +122,7 @@ def _is_archive(file: str) -> bool:
 def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
     for name in ("epsilon", "delta", "rho"):
         if choices[name] is not None:
-            raise click.UsageError(f"--{name} is for plans; a {kind} says itself what it costs")
+            raise click.UsageError(f"--{name} is for plans; a {kind} has its own amount")
 
 
 def _release_page(file: str, choices: dict[str, Any]) -> str:

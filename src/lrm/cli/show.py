@@ -15,14 +15,25 @@ if TYPE_CHECKING:
 @click.command(short_help="Show a plan or a release.")
 @click.argument("file")
 @click.option(
-    "--confidence", type=float, metavar="X", default=0.95, show_default=True, help="Of intervals."
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", default=20, help="Answers shown (20)."
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=20,
+    help="Number of answers to show (20).",
 )
 @click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
 @click.option(
-    "--export", metavar="OUT", help="Write all that a release tells as JSON, measurements too."
+    "--export",
+    metavar="OUT",
+    help="Write everything that a release states as JSON, including measurements.",
 )
 @post_process_option
 @plot_option

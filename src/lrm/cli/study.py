@@ -31,7 +31,7 @@ _folder = click.option(
 )
 
 
-@click.group(short_help="The paper's experiments, and its claims put to the test.")
+@click.group(short_help="Run the paper's experiments and test its claims.")
 def study() -> None:
     r"""Run the paper's whole study, draw its figures, and judge its claims.
 
@@ -54,9 +54,9 @@ def _chosen_figures(
     names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     unknown = [name for name in names if name not in FIGURES]
     if unknown or not names:
-        came = repr(unknown[0] if unknown else value)
+        given = repr(unknown[0] if unknown else value)
         raise click.BadParameter(
-            f"no figure is called {came}; there are {', '.join(FIGURES)}", ctx, param
+            f"no figure is called {given}; figures are {', '.join(FIGURES)}", ctx, param
         )
     return names
 
@@ -82,7 +82,7 @@ _seconds = click.FloatRange(min=0, min_open=True, max=1e9)
 
 def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     if value is not None and math.isnan(value):
-        raise click.BadParameter("expected a number of seconds, but nan came", ctx, param)
+        raise click.BadParameter("expected a number of seconds, got nan", ctx, param)
     return value
 
 
@@ -129,7 +129,7 @@ def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -
     multiple=True,
     metavar="NAME=PATH",
     callback=_chosen_data,
-    help="A real data set, one whole number a line; look-alikes else.",
+    help="A real data set, one whole number per line; look-alikes else.",
 )
 @click.option("--retry", is_flag=True, help="Compute cells again that failed or did not fit.")
 @json_option

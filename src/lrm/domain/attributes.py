@@ -80,10 +80,11 @@ class Attribute(ABC):
             if getattr(self, rule) not in get_args(Rule):
                 raise self._error(f"{rule} must be drop or cell, not {getattr(self, rule)!r}")
         if self.nan == "cell" and not self.numeric:
-            raise self._error(f"nan must be drop: {self.kind} hold no NaN")
+            raise self._error(f"nan must be drop: {self.kind} cannot be NaN")
         if self.regular > MAX_CELLS:
             raise self._error(
-                f"has {self.regular:,} cells, more than {MAX_CELLS:,}; declare wider cells"
+                f"has {self.regular:,} cells, but at most {MAX_CELLS:,} are allowed; "
+                "declare wider cells"
             )
 
     def _error(self, sentence: str) -> DomainError:
@@ -167,7 +168,7 @@ class Categories(Attribute):
         outside: Rule = "drop",
     ) -> None:
         if isinstance(values, str):
-            raise DomainError(f"attribute {name!r}: values must be a list, not one text")
+            raise DomainError(f"attribute {name!r}: values must be a list, not a single text")
         super().__init__(name, null=null, outside=outside)
         object.__setattr__(self, "values", tuple(values))
         self._check_values()
@@ -177,8 +178,8 @@ class Categories(Attribute):
         types = sorted({type(value).__name__ for value in self.values})
         if len(types) != 1 or types[0] not in {"str", "int", "bool"}:
             raise self._error(
-                "values must be at least one text, integer or boolean, all of one type; "
-                f"came {', '.join(types) or 'none'} (quote a text that looks like a number)"
+                "values must be a list of texts, integers or booleans, all of one type, "
+                f"not {', '.join(types) or 'empty'} (quote a text that looks like a number)"
             )
         if types == ["int"] and any(abs(value) > LARGEST_INTEGER for value in self.values):  # type: ignore[arg-type]
             raise self._error("integer values must lie within ±2^62")
@@ -188,7 +189,9 @@ class Categories(Attribute):
         labels = [*self._regular_labels(), *self._special]
         twice = [label for label, times in Counter(labels).items() if times > 1]
         if twice:
-            raise self._error(f"value {twice[0]!r} is declared twice, or names a special cell")
+            raise self._error(
+                f"value {twice[0]!r} is declared twice, or is the name of a special cell"
+            )
 
     @property
     def regular(self) -> int:

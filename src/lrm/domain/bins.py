@@ -80,7 +80,7 @@ class Bins(Attribute):
         for low, high in itertools.pairwise(self.edges):
             if not low < high:
                 pair = f"{number_text(low)} is followed by {number_text(high)}"
-                raise self._error(f"edges must ascend strictly, but {pair}")
+                raise self._error(f"edges must be strictly increasing, but {pair}")
         if self.edges[0] == math.inf or self.edges[-1] == -math.inf:
             raise self._error("the first edge must be below inf and the last above -inf")
 

@@ -86,7 +86,7 @@ class Domain:
 
     def _check(self) -> None:
         if not self.attributes:
-            raise DomainError("a domain needs at least one attribute, but none came")
+            raise DomainError("a domain needs at least one attribute")
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise DomainError(
@@ -124,8 +124,8 @@ class Domain:
             # An engine that ignores case would take one of the two columns for both.
             if name != column and _folded(name) == _folded(column):
                 raise DomainError(
-                    f"unit column {column!r} and attribute {name!r} differ in case, or in the "
-                    "Unicode form of their letters, only; rename one of the columns"
+                    f"unit column {column!r} and attribute {name!r} differ only in case or in the "
+                    "Unicode form of their letters; rename one of the columns"
                 )
 
     @cached_property
@@ -149,7 +149,7 @@ class Domain:
             return self.names.index(name)
         except ValueError:
             raise DomainError(
-                f"no attribute is called {name!r}; declared are {', '.join(self.names)}"
+                f"no attribute is called {name!r}; the attributes are {', '.join(self.names)}"
             ) from None
 
     def attribute(self, name: str) -> Attribute:

@@ -61,7 +61,7 @@ latin-1 or cp1252, not 'utf-16'; convert the file to UTF-8
             value = getattr(self, key)
             if value is not None and not _is_mark(value):
                 raise DomainError(
-                    f"csv: {key} must be one ASCII character that is no letter, digit or line "
+                    f"csv: {key} must be one ASCII character other than a letter, digit or line "
                     f"end, not {value!r}"
                 )
         if self.decimal not in {".", ","}:

@@ -124,7 +124,7 @@ class Spectral(LeftInverse):
 
 @dataclass(frozen=True, eq=False)
 class Levels(LeftInverse):
-    """The closed form of a tree with one weight a level."""
+    """The closed form of a tree with one weight per level."""
 
     tree: LevelMap
 

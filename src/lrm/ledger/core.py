@@ -84,7 +84,9 @@ class Ledger:
 
             return cls(SqliteStore(Path(location), timeout=timeout))
         if not str(location).startswith(("postgresql://", "postgres://")):
-            raise LedgerError(f"a ledger is a file or a postgresql:// URL, not {shown(location)}")
+            raise LedgerError(
+                f"a ledger must be a file or a postgresql:// URL, not {shown(location)}"
+            )
         from lrm.ledger.postgres import PostgresStore  # noqa: PLC0415 - needs an extra
 
         return cls(PostgresStore(str(location), timeout=timeout))
@@ -276,7 +278,7 @@ def _affordable(budget: Budget, privacy: Privacy, unit: PrivacyUnit) -> Fraction
         raise BudgetExceeded(
             f"table '{budget.table}' has {spell_amount(budget.remaining, 'down')} {name} left of "
             f"{spell_amount(budget.limit, 'down')}, but this release costs "
-            f"{spell_amount(cost, 'up')}; ask for less, or do without it"
+            f"{spell_amount(cost, 'up')}; ask for less, or do not release"
         )
     return cost
 

@@ -363,5 +363,5 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
 def _pure_only(budget: Budget, came: str) -> str:
     return (
         f"the budget of table '{budget.table}' is kept in epsilon and takes pure releases only, "
-        f"but {came} came; release with pure epsilon, or use a table whose budget is kept in rho"
+        f"not {came}; release with pure epsilon, or use a table whose budget is kept in rho"
     )

@@ -31,7 +31,9 @@ class FilePlace:
     def check_folder(self) -> None:
         """Refuse a place where no ledger can be made."""
         if not self.path.parent.is_dir():
-            raise LedgerError(f"ledger {self.name} has no directory to be in; make it first")
+            raise LedgerError(
+                f"ledger {self.name} is in a directory that does not exist; create it first"
+            )
         if self.path.exists():
             self.check_file()
 

@@ -217,13 +217,15 @@ class SqliteStore:
             "and its directory",
             "SQLITE_CANTOPEN": "cannot be opened; check that you may read and write the file "
             "and its directory",
-            "SQLITE_NOTADB": "is no ledger; name the file that `lrm budget create` made",
+            "SQLITE_NOTADB": "is not a ledger; name the file that `lrm budget create` made",
             "SQLITE_CORRUPT": "is damaged; restore a copy whose head you know",
         }
         for prefix, reason in reasons.items():
             if code.startswith(prefix):
                 return f"ledger {self.name} {reason}"
-        return f"ledger {self.name} is no ledger or damaged; restore a copy whose head you know"
+        return (
+            f"ledger {self.name} is not a ledger, or is damaged; restore a copy whose head you know"
+        )
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

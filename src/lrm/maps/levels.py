@@ -47,7 +47,7 @@ def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class LevelMap(LinearMap):
-    """Blocks of a tree over the cells, one weight a level, from the leaves up.
+    """Blocks of a tree over the cells, one weight per level, from the leaves up.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class LevelMap(LinearMap):
     fanouts
         Children of a node at each level, leaves first.
     weights
-        One weight a level (leaves first, root last); a level of weight 0 is not measured.
+        One weight per level (leaves first, root last); a level of weight 0 is not measured.
     contrast
         False: a row is the weighted total of a block. True (fan-out 2 only): a row is the
         weighted difference of the two halves of a block, the last weight is the total's,

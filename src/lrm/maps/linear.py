@@ -377,12 +377,12 @@ def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearM
         except (TypeError, ValueError) as reason:
             raise WorkloadError(
                 "a workload needs numbers in rows of equal length; "
-                "something in it is not a number or a row is shorter than another"
+                "an entry is not a number, or the rows differ in length"
             ) from reason
         if values.ndim != 2:
             raise WorkloadError(
-                f"a workload is a matrix with one row a query and one column a cell, "
-                f"but an array of {values.ndim} dimension(s) came; reshape it to (queries, cells)"
+                "a workload is a matrix with one row per query and one column per cell, "
+                f"not an array of {values.ndim} dimension(s); reshape it to (queries, cells)"
             )
         checked = DenseMap(values)
     if 0 in checked.shape:
@@ -399,5 +399,5 @@ def check_weights(values: Floats) -> None:
         raise WorkloadError("a workload needs finite numbers, not NaN or infinity")
     if np.abs(values).max(initial=0.0) > 1e100 or np.any((values != 0) & (np.abs(values) < 1e-100)):
         raise WorkloadError(
-            "weights must lie between 1e-100 and 1e100 in size (or be 0); scale the queries"
+            "a weight must be 0 or between 1e-100 and 1e100 in absolute value; scale the queries"
         )

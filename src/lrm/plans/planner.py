@@ -69,7 +69,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         Called with each ``Step`` of a solver; may raise ``StopSolver`` to end with the best
         so far. The first Ctrl-C does the same, a second one interrupts.
     time_limit
-        Seconds after which the plan shall be ready, with the best strategy so far: for
+        Seconds until the plan must be ready, with the best strategy found so far: for
         reduction, search, rounding and certificate together. A mechanism that cannot have any
         strategy by then is refused; ``"best"`` always has one.
     max_records

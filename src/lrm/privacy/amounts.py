@@ -165,11 +165,11 @@ def _read_text(text: str, name: str) -> Fraction | Decimal:
             return Fraction(int(ratio[1]), int(ratio[2]))
         if bare.lstrip("+-").lower() in {"nan", "inf", "infinity"}:
             return Decimal(bare)
-    raise BudgetError(f"{name} must be {_EXPECTED}, but {spell(text)} came")
+    raise BudgetError(f"{name} must be {_EXPECTED}, not {spell(text)}")
 
 
 def _out_of_range(name: str, shown: str, least: Fraction, most: Fraction) -> str:
     return (
         f"{name} must lie between {float(least):.3g} and {float(most):.3g}, "
-        f"but {shown} came; amounts beyond that promise nothing or vanish in noise"
+        f"not {shown}; amounts beyond that promise nothing or vanish in noise"
     )

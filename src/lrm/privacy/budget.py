@@ -84,7 +84,7 @@ class ApproxDP:
         check_exact(self.delta, "delta", LEAST_DELTA, Fraction(1))
         if self.delta == 1:
             raise BudgetError(
-                "delta must be below 1, which promises nothing; a common choice is 1e-9"
+                "delta must be below 1, since 1 promises nothing; a common choice is 1e-9"
             )
 
 

@@ -107,16 +107,16 @@ def _array_of(counts: ArrayLike) -> NDArray[Any]:
     try:
         values = np.asarray(counts)
     except (TypeError, ValueError) as reason:
-        raise CountsError("counts must be one list of whole numbers, one for each cell") from reason
+        raise CountsError("counts must be a list of whole numbers, one per cell") from reason
     if values.ndim != 1:
         raise CountsError(
-            f"counts must be one list with a number for each cell, "
-            f"but an array of {values.ndim} dimensions came"
+            "counts must be a list with one number per cell, not an array of "
+            f"{values.ndim} dimensions"
         )
     if values.dtype.kind not in "fiu":
         raise CountsError(
-            f"counts must be whole numbers of at most 64 bits, but values of type "
-            f"{values.dtype.name} came"
+            "counts must be whole numbers of at most 64 bits, not values of type "
+            f"{values.dtype.name}"
         )
     return values
 
@@ -126,11 +126,11 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
     if values.dtype.kind == "f":
         values = values.astype(np.float64)  # 2^53 is not a number of 16 bits
         if not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
-            raise CountsError("counts must be whole numbers; something fractional or NaN came")
+            raise CountsError("counts must be whole numbers, not fractions or NaN")
         if np.any(np.abs(values) >= 2.0**53):
             raise CountsError("counts of 2^53 and more must be given as integers, not as floats")
     if np.any(values < 0):
-        raise CountsError("counts must not be negative; something below 0 came")
+        raise CountsError("counts must not be negative")
     if np.any(values > np.iinfo(np.int64).max >> 1):
         raise CountsError("a count is too large for 62-bit integers")
     return values.astype(np.int64)
@@ -188,7 +188,7 @@ def check_fit(counts: TrueCounts | ArrayLike, strategy: Measurable) -> None:
     found = count_cells(counts)
     if found != strategy.cell_count:
         raise CountsError(
-            f"the plan covers {strategy.cell_count} cells but {found} counts came; "
+            f"the plan covers {strategy.cell_count} cells, but there are {found} counts; "
             "were they made for another domain?"
         )
 
@@ -201,7 +201,7 @@ def check_total(counts: TrueCounts, strategy: Measurable) -> None:
     """
     if _total(counts) > strategy.max_records:
         raise CountsError(
-            f"the plan admits at most {strategy.max_records:,} records and more came; "
+            f"the plan admits at most {strategy.max_records:,} records, but there are more; "
             "plan again with a larger max_records"
         )
 

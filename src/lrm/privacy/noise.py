@@ -148,7 +148,7 @@ def check_laplace(sensitivity: int, privacy: PureDP, scale: float, loss: Fractio
     >>> check_laplace(3, PureDP(Fraction(1, 10)), 3.0, Fraction(1))
     Traceback (most recent call last):
     ...
-    lrm.errors.BudgetError: the noise has another scale than the promise needs
+    lrm.errors.BudgetError: the scale of the noise is not the one that the promise needs
     """
     _check_stated(scale, laplace_scale(sensitivity, privacy.epsilon))
     _check_loss(loss, Fraction(sensitivity) / Fraction(scale), privacy.epsilon)
@@ -166,18 +166,18 @@ def check_gaussian(
 def _check_stated(scale: float, least: float) -> None:
     # The privacy map may have asked for a few floats more than the least.
     if not least <= scale <= least * (1 + TIGHT):
-        raise BudgetError("the noise has another scale than the promise needs")
+        raise BudgetError("the scale of the noise is not the one that the promise needs")
 
 
 def _check_loss(loss: Fraction, exact: Fraction, allowed: Fraction) -> None:
     if not (exact <= loss <= allowed and loss <= exact * (1 + Fraction(TIGHT))):
-        raise BudgetError("the noise loses another amount of privacy than is stated")
+        raise BudgetError("the stated privacy loss is not that of the noise")
 
 
 def _check_scale(scale: float, distance: float, amount: str) -> None:
     if scale > LARGEST_SCALE or distance > LARGEST_DISTANCE:
         raise BudgetError(
-            f"so small {amount} needs noise too large for 64-bit integers with this plan; "
+            f"with this plan, so small an {amount} needs noise that does not fit 64-bit integers; "
             f"use a larger {amount}, or plan with a larger max_records"
         )
 

@@ -108,7 +108,7 @@ class PrivacyUnit:
             return None
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
         return (
-            f"at most {rows} of each person are counted, chosen at random, and no row without a "
+            f"at most {rows} of each person are counted, chosen at random, and rows without a "
             f"person in column {self.column!r}; intervals do not cover what is left out"
         )
 
@@ -134,7 +134,9 @@ class PrivacyUnit:
         PrivacyUnit(column=None, max_rows=1, neighbours='substitute')
         """
         if not isinstance(facts, dict) or set(facts) != set(cls.__slots__):
-            raise BudgetError("a privacy unit has exactly column, max_rows and neighbours")
+            raise BudgetError(
+                "a privacy unit must have exactly the fields column, max_rows and neighbours"
+            )
         return cls(**facts)
 
     def steps_of(self, other: PrivacyUnit) -> int | None:

@@ -67,7 +67,7 @@ def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
     Parameters
     ----------
     path
-        ``.csv`` (one whole number a line; a header is skipped), ``.npy`` (a vector of
+        ``.csv`` (one whole number per line; a header is skipped), ``.npy`` (a vector of
         integers) or ``.parquet`` (one column of integers).
 
     Raises
@@ -149,7 +149,8 @@ def _read_parquet(path: Path, data: bytes) -> Any:
         raise FileFormatError(f"{path} is damaged or is not a Parquet file; write it again")
     if table.num_columns != 1:
         raise CountsError(
-            f"{path}: counts need one column, but {table.num_columns} came; keep the counts alone"
+            f"{path}: counts must be a single column, but there are {table.num_columns}; "
+            "keep only the counts"
         )
     column = table.column(0)
     if not pa.types.is_integer(column.type):

@@ -57,7 +57,7 @@ class Processed:
     steps
         Names of the steps, in the order in which they were applied.
     answers
-        One processed answer a query.
+        One processed answer per query.
     """
 
     release: Release
@@ -98,8 +98,8 @@ def process(release: Release, steps: Iterable[str]) -> Processed:
     asked = set(steps)
     unknown = sorted(asked - set(STEPS))
     if unknown or not asked:
-        came = f"{unknown[0]!r} came" if unknown else "none came"
-        raise UsageError(f"steps of post-processing are {', '.join(STEPS)}, but {came}")
+        given = repr(unknown[0]) if unknown else "an empty list"
+        raise UsageError(f"steps of post-processing must be among {', '.join(STEPS)}, not {given}")
     ordered = tuple(step for step in STEPS if step in asked)
     answers = release.answers.copy()
     if "non-negative" in asked:

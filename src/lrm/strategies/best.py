@@ -68,10 +68,10 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     problem, search
         The workload, and whom to report to.
     effort
-        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
+        How long to search: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
     if effort not in EFFORTS:
-        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, but {effort!r} came")
+        raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     in_time = search.deadline.affords(problem.reduction_seconds + problem.rounding_seconds)
     if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)

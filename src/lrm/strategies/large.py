@@ -22,7 +22,7 @@ FANOUTS = range(2, 33)
 
 
 def best_tree(problem: Problem, search: Search) -> Strategy:
-    """The best weighted tree over all cells: fan-outs and one weight a level.
+    """The best weighted tree over all cells: fan-outs and one weight per level.
 
     Its error is exact (``lrm.maps.level_errors``), so every uniform tree and the wavelet, with
     and without weights, is a candidate that the result is not worse than.

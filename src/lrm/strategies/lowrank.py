@@ -51,11 +51,11 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     r = math.ceil(rank_ratio * k - 1e-9) if rank is None else rank
     if r < (k if exact else 1):
         raise UsageError(
-            f"an exact factorisation needs at least rank(W) = {k} measurements, but {r} came; "
+            f"an exact factorisation needs at least rank(W) = {k} measurements, not {r}; "
             "ask for more, or for exact=False"
         )
     if not gamma > 0:
-        raise UsageError(f"gamma must be above 0, but {gamma} came; the paper uses 0.01")
+        raise UsageError(f"gamma must be above 0, not {gamma}; the paper uses 0.01")
     # The authors' later variant for Gaussian noise projects onto L2 balls instead.
     schedule = Schedule(norm=1 if search.noise == "laplace" else 2)
     if not exact:  # as printed, the relaxed program ends at gamma

@@ -117,12 +117,12 @@ _MAKERS: Mapping[str, Callable[[int, np.random.Generator], Counts]] = {
 
 
 def read_dataset(name: str, path: str) -> Dataset:
-    """Read a real data set: one whole number a line.
+    """Read a real data set: one whole number per line.
 
     Parameters
     ----------
     name
-        Which of the three it is. ``social_network`` holds one degree a line, one line a node,
+        Which of the three it is. ``social_network`` holds one degree per line, one line per node,
         and becomes the histogram of degrees 0 … nodes−1; the others hold the counts.
     path
         The file. Rows carry its name and digest, never the folder it lies in.
@@ -140,7 +140,7 @@ def read_dataset(name: str, path: str) -> Dataset:
     if not numbers or sum(numbers) > LARGEST_TOTAL:
         came = "a larger one" if numbers else "no line at all"
         raise FileFormatError(
-            f"{path} must hold one whole number a line, with a total of at most "
+            f"{path} must hold one whole number per line, with a total of at most "
             f"{LARGEST_TOTAL:,}; it holds {came}"
         )
     values = np.array(numbers, dtype=np.int64)
@@ -158,7 +158,7 @@ def _whole_number(path: str, line: int, text: bytes) -> int:
     if not text.strip().isdigit():
         raise FileFormatError(
             f"{path}, line {line}: expected one whole number of at least 0, "
-            f"but {text[:40].decode('utf-8', 'replace')!r} came"
+            f"not {text[:40].decode('utf-8', 'replace')!r}"
         )
     return int(text)
 

@@ -224,9 +224,7 @@ def cells_of(scale: Scale, figures: Iterable[int] = tuple(FIGURES)) -> list[Cell
     found: list[Cell] = []
     for number in figures:
         if number not in FIGURES:
-            raise UsageError(
-                f"the study has figures {', '.join(map(str, FIGURES))}, but {number} came"
-            )
+            raise UsageError(f"the study has figures {', '.join(map(str, FIGURES))}, not {number}")
         figure = FIGURES[number]
         for x, setting, ratio, gamma in _points(scale, figure):
             for label in figure.mechanisms:

@@ -196,14 +196,14 @@ def _base(cell: Cell, context: Context) -> Row:
 
 
 def failed_rows(task: Task, context: Context, reason: str) -> list[tuple[Cell, list[Row]]]:
-    """One row a cell that says why there is no result."""
+    """One row per cell, which says why there is no result."""
     return [
         (cell, [replace(_base(cell, context), status=FAILED, reason=reason)]) for cell in task.cells
     ]
 
 
 def stopped_rows(task: Task, context: Context, why: OutOfTime) -> list[tuple[Cell, list[Row]]]:
-    """One row a cell that says how long it would have taken."""
+    """One row per cell, which says how long it would have taken."""
     begun = f"stopped after {why.spent:.0f} s of CPU" if why.spent else "not begun"
     reason = f"{begun}: the limit of {context.time_limit:g} s would be passed"
     row = {"status": STOPPED, "reason": reason, "interrupted": True}

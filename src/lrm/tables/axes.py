@@ -131,7 +131,7 @@ class Tally:
             np.add.at(self._counts, numbers, 1)
 
     def true_counts(self) -> TrueCounts:
-        """Return one count a cell: each class on its first cell, the rest 0."""
+        """Return one count per cell: each class on its first cell, the rest 0."""
         if all(axis.plain for axis in self._axes):
             return TrueCounts(self._counts)
         counts = np.zeros(self._domain.shape, dtype=np.int64)

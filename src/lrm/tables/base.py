@@ -111,7 +111,7 @@ class Table(Protocol):
         Returns
         -------
         TrueCounts
-            One count a cell of the domain, in its order.
+            One count per cell of the domain, in its order.
         """
         ...
 

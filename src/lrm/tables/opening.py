@@ -17,7 +17,7 @@ ENGINES = (
     "lrm.tables.spark_table",
     "lrm.tables.duckdb_table",
 )
-"""One module an engine. Its ``open_source(source, name)`` returns None for what is not its own."""
+"""One module per engine. Its ``open_source(source, name)`` returns None for what is not its own."""
 
 SCHEMES = ("postgresql://", "postgres://", "spark:")
 """How addresses begin that an engine may see: others would be taken for names of files."""

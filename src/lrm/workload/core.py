@@ -153,7 +153,7 @@ def check_listable(workload: Workload) -> None:
     """Refuse a batch with more answers than can be listed one by one."""
     if workload.shape[0] > EXPLICIT_QUERIES:
         raise WorkloadError(
-            f"answers are listed one by one, and {workload.shape[0]:,} of them are too many; "
+            f"a batch of {workload.shape[0]:,} queries is too large to list its answers; "
             f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
         )
 

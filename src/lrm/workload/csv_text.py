@@ -120,7 +120,7 @@ def _has_names(source: str, rows: list[_Line]) -> bool:
         line = rows[numbers.index(False)]
         raise WorkloadError(
             f"{source}: line {line.number} begins with {spell(line.fields[0])} but others begin "
-            "with numbers; give every query a name that is no number, or none"
+            "with numbers; give every query a name that is not a number, or give no names"
         )
     return not any(numbers)
 
@@ -132,12 +132,12 @@ def _numbers(source: str, line: _Line, start: int) -> Floats:
         column = next(i for i, f in enumerate(line.fields) if i >= start and not _is_number(f))
         came = spell(line.fields[column]) if line.fields[column] else "nothing"
         raise WorkloadError(
-            f"{source}: line {line.number}, column {column + 1} should be a number, but {came} came"
+            f"{source}: line {line.number}, column {column + 1} should be a number, not {came}"
         ) from None
     if not np.all(np.isfinite(values)):
         column = start + int(np.argmin(np.isfinite(values)))
         raise WorkloadError(
             f"{source}: line {line.number}, column {column + 1} should be a finite number, "
-            f"but {spell(line.fields[column])} came"
+            f"not {spell(line.fields[column])}"
         )
     return values

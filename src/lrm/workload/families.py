@@ -33,7 +33,7 @@ __all__ = [
 def _positive(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
-            raise WorkloadError(f"{name} must be at least 1, but {size} came")
+            raise WorkloadError(f"{name} must be at least 1, not {size}")
 
 
 def identity(cells: int) -> Workload:
@@ -78,7 +78,7 @@ def ranges(cells: int, bounds: Iterable[tuple[int, int]]) -> Workload:
     first, last = ends[:, 0], ends[:, 1]
     if first.min() < 0 or last.max() >= cells or np.any(first > last):
         raise WorkloadError(
-            f"each range needs 0 ≤ first ≤ last < {cells}, but one of the pairs is outside"
+            f"each range must satisfy 0 ≤ first ≤ last < {cells}, but one pair does not"
         )
     matrix = range_rows(first, last, cells)
     names = [f"[{a}, {b}]" for a, b in ends]
@@ -96,7 +96,7 @@ def range_rows(first: NDArray[np.int64], last: NDArray[np.int64], cells: int) ->
 def width_ranges(cells: int, width: int) -> Workload:
     """Every range of exactly ``width`` cells."""
     if not 1 <= width <= cells:
-        raise WorkloadError(f"width must lie between 1 and {cells} cells, but {width} came")
+        raise WorkloadError(f"width must be between 1 and {cells} cells, not {width}")
     return ranges(cells, [(start, start + width - 1) for start in range(cells - width + 1)])
 
 
@@ -110,7 +110,7 @@ def stack(workloads: Sequence[Workload]) -> Workload:
     sizes = {workload.shape[1] for workload in workloads}
     if len(sizes) > 1:
         raise WorkloadError(
-            f"stacked workloads must cover the same cells, but have {sorted(sizes)} of them"
+            f"stacked workloads must cover the same cells, but they cover {sorted(sizes)}"
         )
     domains = [workload.domain for workload in workloads if workload.domain is not None]
     if any(domain != domains[0] for domain in domains):

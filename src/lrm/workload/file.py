@@ -27,7 +27,7 @@ def read_workload(source: str | os.PathLike[str]) -> Workload:
     Parameters
     ----------
     source
-        A file with one row a query and one column a cell, or a family such as
+        A file with one row per query and one column per cell, or a family such as
         ``"prefix:64"``. The ending of the name says what the file is:
 
         ``.npy``
@@ -112,7 +112,7 @@ def _from_table(table: Any) -> Workload:
                 "must hold numbers, one column per cell"
             )
         if column.null_count:
-            raise WorkloadError(f"column {name} has empty places; write 0 where none")
+            raise WorkloadError(f"column {name} has empty places; write 0 for a weight of zero")
         columns.append(np.asarray(column.to_numpy(), dtype=np.float64))
     if not columns:
         raise WorkloadError("expected one column of numbers per cell, got none")

@@ -102,7 +102,7 @@ def _sides(text: str, family: _Family, size: str) -> list[int]:
     for what, number in zip(family.sides, numbers, strict=True):
         if not 1 <= number <= LARGEST_SIDE:
             raise WorkloadError(
-                f"{what} must lie between 1 and {LARGEST_SIDE:,}, but {number} came in {text!r}"
+                f"{what} must be between 1 and {LARGEST_SIDE:,}, not {number} as in {text!r}"
             )
     return numbers
 
@@ -119,5 +119,5 @@ def _options(text: str, family: _Family, parts: list[str]) -> dict[str, int]:
             )
         options[option] = int(value)
     if options.get("s", 1) > LARGEST_SIDE:
-        raise WorkloadError(f"s must be at most {LARGEST_SIDE:,}, but {options['s']} came")
+        raise WorkloadError(f"s must be at most {LARGEST_SIDE:,}, not {options['s']}")
     return options
