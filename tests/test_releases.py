@@ -110,7 +110,7 @@ def test_true_counts_stay_out_of_sight():
         ([2**70, 31337, 1], "64 bits"),
         ([1e300, 31337, 1], "2^53"),
         (["a", "31337", "c"], "whole numbers"),
-        ([[1, 2, 31337]], "one list"),
+        ([[1, 2, 31337]], "one number per cell"),
     ],
 )
 def test_bad_counts_get_one_sentence_without_a_value(counts, sentence):

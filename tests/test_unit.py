@@ -39,8 +39,11 @@ FAULTS = [
     (lambda: PrivacyUnit("who", "2"), "max_rows must be an integer, not '2'"),
     (lambda: PrivacyUnit(" ", 1), "column must be the name of a column, not ' '"),
     (lambda: PrivacyUnit("who", 1, "swap"), "must be 'add-remove' or 'substitute', not 'swap'"),
-    (lambda: PrivacyUnit.from_facts({"column": None}), "exactly column, max_rows and neighbours"),
-    (lambda: PrivacyUnit.from_facts("row"), "exactly column, max_rows and neighbours"),
+    (
+        lambda: PrivacyUnit.from_facts({"column": None}),
+        "exactly the fields column, max_rows and neighbours",
+    ),
+    (lambda: PrivacyUnit.from_facts("row"), "exactly the fields column, max_rows and neighbours"),
 ]
 
 

@@ -42,7 +42,7 @@ class FileFormatError(LrmError):
 
 
 class TableError(LrmError):
-    """A table cannot be opened or read, or has not the columns that a domain declares."""
+    """A table cannot be opened or read, or does not have the columns that a domain declares."""
 
 
 class MissingExtra(LrmError):  # noqa: N818 - says what happened, as the reader would
@@ -66,4 +66,4 @@ class StopSolver(Exception):  # noqa: N818 - a request, not an error
 
 
 class PrivacyWarning(UserWarning):
-    """A promise is kept, and so weak that it protects nobody."""
+    """The promise is kept, but it is so weak that it protects nobody."""

@@ -248,4 +248,4 @@ def test_more_queries_than_can_be_listed(run, run_json, in_folder):
     args = ("release", "plan.lrm", "--counts", "c.csv", "--epsilon", "1", "-o", "out.lrm")
     result = run(*args, "--no-ledger")
     assert result.exit_code == 2
-    assert "8,390,656 of them are too many" in result.stderr
+    assert "8,390,656 queries is too large" in result.stderr

@@ -150,6 +150,8 @@ def test_the_command_says_and_returns_the_same_whatever_the_record(tmp_path, mon
 
 def test_a_unit_column_that_differs_from_an_attribute_in_case_alone_is_refused():
     """DuckDB took the attribute for both: with ``id,ID`` each value of id was a person."""
-    with pytest.raises(DomainError, match="unit column 'ID' and attribute 'id' differ in case"):
+    with pytest.raises(
+        DomainError, match="unit column 'ID' and attribute 'id' differ only in case"
+    ):
         Domain([Integers("id", 1, 2)], unit=PrivacyUnit("ID", 1))
     assert Domain([Integers("id", 1, 2)], unit=PrivacyUnit("id", 1)).size == 2

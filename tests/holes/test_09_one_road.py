@@ -140,8 +140,8 @@ REFUSED = {
     "no such file": ({"data": "none.csv", "epsilon": 1, "ledger": None}, "none.csv"),
     "no budget": ({"data": [1, 2], "epsilon": 1, "plan": "matrix.lrm"}, "name the budget"),
     "wrong amount": ({"data": [1, 2], "rho": 1}, "epsilon alone"),
-    "wrong length": ({"data": [1, 2, 3], "epsilon": 1}, "2 cells but 3 counts"),
-    "no list": ({"data": 3, "epsilon": 1}, "one list"),
+    "wrong length": ({"data": [1, 2, 3], "epsilon": 1}, "2 cells, but there are 3 counts"),
+    "no list": ({"data": 3, "epsilon": 1}, "one number per cell"),
     "words": ({"data": ["a", "b"], "epsilon": 1}, "whole numbers"),
     "contradiction": ({"data": [1, 2], "epsilon": 1, "max_rows": 2}, "the domain protects"),
     "no domain": ({"data": "visits.csv", "epsilon": 1, "plan": "matrix.lrm"}, "no domain"),
@@ -216,7 +216,7 @@ def test_the_command_has_no_way_of_its_own():
 
 def test_counts_files_are_not_opened_before_the_payment(plan, ledger):
     Path("counts.csv").write_text("5\n3\n1\n")
-    with pytest.raises(CountsError, match="2 cells but 3 counts"):
+    with pytest.raises(CountsError, match="2 cells, but there are 3 counts"):
         lrm.release(plan, CountsFile("counts.csv"), epsilon="0.25", ledger=ledger)
     assert ledger.remaining("visits") == Fraction(3, 4)
     with pytest.raises(LrmError, match=r"none\.npy"):

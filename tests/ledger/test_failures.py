@@ -156,7 +156,7 @@ def test_a_file_that_is_no_database(tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     for ask in (lambda: spend(path), lambda: Ledger.open(path).create("people", 1, "epsilon")):
-        with pytest.raises(LedgerError, match="is no ledger"):
+        with pytest.raises(LedgerError, match="is not a ledger"):
             ask()
     assert path.read_bytes() == content
 
@@ -167,7 +167,7 @@ def test_another_database_is_left_alone(tmp_path):
         db.execute("CREATE TABLE head (version)")
     content = path.read_bytes()
     for ask in (lambda: spend(path), lambda: Ledger.open(path).create("people", 1, "epsilon")):
-        with pytest.raises(LedgerError, match="is no lrm ledger but another SQLite file"):
+        with pytest.raises(LedgerError, match="is a SQLite file but not a ledger"):
             ask()
     assert path.read_bytes() == content
 
@@ -175,14 +175,14 @@ def test_another_database_is_left_alone(tmp_path):
 def test_an_empty_file_is_no_ledger_until_one_is_made(tmp_path):
     path = tmp_path / "empty.sqlite"
     path.touch()
-    with pytest.raises(LedgerError, match="no lrm ledger"):
+    with pytest.raises(LedgerError, match="not a ledger"):
         spend(path)
     Ledger.open(path).create("people", 1, "epsilon")
     spend(path)
 
 
 def test_missing_places(tmp_path):
-    with pytest.raises(LedgerError, match="has no directory to be in"):
+    with pytest.raises(LedgerError, match="directory that does not exist"):
         Ledger.open(tmp_path / "absent" / "ledger.sqlite").create("people", 1, "epsilon")
     with pytest.raises(LedgerError, match="is a directory"):
         Ledger.open(tmp_path).create("people", 1, "epsilon")

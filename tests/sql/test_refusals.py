@@ -60,15 +60,15 @@ STATEMENTS = {
     "DELETE FROM patients": "DELETE is not compiled",
     "DROP TABLE patients": "DROP is not compiled",
     "CREATE TABLE t AS SELECT COUNT(*) FROM patients": "CREATE is not compiled",
-    "COPY patients TO 'x.csv'": "is not compiled; a batch holds SELECT statements alone",
-    "ATTACH 'x.db'": "is not compiled; a batch holds SELECT statements alone",
-    "PRAGMA version": "is not compiled; a batch holds SELECT statements alone",
-    "SELEC COUNT(*) FROM patients": "not SQL that can be read",
-    "SELECT COUNT(* FROM patients": "not SQL that can be read",
+    "COPY patients TO 'x.csv'": "is not compiled; a batch holds only SELECT statements",
+    "ATTACH 'x.db'": "is not compiled; a batch holds only SELECT statements",
+    "PRAGMA version": "is not compiled; a batch holds only SELECT statements",
+    "SELEC COUNT(*) FROM patients": "cannot parse the SQL",
+    "SELECT COUNT(* FROM patients": "cannot parse the SQL",
     "SELECT 'abc": "a quotation or comment that starts here never ends",
     "SELECT COUNT(*) /* patients": "a quotation or comment that starts here never ends",
-    "": "the batch holds no statement",
-    "-- only a comment": "the batch holds no statement",
+    "": "the batch is empty",
+    "-- only a comment": "the batch is empty",
     # answers
     "SELECT * FROM patients": "SELECT * is not compiled",
     "FROM patients": "FROM without SELECT is not compiled; answers are COUNT(*)",
@@ -114,7 +114,7 @@ STATEMENTS = {
 }
 
 CONDITIONS = {
-    "town = 'NY'": "no attribute is called 'town'; declared are state, age, band",
+    "town = 'NY'": "no attribute is called 'town'; the attributes are state, age, band",
     "smoker": "'smoker' as a condition is not compiled",
     "TRUE": "'TRUE' as a condition is not compiled",
     "smoker IS TRUE": "IS TRUE is not compiled",

@@ -124,7 +124,7 @@ class Accuracy:
         """
         if not 0 < confidence < 1:
             raise BudgetError(
-                f"confidence must lie between 0 and 1, not {confidence}; 0.95 is usual"
+                f"confidence must be between 0 and 1, not {confidence}; 0.95 is usual"
             )
         return half_widths(self.reconstruction, self.law, confidence, rows) * self.step
 

@@ -166,7 +166,7 @@ def _cells(attribute: Attribute, low: Bound, high: Bound) -> tuple[int, int]:
             f"the nearest edges are {nearest_edges(attribute, cell)}"
         )
     if not len(inside):
-        raise WorkloadError(f"{text} holds no declared cell")
+        raise WorkloadError(f"{text} contains no declared cell")
     return int(inside[0]), int(inside[-1])
 
 
@@ -227,7 +227,7 @@ def _rows(
     for key in by:
         domain.axis(key)
         if key in blocks or by.count(key) > 1:
-            raise WorkloadError(f"attribute {key!r} is asked for twice")
+            raise WorkloadError(f"attribute {key!r} is given twice")
     matrix, axes = sp.csr_array(np.ones((1, 1))), []
     _check_size(domain.size)
     for attribute in domain.attributes:

@@ -52,5 +52,5 @@ def as_batch(queries: Any, domain: Domain | None = None) -> Workload:
     if domain is None or batch.domain == domain:
         return batch
     if batch.domain is not None:
-        raise WorkloadError("the queries were written for another domain than the one given")
+        raise WorkloadError("the queries were written for a domain other than the one given")
     return replace(batch, domain=domain)

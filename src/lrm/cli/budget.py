@@ -73,7 +73,7 @@ def budget() -> None:
 def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any) -> None:
     r"""Give TABLE its budget, once: neither the limit nor whom it protects ever changes.
 
-    By default it protects one row, added or removed. Makes the ledger if there is none.
+    By default it protects one row, added or removed. Creates the ledger if there is none.
 
     \b
     Example:

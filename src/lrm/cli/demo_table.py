@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from lrm.batches import sql
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
+from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 
 __all__ = [
@@ -89,16 +89,9 @@ class SyntheticPatients:
     def write(self, path: str | Path) -> None:
         """Write the table as a CSV file."""
         states, statuses = np.array(STATES), np.array(["negative", "positive"])
-        rows = zip(
-            states[self.state].tolist(),
-            self.age.tolist(),
-            statuses[self.hiv].tolist(),
-            strict=True,
-        )
-        with Path(path).open("w", newline="", encoding="utf-8") as opened:
-            writer = csv.writer(opened, lineterminator="\n")
-            writer.writerow(demo_domain().names)
-            writer.writerows(rows)
+        columns = states[self.state], self.age.astype(str), statuses[self.hiv]
+        lines = map(",".join, zip(*(column.tolist() for column in columns), strict=True))
+        write_text(path, "\n".join([",".join(demo_domain().names), *lines, ""]))
 
 
 def demo_domain() -> Domain:
@@ -115,6 +108,6 @@ def write_files(folder: str | Path, seed: int = 0) -> SyntheticPatients:
     table = SyntheticPatients.generate(seed)
     table_file, domain_file, questions_file = (Path(folder) / name for name in FILES)
     table.write(table_file)
-    domain_file.write_text(DOMAIN, encoding="utf-8")
-    questions_file.write_text(QUESTIONS, encoding="utf-8")
+    write_text(domain_file, DOMAIN)
+    write_text(questions_file, QUESTIONS)
     return table

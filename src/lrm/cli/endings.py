@@ -88,7 +88,7 @@ def paying(ledger: str | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt as reason:
         if ledger is not None and not _paid(reason):
-            reason.add_note(f"{PAID}this release may be charged; `lrm budget history` tells")
+            reason.add_note(f"{PAID}this release may be charged; `lrm budget history` shows it")
         raise
 
 

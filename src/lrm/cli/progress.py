@@ -23,7 +23,7 @@ class Watch:
     label
         What is being done, in front of the bar.
     noise
-        Says in which amount errors are told.
+        Determines the amount in which errors are stated.
     """
 
     def __init__(self, label: str, noise: "Noise" = "laplace") -> None:

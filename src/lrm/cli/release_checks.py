@@ -42,4 +42,4 @@ def check_places(plan: str, choices: dict[str, Any]) -> None:
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that no interval has."""
     if not 0 < confidence < 1:
-        raise BudgetError(f"confidence must lie between 0 and 1, not {confidence}; 0.95 is usual")
+        raise BudgetError(f"confidence must be between 0 and 1, not {confidence}; 0.95 is usual")

@@ -111,7 +111,7 @@ def _page(file: str, choices: dict[str, Any]) -> tuple[str, str]:
 
 
 def _is_archive(file: str) -> bool:
-    """Whether it begins as a zip does; then loading it as a plan tells what is wrong."""
+    """Whether it begins as a zip does; then loading it as a plan reports what is wrong."""
     try:
         with Path(file).open("rb") as opened:
             return opened.read(2) == b"PK"

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 def show(file: str, **choices: Any) -> None:
     r"""Show FILE, a plan or a release: what it holds, and how accurate it is.
 
-    --plot draws the answers of a release with their intervals. --post-process puts repaired
-    answers beside the raw ones in what --csv and --export write; intervals are of the raw ones.
+    --plot draws the answers of a release with their intervals. --post-process adds processed
+    answers to what --csv and --export write; the raw ones stay, and intervals are for them.
 
     \b
     Example:

@@ -129,7 +129,7 @@ def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -
     multiple=True,
     metavar="NAME=PATH",
     callback=_chosen_data,
-    help="A real data set, one whole number per line; look-alikes else.",
+    help="A real data set, one whole number per line; synthetic look-alikes otherwise.",
 )
 @click.option("--retry", is_flag=True, help="Compute cells again that failed or did not fit.")
 @json_option
@@ -151,7 +151,7 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
     from lrm.study.runner import run_cells
 
     cells = cells_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
-    # A file that cannot be used is told before any work.
+    # A file that cannot be used is reported before any work.
     open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cells), default=1))
     place = Path(folder)
     limits = {name: choices[name] for name in ("jobs", "retry")}
@@ -239,7 +239,7 @@ class _Line:
         self.say(text, end=progress.done == progress.total)
 
     def say(self, text: str, *, end: bool = False) -> None:
-        """Show a line, unless there was one just now and nobody watches."""
+        """Show a line, unless there was one just now and output is not a terminal."""
         if self._quiet:
             return
         if self._terminal:

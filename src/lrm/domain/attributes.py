@@ -182,7 +182,7 @@ class Categories(Attribute):
                 f"not {', '.join(types) or 'empty'} (quote a text that looks like a number)"
             )
         if types == ["int"] and any(abs(value) > LARGEST_INTEGER for value in self.values):  # type: ignore[arg-type]
-            raise self._error("integer values must lie within ±2^62")
+            raise self._error("integer values must be within ±2^62")
         # Engines cannot hold NUL in a text, or use it to mark a value that cannot be read.
         if types == ["str"] and any("\0" in value for value in self.values):  # type: ignore[operator]
             raise self._error("values must not contain the NUL character")
@@ -233,7 +233,7 @@ class Categories(Attribute):
 
 
 def as_number(value: object) -> Any:
-    """Return ``value`` if it is a number of any type, else None: a boolean is none."""
+    """Return ``value`` if it is a number of any type, else None; a boolean is not a number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)):
         return None
     return value

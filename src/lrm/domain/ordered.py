@@ -101,13 +101,13 @@ class Integers(SteppedAttribute):
             if isinstance(value, bool) or not isinstance(value, numbers.Integral):
                 raise self._error(f"{key} must be an integer, not {value!r}")
             if abs(int(value)) > LARGEST_INTEGER:
-                raise self._error(f"{key} must lie within ±2^62, not {value}")
+                raise self._error(f"{key} must be within ±2^62, not {value}")
             object.__setattr__(self, key, int(value))
         if self.low > self.high:
             raise self._error(f"low must be at most high, but {self.low} > {self.high}")
         if not 1 <= self.width <= self.high - self.low + 1:
             raise self._error(
-                f"width must lie between 1 and {self.high - self.low + 1}, not {self.width}"
+                f"width must be between 1 and {self.high - self.low + 1}, not {self.width}"
             )
         self._check_common()
 

@@ -6,10 +6,10 @@ these texts agree byte by byte in UTF-8:
 ====================  =================================================================
 the column holds      the text
 ====================  =================================================================
-text                  as it stands: case, blanks and accents matter
+text                  as it is: case, blanks and accents matter
 whole numbers         decimal digits, so that ``1`` and ``'1'`` are one person
 UUIDs                 36 characters in lower case
-bytes                 as they stand
+bytes                 as they are
 anything else         none: such a column is refused; such an object belongs to nobody
 ====================  =================================================================
 

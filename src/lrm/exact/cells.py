@@ -66,7 +66,7 @@ class CellMap:
         if len(self.index) != len(self.factor) or not 1 <= self.merged_size <= len(self.index):
             raise WorkloadError("merged cells need one index and one factor for each cell")
         if self.index.min() < 0 or self.index.max() >= self.merged_size:
-            raise WorkloadError(f"an index of merged cells lies outside 0 to {self.merged_size}")
+            raise WorkloadError(f"an index of merged cells is outside 0 to {self.merged_size}")
         if self.factor.min() < -LARGEST_FACTOR or self.factor.max() > LARGEST_FACTOR:
             raise WorkloadError(f"factors of merged cells must not exceed {LARGEST_FACTOR} in size")
 

@@ -59,7 +59,7 @@ class IntegerStrategy:
                 f"{self.cell_map.merged_size}"
             )
         if not 0 <= self.bits <= CARRIER_BITS:
-            raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
+            raise WorkloadError(f"bits must be between 0 and {CARRIER_BITS}, not {self.bits}")
         if self.row_rank is not None and not 1 <= self.row_rank <= min(rows, columns):
             raise WorkloadError(f"a strategy of shape {rows}×{columns} has no rank {self.row_rank}")
         if self.sensitivity < 1:

@@ -42,7 +42,7 @@ MOST_ENTRIES = 1 << 22
 """Non-zero weights of a strategy that are written as JSON (about 60 MB)."""
 
 COLUMNS = ("name", "query", "answer", "standard_error", "low", "high", "confidence", "processed")
-"""Columns of the CSV beside those of groups; the last where answers were processed."""
+"""Columns of the CSV in addition to those of groups; the last where answers were processed."""
 
 
 def release_facts(
@@ -60,7 +60,7 @@ def release_facts(
     confidence
         Of the intervals.
     processed
-        Answers after post-processing, to stand beside the raw ones.
+        Answers after post-processing, to be shown next to the raw ones.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def read_archive(
         _check_seals(header.part("sha256", sorted(members)), members)
         facts = parse_json(_member(members, "facts.json"))
         if not all(name.endswith(".npy") for name in members):
-            raise FileFormatError("it has a part that is not an array")
+            raise FileFormatError("it has a member that is not an array")
         arrays = {name.removesuffix(".npy"): parse_npy(members[name]) for name in members}
     return facts, Arrays(arrays)
 

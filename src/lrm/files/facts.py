@@ -169,7 +169,7 @@ class Arrays:
         return name in self._arrays
 
     def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-        """An array of float64 (``"f8"``) or int64 (``"i8"``); None stands for any length."""
+        """An array of float64 (``"f8"``) or int64 (``"i8"``); None means any length."""
         if name not in self._arrays:
             raise FileFormatError(f"the array {name!r} is missing")
         array = self._arrays[name]

@@ -42,11 +42,11 @@ def parse_npy(data: bytes) -> NDArray[Any]:
     header, start = _header(data)
     found = _HEADER.fullmatch(header)
     if found is None:
-        raise FileFormatError("an array has a header that is not read, or not numbers")
+        raise FileFormatError("an array has an unsupported header, or does not hold numbers")
     dtype = _dtype(found[1])
     shape = tuple(int(side) for side in found[3].split(",") if side.strip())
     if len(shape) > _MOST_SIDES or math.prod(shape) * dtype.itemsize != len(data) - start:
-        raise FileFormatError("an array has not as many bytes as its header says")
+        raise FileFormatError("an array does not have the number of bytes that its header states")
     array: NDArray[Any] = np.empty(0, dtype=dtype)
     if len(data) > start:
         array = np.frombuffer(data, dtype=dtype, offset=start)
@@ -61,7 +61,7 @@ def _header(data: bytes) -> tuple[str, int]:
     start = 8 + 2 * major
     length = int.from_bytes(data[8:start], "little")
     if length > _MOST_HEADER or start + length > len(data):
-        raise FileFormatError("an array has no whole header")
+        raise FileFormatError("an array has an incomplete header")
     return data[start : start + length].decode("latin-1"), start + length
 
 

@@ -18,7 +18,7 @@ _BATCH_VALUES = 1 << 20
 def parse_parquet(data: bytes) -> Any:
     """Return the table that the bytes of a Parquet file hold, of at most 2^27 values.
 
-    A few bytes may stand for any number of equal values, so what is unpacked is counted.
+    A few bytes may encode any number of equal values, so the unpacked values are counted.
     """
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for this kind of file only
     import pyarrow.parquet as pq  # noqa: PLC0415 - same

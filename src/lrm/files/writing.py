@@ -1,8 +1,9 @@
 """The one writer of files: a regular file, whole or not at all.
 
-A file appears under its name only when it is complete: it is written beside it and then renamed.
-What is replaced is always a regular file. A symbolic link is followed, so that the link stays and
-the file that it points to is replaced; a device, a pipe, a socket or a folder is refused.
+A file appears under its name only when it is complete: it is written under a temporary name and
+then renamed. What is replaced is always a regular file. A symbolic link is followed, so that the
+link stays and the file that it points to is replaced; a device, a pipe, a socket or a folder is
+refused.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse what `write_bytes` would refuse, before any work or privacy is spent on it."""
     target, mode = _target(path)
     if not target.parent.is_dir():
-        raise FileFormatError(f"cannot write {shown(path)}: there is no folder for it; make it")
+        raise FileFormatError(f"cannot write {shown(path)}: its folder does not exist; create it")
     if mode is not None and not os.access(target, os.W_OK):
         raise FileFormatError(
             f"cannot write {shown(path)}: it is write-protected; choose another name"
@@ -89,7 +90,7 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
 
 @contextmanager
 def _new_file(target: Path, path: str | os.PathLike[str]) -> Iterator[tuple[int, Path]]:
-    """An open file beside ``target``, of which nothing stays behind if the block fails."""
+    """An open temporary file next to ``target``, which is removed if the block fails."""
     name = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     hint = "; choose a folder that is writable"
     try:

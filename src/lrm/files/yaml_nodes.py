@@ -123,7 +123,7 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         depth = 0
         for event in yaml.parse(text, _loader()):
             if isinstance(event, yaml.AliasEvent):
-                raise error(f"{source}: aliases (*name) are not read; write the value out")
+                raise error(f"{source}: aliases (*name) are not supported; write the value out")
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:  # PyYAML's time grows with the square of it
@@ -133,7 +133,7 @@ def parse(text: str, source: str, error: type[UsageError]) -> Node:
         mark = getattr(problem, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
         what = getattr(problem, "problem", None) or "unexpected character"
-        raise error(f"{source}{line}: not YAML that can be read: {what}") from None
+        raise error(f"{source}{line}: cannot parse the YAML: {what}") from None
     if tree is None:
         raise error(f"{source} is empty; see the format's documentation for an example")
     return Node(tree, source, error)

@@ -60,7 +60,7 @@ def _check_directory(data: bytes) -> None:
     _, _, _, _, entries, size, _, comment = _END.unpack(end)
     before = data[-_END.size - _LONG_SIZE : -_END.size]
     if comment or before.startswith(_LONG_MARK):
-        raise FileFormatError("it is a zip archive of a form that is not read")
+        raise FileFormatError("it is a zip archive of an unsupported form")
     if entries > MOST_MEMBERS or size > _DIRECTORY_LIMIT:
         raise FileFormatError(f"it has more than {MOST_MEMBERS} parts")
 

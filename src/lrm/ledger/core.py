@@ -41,7 +41,7 @@ class Ledger:
     transaction; what is killed in between leaves no trace, or an entry that was
     never reported: privacy may be wasted, never overspent.
 
-    What :meth:`verify` cannot see: somebody who may write the file can replace it
+    What :meth:`verify` cannot detect: anyone who can write the file can replace it
     as a whole by another consistent history, such as an older copy of itself. Note
     :meth:`head` in another place after a release, and check it with
     ``verify(expected_head=…)``.
@@ -107,7 +107,7 @@ class Ledger:
         *,
         unit: PrivacyUnit | None = None,
     ) -> Budget:
-        """Give ``table`` a budget, once and for all; makes the ledger if there is none.
+        """Give ``table`` a budget, once and for all; creates the ledger if there is none.
 
         Neither limit nor unit can be changed later: what was promised to the people in the
         table would change.

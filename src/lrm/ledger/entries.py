@@ -168,7 +168,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All rows of a ledger at one moment, and the head that it keeps beside them."""
+    """All rows of a ledger at one moment, and the head that is stored with them."""
 
     rows: tuple[Row, ...]
     count: int
@@ -227,7 +227,7 @@ def check_head(history: History, expected: str) -> None:
     count, _, digest = expected.strip().partition(":")
     if not (count.isascii() and count.isdigit() and len(count) < 19 and len(digest) == 64):
         raise LedgerError(
-            "an expected head looks like 3:9f86…, a count and 64 hexadecimal digits; "
+            "an expected head is a count and 64 hexadecimal digits, such as 3:9f86…; "
             "copy it whole from `lrm budget verify`"
         )
     digests = (GENESIS, *(entry.digest for entry in history.entries))
@@ -275,7 +275,7 @@ def _unit_from(text: str) -> PrivacyUnit:
 def check_text(text: str, what: str) -> None:
     """Refuse a table name or purpose that is empty, long, or hides characters."""
     if not isinstance(text, str) or not text.strip() or len(text) > _MOST_TEXT:
-        raise LedgerError(f"{what} must be a text of 1 to {_MOST_TEXT} characters; give one")
+        raise LedgerError(f"{what} must be a text of 1 to {_MOST_TEXT} characters")
     if not text.isprintable() or text != text.strip():
         raise LedgerError(
             f"{what} must have printable characters only and no blanks around it; retype it"
@@ -319,7 +319,7 @@ def _account(entry: Entry, budgets: dict[str, Budget]) -> None:
     if budget is None or budget.accounting is not entry.accounting:
         raise _tampered(f"entry {entry.sequence} spends from a budget that does not exist")
     if entry.amount != _cost_again(budget, entry):
-        raise _tampered(f"entry {entry.sequence} spends another amount than its promise costs")
+        raise _tampered(f"entry {entry.sequence} spends an amount that its promise does not cost")
     if entry.amount > budget.remaining:
         raise _tampered(f"entry {entry.sequence} spends more than was left")
     budgets[entry.table] = replace(budget, spent=budget.spent + entry.amount)

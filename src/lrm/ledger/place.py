@@ -1,7 +1,7 @@
-"""Where a SQLite ledger may lie: a regular file that has one name.
+"""Where a SQLite ledger may be: a regular file with one name.
 
-A ledger that can be reached by two names is two ledgers to SQLite, whose journal lies
-beside the name (see :mod:`lrm.ledger.sqlite`). Symbolic links are followed to the one
+A ledger with two names is two ledgers to SQLite, whose journal is
+next to the name (see :mod:`lrm.ledger.sqlite`). Symbolic links are followed to the one
 real name; hard links and files that are mount points of their own are refused.
 """
 
@@ -38,7 +38,7 @@ class FilePlace:
             self.check_file()
 
     def check_file(self) -> None:
-        """Refuse what is no regular file, or is reached by a second name."""
+        """Refuse what is not a regular file, or has a second name."""
         try:
             found = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +72,7 @@ class FilePlace:
             os.close(folder)
 
     def _is_mount_point(self) -> bool:
-        """Whether the file lies on another mount than its folder (Linux knows such mounts)."""
+        """Whether the file is on a different mount than its folder (Linux knows such mounts)."""
         if sys.platform != "linux":
             return False
         file, folder = _mount_of(self.path), _mount_of(self.path.parent)
@@ -80,7 +80,7 @@ class FilePlace:
 
 
 def _mount_of(path: Path) -> str | None:
-    """The number of the mount that a path lies on, or None where the system does not tell."""
+    """The number of the mount that contains a path, or None if the system does not report it."""
     try:
         # O_PATH does not open the file: closing an ordinary descriptor would drop the locks
         # that SQLite holds on it in this process.

@@ -89,7 +89,7 @@ class PostgresStore:
         return self._name
 
     def prepare(self) -> None:
-        """Make an empty ledger where there is none; leave an existing one alone."""
+        """Create an empty ledger if there is none; leave an existing one unchanged."""
         with self._transaction("READ COMMITTED", lock=True) as db:
             found = db.execute("SELECT to_regnamespace('lrm_ledger') IS NOT NULL").fetchone()
             if found == (False,):

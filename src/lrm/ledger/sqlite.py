@@ -3,9 +3,9 @@
 ``BEGIN IMMEDIATE`` takes the write lock before anything is read, so that checking
 and spending cannot be separated; ``synchronous=EXTRA`` puts a commit on disk before it
 is reported. A process killed at any moment leaves either the whole entry or nothing.
-The file must lie on a local disk, whose locks hold between processes.
+The file must be on a local disk, whose locks hold between processes.
 
-SQLite keeps its journal beside the file, under the name by which the file was opened.
+SQLite keeps its journal next to the file, under the name by which the file was opened.
 Through a second name of the same file, a process does not see the journal of another
 one: with a write-ahead log both spent the whole limit, and with a rollback journal a
 commit that was cut short is not rolled back. So :mod:`lrm.ledger.place` refuses files
@@ -26,8 +26,8 @@ from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
 from lrm.ledger.place import FilePlace
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
 
-_APPLICATION_ID = 0x6C726D31  # "lrm1": tells a ledger from any other SQLite file
-# SQLite waits this long inside C, where Ctrl-C is not heard; the rest is waited here.
+_APPLICATION_ID = 0x6C726D31  # "lrm1": distinguishes a ledger from other SQLite files
+# SQLite waits this long inside C, where Ctrl-C has no effect; the rest is waited here.
 _WAIT_IN_C = 0.2
 
 _SCHEMA = f"""
@@ -90,7 +90,7 @@ class SqliteStore:
         return self._place.name
 
     def prepare(self) -> None:
-        """Make an empty ledger where there is none; leave an existing one alone."""
+        """Create an empty ledger if there is none; leave an existing one unchanged."""
         self._place.check_folder()
         with self._explained(), closing(self._connect("rwc")) as db:
             self._begin(db, "IMMEDIATE")
@@ -132,7 +132,7 @@ class SqliteStore:
     def _check_schema(self, db: sqlite3.Connection) -> None:
         if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise LedgerError(
-                f"{self.name} is no lrm ledger but another SQLite file; "
+                f"{self.name} is a SQLite file but not a ledger; "
                 f"name a ledger, or {CREATE_HINT} under a new name"
             )
         head = db.execute("SELECT version FROM head").fetchone()

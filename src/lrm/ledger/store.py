@@ -27,7 +27,7 @@ class Store(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Make an empty ledger where there is none; leave an existing one alone."""
+        """Create an empty ledger if there is none; leave an existing one unchanged."""
         ...
 
     def read(self) -> Snapshot:

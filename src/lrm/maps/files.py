@@ -44,7 +44,7 @@ def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: tuple[int | None,
     facts, arrays
         What the file holds.
     shape
-        The shape that the map must have; None stands for any number of rows.
+        The shape that the map must have; None means any number of rows.
     """
     kind = facts.kind(name)
     if kind not in _BUILDERS:

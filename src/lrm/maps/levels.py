@@ -30,7 +30,7 @@ from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 __all__ = ["LevelMap", "level_sizes"]
 
 SPARE_LEAVES = 64
-"""A tree has at most so many leaves for each cell, or ``MOST_SPARE_LEAVES`` in all."""
+"""Upper bound on the leaves of a tree per cell, or ``MOST_SPARE_LEAVES`` in all."""
 
 MOST_SPARE_LEAVES = 1 << 20
 MOST_LEVELS = 64

@@ -2,7 +2,7 @@
 
 A map of shape ``(m, n)`` answers ``m`` queries over ``n`` cells. Dense and sparse
 matrices are maps; prefix sums and all ranges are maps that never build their
-matrix. Whoever needs numbers asks for the smallest thing that will do: a product,
+matrix. Code that needs numbers asks for the least that is sufficient: a product,
 a block of rows, some columns, the Gram matrix ``WᵀW``.
 """
 
@@ -125,7 +125,7 @@ class LinearMap(ABC):
         return DenseMap(np.rint(self.dense() * factor))
 
     def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
-        """Yield ``(start, rows)`` in blocks that stay small beside ``width`` columns."""
+        """Yield ``(start, rows)`` in blocks that stay small compared with ``width`` columns."""
         m, n = self.shape
         height = max(1, BLOCK_ENTRIES // max(n, width or 0, 1))
         for start in range(0, m, height):

@@ -1,7 +1,7 @@
 """Sparse matrices from outside: every index is checked before SciPy follows it.
 
 SciPy's compiled routines trust the index arrays of a matrix. One index out of range makes
-them read or write wherever it points.
+them read or write outside their arrays.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _check_vectors(*parts: NDArray[Any]) -> None:
 
 def _check_range(indices: NDArray[Any], side: int) -> None:
     if len(indices) and not (indices.min() >= 0 and indices.max() < side):
-        raise _broken(f"an index lies outside 0 to {side - 1}")
+        raise _broken(f"an index is outside 0 to {side - 1}")
 
 
 def _broken(sentence: str) -> WorkloadError:

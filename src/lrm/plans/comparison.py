@@ -27,7 +27,7 @@ __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one mechanism made of a workload: a plan, or the reason why there is none."""
+    """The result of one mechanism on a workload: a plan, or the reason why there is none."""
 
     mechanism: str
     plan: Plan | None

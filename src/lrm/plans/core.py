@@ -106,7 +106,7 @@ class Plan:
     def unit_with(
         self, neighbours: Neighbours | None = None, max_rows: int | None = None
     ) -> PrivacyUnit:
-        """The unit of a release, where whoever brings the counts may declare it.
+        """The unit of a release, which the caller may declare for counts.
 
         A domain has declared it already, and nothing said later may contradict it.
         """
@@ -167,7 +167,7 @@ class Plan:
     def privacy(
         self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
     ) -> Privacy:
-        """The promise that these amounts stand for with this plan's noise."""
+        """The promise that these amounts mean with this plan's noise."""
         return privacy_of(self.noise, epsilon, delta, rho)
 
     def accuracy(self, privacy: Privacy, unit: PrivacyUnit | None = None) -> Accuracy:
@@ -229,7 +229,7 @@ class Plan:
         rho: Amount | None = None,
         confidence: float = 0.95,
     ) -> AnswerTable:
-        """What a release would be like: the error of each answer beside its labels.
+        """What a release would be like: the error of each answer with its labels.
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``.

@@ -44,7 +44,7 @@ FACTS = (
 """What a plan file states."""
 
 ROUNDED = 1e-6
-"""How far rounding may bring an error below a bound on it."""
+"""How far rounding may put an error below its bound."""
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -155,7 +155,7 @@ def _measured(facts: Facts, arrays: Arrays, index: NDArray[Any]) -> IntegerStrat
 
 
 def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:
-    """The singular values, which a plan that was made in haste may lack."""
+    """The singular values, which a plan made under a time limit may lack."""
     if not arrays.has("singular-values"):
         return None
     return Spectrum(arrays.take("singular-values", "f8", (None,)), cells)

@@ -1,7 +1,7 @@
 """Reading privacy amounts exactly, and the one safe way back to floating point.
 
 Every amount is a :class:`fractions.Fraction`: a budget that is summed in floating
-point drifts, and a spend that is lost in rounding is privacy that nobody accounts
+point drifts, and a spend that is lost in rounding is privacy that is not accounted
 for.
 """
 
@@ -41,7 +41,7 @@ def parse_amount(
     """Read a privacy amount exactly; a float is taken at its decimal spelling.
 
     Amounts outside ``least`` to ``most`` are refused rather than rounded: a spend
-    so small that it vanishes in somebody's arithmetic must never count as zero.
+    so small that it vanishes in floating-point arithmetic must never count as zero.
 
     Parameters
     ----------
@@ -170,6 +170,6 @@ def _read_text(text: str, name: str) -> Fraction | Decimal:
 
 def _out_of_range(name: str, shown: str, least: Fraction, most: Fraction) -> str:
     return (
-        f"{name} must lie between {float(least):.3g} and {float(most):.3g}, "
+        f"{name} must be between {float(least):.3g} and {float(most):.3g}, "
         f"not {shown}; amounts beyond that promise nothing or vanish in noise"
     )

@@ -196,8 +196,8 @@ def check_fit(counts: TrueCounts | ArrayLike, strategy: Measurable) -> None:
 def check_total(counts: TrueCounts, strategy: Measurable) -> None:
     """Refuse counts beyond the declared limit of the plan.
 
-    For counts that someone brings. A table is never refused for how many rows it has,
-    since that would tell; ``measure`` clamps instead.
+    For counts that the caller passes. A table is never refused for how many rows it has,
+    since that would reveal it; ``measure`` clamps instead.
     """
     if _total(counts) > strategy.max_records:
         raise CountsError(

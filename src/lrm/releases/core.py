@@ -94,7 +94,7 @@ class Release:
         if self.simulated:  # it promises nothing, and states errors all the same
             nominal = self.plan.accuracy(self.privacy, self.unit).law.scale
             if not abs(self.scale / nominal - 1) < SIMULATED_SCALE:
-                raise BudgetError("the simulated noise has another scale than is stated")
+                raise BudgetError("the scale of the simulated noise is not the stated one")
             return
         check_calibration(
             self.plan.measured,
@@ -139,7 +139,7 @@ class Release:
         return np.column_stack([self.answers - half, self.answers + half])
 
     def table(self, confidence: float = 0.95) -> AnswerTable:
-        """The answers beside their labels, with standard errors and intervals."""
+        """The answers with their labels, standard errors and intervals."""
         low, high = self.intervals(confidence).T
         numbers = {
             "answer": self.answers,

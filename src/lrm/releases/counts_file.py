@@ -1,6 +1,6 @@
 """Counts from files, into the record that hides them.
 
-The file is private. No message here holds anything that stands in it, nor an exception
+The file is private. No message here contains anything from it, nor an exception
 that does: what is wrong is found first and raised afterwards, so that no context is chained.
 """
 
@@ -73,7 +73,7 @@ def read_counts(path: str | os.PathLike[str]) -> TrueCounts:
     Raises
     ------
     CountsError
-        When the contents are no counts. The message never tells what stands in the file.
+        When the contents are not counts. The message never quotes the file.
     FileFormatError
         When the file is missing, unreadable or damaged.
     """

@@ -74,7 +74,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
         A float is taken at its decimal spelling: 0.1 is 1/10.
     ledger
         Who pays: an ``lrm.Ledger``, or its file or URL. A release of a table must say
-        ``ledger=None`` where nothing shall record what is spent; for counts that is the default.
+        ``ledger=None`` if nothing is to record what is spent; for counts that is the default.
     budget
         Name of the budget; by default what the domain calls its table, else the table's own name.
     neighbours
@@ -94,7 +94,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
         Where the table has not what the domain declares, or too little is left: nothing
         is spent then, and no row is read.
     CountsError
-        Where counts that someone brings do not fit the plan.
+        Where counts that the caller passes do not fit the plan.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def preview(  # noqa: PLR0913 - the same as for a release
     neighbours: Neighbours | None = None,
     max_rows: int | None = None,
 ) -> Preview:
-    """Check all that ``release`` checks, and tell cost and errors; spends and reads nothing.
+    """Make all checks of ``release``, and return cost and errors; spends and reads nothing.
 
     Examples
     --------
@@ -181,8 +181,8 @@ def _payer(
     if isinstance(ledger, Unsaid):
         if source.needs_ledger:
             raise UsageError(
-                "a release of a table needs ledger=, which pays for it; say ledger=None where "
-                "nothing shall record what is spent"
+                "a release of a table needs ledger=, which pays for it; pass ledger=None if "
+                "nothing is to record what is spent"
             )
         return None
     if ledger is None or isinstance(ledger, Ledger):
@@ -249,7 +249,7 @@ class Prepared:
         return Preview(self.plan, privacy, self.cost, self.unit, accuracy, after)
 
     def run(self) -> Release:
-        """Pay, then look at the data, then measure with noise."""
+        """Pay, then read the data, then measure with noise."""
         entry = None
         if self.ledger is not None:
             purpose = f"plan {self.plan.digest[:16]}"

@@ -38,7 +38,7 @@ STEPS = {
         "rounded parts."
     ),
 }
-"""What each step does, and what bias it brings, in the order in which they are applied."""
+"""What each step does and what bias it causes, in the order in which they are applied."""
 
 INTERVALS = "Intervals and standard errors are those of the raw answers, not of processed ones."
 
@@ -48,7 +48,7 @@ MOST_CELLS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Processed:
-    """Answers after some steps, beside the raw ones of the release.
+    """Answers after some steps, in addition to the raw ones of the release.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Processed:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """Each step with what it does and what bias it brings."""
+        """Each step with what it does and what bias it causes."""
         return [(step, STEPS[step]) for step in self.steps]
 
 

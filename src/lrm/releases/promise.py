@@ -36,7 +36,7 @@ NOT_PROMISED = (
     ),
     "How long the computation took, and what the machine's owner can see, is not hidden.",
     "Releases add up: another release of the same people is not covered by this promise alone.",
-    "What is true of a whole group can be learned about it, whoever of its members takes part.",
+    "What is true of a whole group can be learned, whether or not a particular member takes part.",
 )
 """What readers might take for promised, and is not."""
 
@@ -55,7 +55,7 @@ def variant_name(privacy: Privacy) -> str:
 
 
 def concern(privacy: Privacy) -> str | None:
-    """What is to be said of a promise that protects nobody; None of others.
+    """A warning about a promise that protects nobody; None for others.
 
     >>> concern(PureDP(Fraction(10_000)))
     'epsilon 10,000 protects nobody; amounts of 1 or less are usual'
@@ -104,13 +104,13 @@ def _pure_sentences(epsilon: float, shown: str) -> list[str]:
     certainty = 100 / (1 + math.exp(-exponent))
     if certainty > 99:
         weak = (
-            "That is a weak promise: whoever held both for equally likely before may be more than "
-            "99 % sure of one of them after reading everything here."
+            "That is a weak promise: someone who thought both equally likely before may be more "
+            "than 99 % sure of one of them after reading everything here."
         )
         return [times, weak]
     # Rounded up: a bound may only be stated too large.
     sure = (
-        "Whoever held both for equally likely before is, after reading everything here, at most "
+        "Someone who thought both equally likely before is, after reading everything here, at most "
         f"{math.ceil(certainty - 1e-9)} % sure of either."
     )
     return [times, sure]

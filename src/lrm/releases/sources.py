@@ -1,4 +1,4 @@
-"""What a release can be made of: counts that someone brings, or a table that is counted."""
+"""What a release can be made of: counts that the caller passes, or a table that is counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Source(Protocol):
 
     @property
     def needs_ledger(self) -> bool:
-        """Whether a release without a ledger must be asked for in so many words."""
+        """Whether a release without a ledger must be requested explicitly."""
         ...
 
     def check(self) -> None:
@@ -44,7 +44,7 @@ class Source(Protocol):
 class CountedTable:
     """A table on some engine, counted by the plan's domain.
 
-    It is never refused for how many rows it has, since that would tell; the mechanism clamps.
+    It is never refused for how many rows it has, since that would reveal it; the mechanism clamps.
     """
 
     plan: Plan
@@ -68,9 +68,9 @@ class CountedTable:
 
 @dataclass(frozen=True, eq=False)
 class GivenCounts:
-    """Counts that someone brings, in memory or as a file.
+    """Counts that the caller passes, in memory or as a file.
 
-    Whoever brings them has seen them, so that a mistake in them may be told: a wrong number of
+    The caller has seen them, so that a mistake in them may be reported: a wrong number of
     counts, a negative one, or more records than the plan admits.
     """
 

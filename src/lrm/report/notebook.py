@@ -1,4 +1,4 @@
-"""Records in a notebook: tables and one drawing each, as a part of somebody else's page.
+"""Records in a notebook: tables and one drawing each, as part of a larger page.
 
 The module is what `lrm.showing` asks for; all text is escaped in ``elements``.
 """
@@ -43,7 +43,7 @@ def snippet(record: Any) -> str:
     for kind, draw in _DRAWN.items():
         if isinstance(record, kind):
             return f'<div class="lrm"><style>{SNIPPET_CSS}</style>\n{draw(record)}\n</div>'
-    raise TypeError(f"nothing draws a {type(record).__name__}")
+    raise TypeError(f"cannot draw a {type(record).__name__}")
 
 
 def page(record: Any, **choices: Any) -> str:

@@ -135,4 +135,4 @@ SNIPPET_CSS = (
     + _ELEMENTS
     + "}\n"
 )
-"""Of a part of somebody else's page, in an element of class ``lrm``."""
+"""For a part of a larger page, in an element of class ``lrm``."""

@@ -1,8 +1,8 @@
 """How records reach what draws them.
 
 A plan or a release can show itself in a notebook and write its page, but what draws them knows
-all records and so stands below them in the order of imports. The package itself, which stands
-below everything, connects the two (`lrm/__init__.py`); a record asks here.
+all records and so comes after them in the order of imports. The package itself, which comes
+last, connects the two (`lrm/__init__.py`); a record calls the functions here.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def seconds(value: float) -> str:
 def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "nearest") -> str:
     """Spell an amount for people: exactly where that is short, else marked as rounded.
 
-    What was or would be spent is rounded up and what is left down, so that nobody who
-    reads the two takes a budget for larger than it is.
+    What was or would be spent is rounded up and what is left is rounded down, so that a
+    budget never looks larger than it is.
 
     >>> spell_amount(Fraction(1, 3)), spell_amount(Fraction(1, 10**9))
     ('1/3', '1e-09')

@@ -152,7 +152,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     0.3 %, and where p is small several per cent of the error are gained); an orthant-wise
     descent on the true function then finishes.
 
-    Cost: O(n·p·(k + p)) a round, memory O(n·p) beside W.
+    Cost: O(n·p·(k + p)) per round, memory O(n·p) beside W.
 
     References
     ----------

@@ -53,7 +53,7 @@ def find_chain(gram: Matrix) -> Chain | None:
     """Return the tridiagonal inverse of ``gram``, or None if there is none (or one cell).
 
     Method: if G has one, it is the sum of the inverses of the 2×2 blocks along the diagonal
-    less ``1/G_jj`` where blocks overlap; whether G has one, ``G·T`` tells. Cost: O(n²), or O(n)
+    less ``1/G_jj`` where blocks overlap; ``G·T`` shows whether G has one. Cost: O(n²), or O(n)
     where the first rows are not those of the identity.
 
     Examples

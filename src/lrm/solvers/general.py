@@ -26,7 +26,7 @@ ROUNDS = 200
 """Of each stage. Where the work allows all of them, it is tried whatever it looks like."""
 
 PROMISING = 2.0
-"""A start that is so many times above the best known is not followed, unless it is cheap."""
+"""A start more than this factor above the best known error is skipped, unless it is cheap."""
 
 FIRST_STAGE, LATER_STAGES = (1e2,), (1e3, 1e4, 1e5, 1e6)
 """Penalties on the residual. A low one first: it lets rows move to where they belong."""

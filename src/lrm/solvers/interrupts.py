@@ -17,7 +17,7 @@ __all__ = ["stop_on_interrupt"]
 def stop_on_interrupt(deadline: Deadline) -> Iterator[None]:
     """Let the first Ctrl-C within the block stop ``deadline``; a second one interrupts as usual.
 
-    Only the main thread hears of signals, and a handler that somebody else has set stays.
+    Only the main thread receives signals, and a handler that other code has set stays in place.
     """
     main = threading.current_thread() is threading.main_thread()
     usual = signal.getsignal(signal.SIGINT)

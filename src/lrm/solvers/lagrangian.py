@@ -30,8 +30,8 @@ class Schedule:
     max_beta
         "β is sufficiently large": the end of a run that does not reach its residual.
     alternations, inner_iterations
-        The subproblem of a round is solved inexactly: so many times Algorithm 2 for so many
-        steps, then B in closed form. Solving for L to the end with a B that is not final
+        The subproblem of a round is solved inexactly: a few calls of Algorithm 2 with a few
+        steps each, then B in closed form. Solving for L to the end with a B that is not final
         pushes columns of L to corners of their balls, all of them the same few: 1 x 20 ended
         a hundred times higher. Medians of 3 seeds of 5 x 5 and 10 x 5: 1022 and 960 on 64
         prefix sums, 2680 and 2519 on WDiscrete 64 x 128.
@@ -71,7 +71,7 @@ class Schedule:
             raise UsageError("expected at least one alternation of at least one iteration")
 
     def noise(self, rows: int, residual: float) -> float:
-        """Return the size of the noise on zeros of an L of so many rows.
+        """Return the size of the noise on the zeros of L for a number of rows.
 
         Examples
         --------

@@ -95,7 +95,7 @@ def minimise_over_l1_balls(  # noqa: PLR0913 - the problem, the start, and how t
     """
     work = workspace or Workspace(start.L.shape)
     project = _project if norm == 1 else _project_l2
-    # χ of the paper: a step so short that nothing more is to be had.
+    # χ of the paper: a step so short that no further progress is possible.
     shortest = start.L.size * 1e-12
     omega, duals, evaluations = start.lipschitz, start.duals, 0
     L, gradient = start.L, product(gram, start.L, work.gradients[0])

@@ -170,7 +170,7 @@ def search(
     record = Record(W, on_step)
     plan = _PLANS[effort]
     if not record.error > 0:
-        return _result(record)  # nothing is asked, so nothing is measured
+        return _result(record)  # no queries, so nothing is measured
     try:
         _try_as_they_are(record, starts)
         shape = _first_descents(record, plan, rng)

@@ -1,4 +1,4 @@
-"""How a solver tells what it is doing, when it must end, and where the time went."""
+"""Progress of a solver: what it is doing, when it must end, and where the time went."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Deadline:
 
 
 class _Earlier(Deadline):
-    """A deadline so many seconds before another one; it is stopped when that one is."""
+    """A deadline a number of seconds before another one; it stops when that one does."""
 
     def __init__(self, whole: Deadline, reserve: float) -> None:
         super().__init__()

@@ -87,7 +87,7 @@ class _Stall:
 
 
 def _first_length(direction: Matrix) -> float:
-    """Bound the very first step, whose scale no curvature pair has told yet."""
+    """Bound the first step, before the first curvature update."""
     return min(1.0, 0.1 * float(np.sqrt(direction.size / np.vdot(direction, direction))))
 
 

@@ -1,4 +1,4 @@
-"""What every mechanism returns, and what it is told."""
+"""What every mechanism takes and returns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUICK_STEPS = 4e9
 
 @dataclass(frozen=True)
 class Search:
-    """What a mechanism is told beside the queries.
+    """What a mechanism takes in addition to the queries.
 
     Parameters
     ----------

@@ -45,10 +45,10 @@ RATIOS_WORK = {"quick": 0.0, "normal": 1e5, "thorough": 1e7}
 """The size up to which they are; the best of them is up to 5 % below the first."""
 
 NEAR = 1.1
-"""Where the first is so many times above the best known, the others are not run."""
+"""If the first is more than this factor above the best known, the others are not run."""
 
 SCOUT_ROWS = 4
-"""Rows beside the identity whose descent tells the best known before the search: 0.03 s."""
+"""Rows in addition to the identity whose descent gives the best known before the search: 0.03 s."""
 
 EXTREME_RANK, EXTREME_CELLS = 10, 256
 """Where columns may well lie inside the hull of others, and finding out takes a second."""

@@ -28,7 +28,7 @@ PROVEN = 1.0 + 1e-9
 """A rival no more above a bound on all strategies is the best of them, but for rounding."""
 
 FAR = 4.0
-"""A start that is so many times above the best known is not worth its factorisation."""
+"""A start whose error is more than this factor above the best known is not factorised."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ __all__ = ["CLAIMS", "Claim"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper in our words, where it stands, and how it is tested."""
+    """A claim of the paper in our words, its place in the paper, and how it is tested."""
 
     section: str
     sentence: str

@@ -57,7 +57,7 @@ def evaluate(results: Results) -> list[Judged]:
 
 @dataclass(frozen=True)
 class Promise:
-    """Something that must hold on every row; ``kept`` is None where no row could tell."""
+    """Something that must hold on every row; ``kept`` is None where no row is relevant."""
 
     sentence: str
     kept: bool | None

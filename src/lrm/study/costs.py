@@ -14,7 +14,7 @@ from lrm.study.rows import DONE, Row
 __all__ = ["Costs", "relative_cost"]
 
 _ROUNDS = {"lowrank": 1.0, "matrix": 0.1, "best": 0.1}
-"""Solvers beside each other; the others cost nothing to speak of."""
+"""Solvers whose costs matter; the cost of the others is negligible."""
 
 _SECONDS = {"lowrank": 2e-6, "matrix": 4e-6, "best": 4e-5}
 """Seconds per unit of work on a core of 2021, for estimates before anything has finished."""

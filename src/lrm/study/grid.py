@@ -99,7 +99,7 @@ MECHANISMS = (
     Mechanism("best", "best", anytime=True),
     Mechanism("Gaussian", "best", anytime=True, noise="gaussian"),
 )
-"""Every series; one line more is one series more wherever a figure names it."""
+"""Every series; adding a line adds a series that figures can name."""
 
 _BY_LABEL = {mechanism.label: mechanism for mechanism in MECHANISMS}
 

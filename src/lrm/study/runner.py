@@ -37,7 +37,7 @@ from lrm.study.worker import (
 __all__ = ["Progress", "RunResult", "run_cells", "tasks_of"]
 
 KNOWN_PLANS, HOPELESS = 5, 3.0
-"""A plan is not begun if as many finished ones say that it takes so many times its limit."""
+"""A plan is not started if this many finished ones predict this many times its limit."""
 
 
 @dataclass(frozen=True)
@@ -249,13 +249,13 @@ class _Run:
         self._store(task, results)
 
     def _without_a_word(self, task: Task, code: int | None) -> list[tuple[Cell, list[Row]]]:
-        """Rows of a process that died: beyond its limit of CPU time, or for want of memory."""
+        """Rows of a process that died: beyond its CPU-time limit, or out of memory."""
         limit = self.context.time_limit
         if code is not None and -code == signal.SIGXCPU and limit is not None:
             spent = HARD_FACTOR * limit + HARD_SECONDS
             expected = max(AT_LEAST * spent, self.costs.seconds(task.plan))
             return stopped_rows(task, self.context, OutOfTime(spent, expected))
-        told = "ended by the system, perhaps for want of memory" if code == -9 else "ended"
+        told = "ended by the system, possibly out of memory" if code == -9 else "ended"
         return failed_rows(task, self.context, f"the process {told} with code {code}")
 
     def _store(self, task: Task, results: list[tuple[Cell, list[Row]]]) -> None:
@@ -287,4 +287,4 @@ def _start_quietly() -> None:
     try:
         forkserver.ensure_running()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what came meanwhile comes now
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # deliver signals that arrived meanwhile

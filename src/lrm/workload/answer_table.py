@@ -1,4 +1,4 @@
-"""Numbers about the answers of a batch, beside their labels: one row per answer."""
+"""Numbers about the answers of a batch, with their labels: one row per answer."""
 
 from __future__ import annotations
 

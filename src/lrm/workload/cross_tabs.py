@@ -42,7 +42,7 @@ class CrossTabs:
 
     @property
     def count(self) -> int:
-        """Number of answers; `len` cannot tell numbers of 2^63 and more."""
+        """Number of answers; `len` cannot return 2^63 or more."""
         return sum(self._answers[order][0] for order in self.orders)
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ _NUMBERED_KINDS: tuple[Literal["identity", "prefix", "all-ranges", "rows"], ...]
 )
 
 _MOST_PLACES = 1 << 20
-"""Attributes times order of cross-tabs: finding one label keeps so many numbers."""
+"""Upper bound on attributes times order of cross-tabs: the numbers kept to find one label."""
 
 
 def label_facts(part: Part, *, lines: bool) -> Iterator[dict[str, Any]]:

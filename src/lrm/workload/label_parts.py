@@ -139,7 +139,7 @@ class Grouped:
 
     @property
     def count(self) -> int:
-        """Number of answers; `len` cannot tell numbers of 2^63 and more."""
+        """Number of answers; `len` cannot return 2^63 or more."""
         return math.prod(len(labels) for _, labels in self.axes)
 
     def __len__(self) -> int:

@@ -68,7 +68,7 @@ def family_named(text: str) -> bool:
 
 
 def family_workload(text: str) -> Workload:
-    """The workload that a spelling such as ``wdiscrete:64x128:seed=3`` stands for.
+    """Return the workload that a spelling such as ``wdiscrete:64x128:seed=3`` means.
 
     >>> family_workload("wrelated:16x64:s=4").shape
     (16, 64)

@@ -22,7 +22,7 @@ _Key = tuple[str, frozenset[str]]
 
 @dataclass
 class TakenLabels:
-    """Labels seen so far, by part: tells whether another part repeats one of them."""
+    """Labels seen so far, by part, to find out whether another part repeats one of them."""
 
     _numbered: list[Numbered] = field(default_factory=list)
     _single: dict[_Key, dict[frozenset[tuple[str, str]], Label]] = field(default_factory=dict)

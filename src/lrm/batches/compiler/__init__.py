@@ -66,7 +66,7 @@ def sql(text: str, domain: Domain) -> Workload:
     >>> sql("SELECT COUNT(*) FROM people JOIN visits USING (id)", domain)
     Traceback (most recent call last):
     ...
-    lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads the one declared table alone
+    lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads only the declared table
     """
     # sqlglot takes a tenth of a second to import: only those who compile pay for it.
     from lrm.batches.compiler.rows import compile_batch  # noqa: PLC0415

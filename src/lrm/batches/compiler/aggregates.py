@@ -196,7 +196,7 @@ def _values(node: exp.Expr, scope: Scope) -> Weights:
             node,
         )
     if int(np.abs(declared).max()) > _EXACT:
-        raise refuse(f"SUM({attribute.name})", "its values must lie within ±2^53", node)
+        raise refuse(f"SUM({attribute.name})", "its values must be within ±2^53", node)
     values = np.zeros(attribute.size)
     values[: attribute.regular] = declared
     undecided = np.zeros(attribute.size, dtype=bool)

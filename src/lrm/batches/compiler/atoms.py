@@ -161,7 +161,7 @@ def _compare_categories(
     if type(value) is not expected:
         raise SqlError(
             f"{attribute.name!r} holds {attribute.value_type} values, not {value!s}; "
-            "text stands in single quotes, numbers and TRUE, FALSE without"
+            "write text in single quotes, and numbers, TRUE and FALSE without"
         )
     if operation == "=":
         _check_declared(attribute, value)

@@ -17,7 +17,7 @@ __all__ = ["GroupingSet", "grouping_sets"]
 GroupingSet = tuple[int, ...]
 """Positions of the attributes that one set groups by, ascending."""
 
-_MAX_CUBE = 12  # 4,096 sets: more is a slip of the pen
+_MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
 _WAY_OUT = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
 
 

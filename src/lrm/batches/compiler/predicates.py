@@ -102,11 +102,11 @@ class Scope:
         if type(node.this) is not exp.Identifier:
             raise refuse_node(node.this, PREDICATES)
         if node.table and node.table.casefold() != self.table.split(".")[-1].casefold():
-            raise refuse(f"table {node.table!r}", f"the batch reads {self.table!r} alone", node)
+            raise refuse(f"table {node.table!r}", f"the batch reads only {self.table!r}", node)
         axis = self._axes.get(node.name.casefold())
         if axis is None:
             names = ", ".join(self.domain.names)
-            raise at_line(node, f"no attribute is called {node.name!r}; declared are {names}")
+            raise at_line(node, f"no attribute is called {node.name!r}; the attributes are {names}")
         return axis
 
     def spread(self, values: NDArray[np.generic], axis: int) -> NDArray[np.generic]:

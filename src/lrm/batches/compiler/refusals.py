@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["at_line", "in_statement", "only", "refuse", "refuse_node"]
 
-ONE_TABLE = "a query reads the one declared table alone"
+ONE_TABLE = "a query reads only the declared table"
 EVERY_GROUP = "every declared group is answered; choose rows of the answer afterwards"
 PREDICATES = (
     "conditions compare an attribute with constants by = <> < <= > >= IN BETWEEN IS NULL, "
@@ -41,7 +41,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "qualify": ("QUALIFY", EVERY_GROUP),
     "limit": ("LIMIT", EVERY_GROUP),
     "offset": ("OFFSET", EVERY_GROUP),
-    "order": ("ORDER BY", "answers stand in the order of the declared cells"),
+    "order": ("ORDER BY", "answers are in the order of the declared cells"),
     "distinct": ("DISTINCT", "rows are counted as they are"),
     "sample": ("TABLESAMPLE", "the whole table is counted"),
     "windows": ("WINDOW", AGGREGATES),
@@ -63,12 +63,12 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "union": ("UNION", "write two statements, separated by ;"),
     "intersect": ("INTERSECT", "write one condition with AND"),
     "except": ("EXCEPT", "write one condition with AND NOT"),
-    "insert": ("INSERT", "a batch holds SELECT statements alone"),
-    "update": ("UPDATE", "a batch holds SELECT statements alone"),
-    "delete": ("DELETE", "a batch holds SELECT statements alone"),
-    "create": ("CREATE", "a batch holds SELECT statements alone"),
-    "drop": ("DROP", "a batch holds SELECT statements alone"),
-    "command": ("a command", "a batch holds SELECT statements alone"),
+    "insert": ("INSERT", "a batch holds only SELECT statements"),
+    "update": ("UPDATE", "a batch holds only SELECT statements"),
+    "delete": ("DELETE", "a batch holds only SELECT statements"),
+    "create": ("CREATE", "a batch holds only SELECT statements"),
+    "drop": ("DROP", "a batch holds only SELECT statements"),
+    "command": ("a command", "a batch holds only SELECT statements"),
     "like": ("LIKE", "list the declared values with IN"),
     "ilike": ("ILIKE", "list the declared values with IN"),
     "regexplike": ("a regular expression", "list the declared values with IN"),

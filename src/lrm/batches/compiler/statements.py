@@ -65,7 +65,7 @@ def statements(text: str, table: str | None) -> list[Statement]:
             raise SqlError(f"line {line}: table {name!r} is unknown; {declared} {expected!r}")
         checked.append(Statement(number, line, expected, select))
     if not checked:
-        raise SqlError("the batch holds no statement; write at least one SELECT COUNT(*) FROM …")
+        raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked
 
 
@@ -118,10 +118,10 @@ def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
         what = str(detail.get("description") or "not understood").rstrip(".")
         near = str(detail.get("highlight") or "")
         raise SqlError(
-            f"line {where}: not SQL that can be read: {what}" + (f" near {near!r}" if near else "")
+            f"line {where}: cannot parse the SQL: {what}" + (f" near {near!r}" if near else "")
         ) from None
     except (SqlglotError, RecursionError, ValueError) as error:
-        raise SqlError(f"line {line}: not SQL that can be read: {_first_line(error)}") from None
+        raise SqlError(f"line {line}: cannot parse the SQL: {_first_line(error)}") from None
     if tree is None:
         raise SqlError(f"line {line}: expected a SELECT statement")
     return tree
@@ -133,7 +133,7 @@ def _first_line(error: Exception) -> str:
 
 def _select(tree: exp.Expr) -> exp.Select:
     if type(tree) is not exp.Select:
-        raise refuse_node(tree, "a batch holds SELECT statements alone")
+        raise refuse_node(tree, "a batch holds only SELECT statements")
     if tree.args.get("from_") is None:
         raise refuse("SELECT without FROM", "name the table")
     only(tree, "expressions", "from_", "where", "group")
