@@ -92,7 +92,7 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 
 def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
-    """The promise asked for, or the least one whose error is as wanted."""
+    """The promise asked for, or the least one with the wanted error."""
     from lrm.errors import BudgetError
 
     amounts = read_amounts(choices)
@@ -101,6 +101,6 @@ def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
     wanted, rmse = choices["error"], choices["rmse"]
     if rmse is not None:
         if not (math.isfinite(rmse) and rmse > 0):
-            raise BudgetError(f"a wanted error must be a number above 0, not {rmse}")
+            raise BudgetError(f"the wanted error must be a number above 0, not {rmse}")
         wanted = rmse**2 * plan.workload.shape[0]
     return plan.privacy_for(wanted)

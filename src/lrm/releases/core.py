@@ -112,7 +112,7 @@ class Release:
 
     @cached_property
     def answers(self) -> Floats:
-        """One answer a query: unbiased, not rounded, not clipped."""
+        """One answer per query: unbiased, not rounded, not clipped."""
         values = self.plan.reconstruction_map.apply(
             self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
         )

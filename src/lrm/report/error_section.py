@@ -17,7 +17,7 @@ __all__ = ["error_figure", "error_section"]
 def error_section(
     plan: Plan, accuracy: Accuracy, *, confidence: float = 0.95, limit: int = 0
 ) -> Markup:
-    """The error of each query, sorted, beside those of simpler mechanisms.
+    """The error of each query, sorted, compared with those of simpler mechanisms.
 
     Parameters
     ----------

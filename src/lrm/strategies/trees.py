@@ -58,7 +58,7 @@ def hierarchical(
     """
     del search
     if fanout < 2:
-        raise UsageError(f"fanout must be at least 2, but {fanout} came")
+        raise UsageError(f"fanout must be at least 2, not {fanout}")
     cells = problem.cell_count
     tree = total_tree(cells, fanout, root=root)
     details = {"fanout": fanout, "root": root}
