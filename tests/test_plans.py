@@ -161,7 +161,7 @@ def test_bad_options_get_one_sentence(options, sentence):
 def test_a_strategy_that_cannot_rebuild_is_refused():
     from dataclasses import replace
 
-    from lrm.maps.linear import DenseMap
+    from lrm.maps.matrices import DenseMap
 
     plan = lrm.plan(np.eye(2), "noise-on-results")
     wrong = replace(plan.reconstruction_map, given=DenseMap(np.eye(2) * 1.001))

@@ -7,7 +7,7 @@ from hypothesis import given
 from batches import matrices
 from lrm.exact.cells import merge_cells
 from lrm.exact.rows import reduce_rows
-from lrm.maps.linear import DenseMap, SparseMap
+from lrm.maps.matrices import DenseMap, SparseMap
 
 
 @given(matrices)

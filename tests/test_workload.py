@@ -10,7 +10,8 @@ from lrm.batches import marginals
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.maps.levels import LevelMap
-from lrm.maps.linear import AllRanges, DenseMap, Prefix, SparseMap, as_map
+from lrm.maps.matrices import DenseMap, SparseMap, as_map
+from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload import Workload, families
 
 MAPS = [

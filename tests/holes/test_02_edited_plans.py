@@ -19,7 +19,7 @@ from lrm.errors import FileFormatError, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy
 from lrm.maps.levels import LevelMap
-from lrm.maps.linear import DenseMap, SparseMap
+from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.workload import families
 
 MECHANISMS = ["noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best"]

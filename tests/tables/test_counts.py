@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from awkward_domains import DOMAINS, random_domain
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap, merge_cells
-from lrm.maps.linear import SparseMap
+from lrm.maps.matrices import SparseMap
 from lrm.tables import Table
 from lrm.tables.axes import axes_of
 from table_forms import ARROW_FORMS, FORMS

@@ -19,7 +19,7 @@ from lrm.batches.compiler import sql
 from lrm.batches.compiler.atoms import TRUE, compare, nearest_edges
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
-from lrm.maps.linear import SparseMap
+from lrm.maps.matrices import SparseMap
 from lrm.workload import Grouped, Labels, Workload
 from lrm.workload.families import range_rows, stack
 

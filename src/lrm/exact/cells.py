@@ -15,15 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
+from lrm.maps.linear import Floats, LinearMap
 
 __all__ = [
     "CellMap",
     "MergedWorkload",
-    "absolute_map",
     "merge_cells",
     "over_merged",
-    "scale_columns",
 ]
 
 LARGEST_FACTOR = 1 << 10
@@ -128,14 +126,17 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     projections of the result; verify each group entry by entry. Cost: O(non-zeros),
     from the sparse form.
 
+    >>> from lrm.maps.matrices import DenseMap
     >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
     >>> merged.cell_map.merged_size, merged.cell_map.factor
     (1, array([-1, -1,  0,  2]))
     """
     n = queries.shape[1]
-    if isinstance(queries, Prefix | AllRanges):  # all columns differ, by construction
+    if queries.has_distinct_columns:
         return MergedWorkload(queries, CellMap.trivial(n), np.arange(n))
-    columns = _column_form(queries)
+    columns = queries.sparse_columns()
+    columns.eliminate_zeros()
+    columns.sort_indices()
     lengths = np.diff(columns.indptr)
     used = lengths > 0
     lead = np.zeros(n)
@@ -149,7 +150,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     factors = np.maximum(cells.largest_factors(), 1).astype(np.float64)
     kept = queries.columns(representatives)
     if np.any(factors != 1.0):
-        kept = scale_columns(kept, 1.0 / factors)
+        kept = kept.scale_columns(1.0 / factors)
     return MergedWorkload(kept, cells, representatives)
 
 
@@ -158,6 +159,7 @@ def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
 
     ``W = over_merged(W, cells) · cells.matrix()``, checked weight by weight.
 
+    >>> from lrm.maps.matrices import DenseMap
     >>> pair = CellMap(1, np.array([0, 0]), np.array([1, 2]))
     >>> over_merged(DenseMap(np.array([[3.0, 6.0]])), pair).dense()
     array([[3.]])
@@ -174,30 +176,9 @@ def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
     # A merged cell that no cell reaches counts nothing.
     shares = np.where(largest, 1.0 / np.where(largest, cells.factor[lead], 1), 0.0)
     if np.any(shares != 1.0):
-        merged = scale_columns(merged, shares)
-    return merged if _expands_to(merged, cells, queries) else None
-
-
-def _expands_to(merged: LinearMap, cells: CellMap, queries: LinearMap) -> bool:
-    """Whether ``merged · cells.matrix()`` is ``queries``, up to rounding."""
-    if isinstance(queries, SparseMap):
-        gap = abs(queries.matrix - merged.sparse() @ cells.matrix())
-        sizes = abs(queries.matrix).max(axis=1).toarray().ravel()
-        return bool(np.all(gap.max(axis=1).toarray().ravel() <= SAME * sizes))
-    for start, block in queries.row_blocks():
-        again = merged.rows(start, start + len(block))[:, cells.index] * cells.factor
-        sizes = np.abs(block).max(axis=1, keepdims=True)
-        if np.any(np.abs(block - again) > SAME * sizes):
-            return False
-    return True
-
-
-def _column_form(queries: LinearMap) -> sp.csc_array:
-    matrix = queries.matrix if isinstance(queries, SparseMap) else queries.dense()
-    columns = sp.csc_array(matrix)
-    columns.eliminate_zeros()
-    columns.sort_indices()
-    return columns
+        merged = merged.scale_columns(shares)
+    alike = queries.is_expansion_of(merged, cells.index, cells.factor, SAME)
+    return merged if alike else None
 
 
 def _equal_columns(columns: sp.csc_array, used: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -300,19 +281,3 @@ def _small_ratio(value: float) -> tuple[int, int]:
         if p and p / q == value:
             return p, q
     return 0, 0
-
-
-def scale_columns(queries: LinearMap, factors: Floats) -> LinearMap:
-    """The same queries with each cell multiplied by a factor."""
-    if isinstance(queries, SparseMap):
-        return SparseMap(sp.csr_array(queries.matrix @ sp.diags_array(factors)))
-    return DenseMap(queries.dense() * factors)
-
-
-def absolute_map(queries: LinearMap) -> LinearMap:
-    """The same queries with the sizes of their weights."""
-    if isinstance(queries, SparseMap):
-        return SparseMap(sp.csr_array(abs(queries.matrix)))
-    if isinstance(queries, Prefix | AllRanges):
-        return queries  # all weights are 0 or 1
-    return DenseMap(np.abs(queries.dense()))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap, over_merged
-from lrm.exact.inverses import LeftInverse, left_inverse
+from lrm.exact.inverses import left_inverse
 from lrm.exact.reconstruction import FlatReconstruction
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, LeftInverse, LinearMap
 
 __all__ = ["CARRIER_BITS", "IntegerStrategy"]
 

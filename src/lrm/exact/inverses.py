@@ -1,23 +1,22 @@
 """Left inverses of strategies: from measurements back to queries, B = W·L⁺.
 
-Three forms, chosen by the shape of L, behind two products: ``rows_times`` (a block of
-W times L⁺) and ``estimate`` (L⁺ times measurements).
+Where the strategy has no closed form of its own (`LinearMap.known_inverse`), one of three forms
+is chosen by its shape: a diagonal and few rows, normal equations, or singular values.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
-from lrm.maps.levels import LevelMap
-from lrm.maps.linear import Floats, LinearMap, SparseMap
+from lrm.maps.linear import Floats, LeftInverse, LinearMap
 
-__all__ = ["LeftInverse", "left_inverse"]
+__all__ = ["DiagonalPlusFew", "NormalEquations", "Spectral", "left_inverse"]
 
 DENSE_CELLS = 4096
 """Largest n for which an n×n array may be factored."""
@@ -30,18 +29,6 @@ WELL_CONDITIONED = 1e-10
 
 With one step of refinement the residual is then about 1e-6² of W or less.
 """
-
-
-class LeftInverse(ABC):
-    """L⁺ of a strategy L (r×n), as products."""
-
-    @abstractmethod
-    def rows_times(self, rows: Floats) -> Floats:
-        """``rows @ L⁺`` for a c×n block: the rows of B for these queries."""
-
-    @abstractmethod
-    def estimate(self, measurements: Floats) -> Floats:
-        """``L⁺ @ measurements``: least-squares estimates of the cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +65,17 @@ class DiagonalPlusFew(LeftInverse):
     """Cholesky factor of I + Θ D⁻² Θᵀ."""
 
     @property
-    def is_diagonal(self) -> bool:
+    def is_closed_form(self) -> bool:
         """Whether every cell is measured alone, and nothing else is."""
         return not len(self.extra)
+
+    def row_squared_norms(self, queries: LinearMap) -> Floats | None:
+        return queries.squared().apply(self.diagonal**-2) if self.is_closed_form else None
+
+    def squared_norm(self, queries: LinearMap) -> float | None:
+        if not self.is_closed_form:
+            return None
+        return float(np.dot(queries.column_squared_sums(), self.diagonal**-2))
 
     def _solve_gram(self, right: Floats) -> Floats:
         scaled = right / self.diagonal[:, None] ** 2
@@ -114,28 +109,13 @@ class Spectral(LeftInverse):
     """L⁺ by the singular value decomposition, for L without full column rank."""
 
     pseudoinverse: Floats
+    determines_cells: ClassVar[bool] = False
 
     def rows_times(self, rows: Floats) -> Floats:
         return np.asarray(rows @ self.pseudoinverse)
 
     def estimate(self, measurements: Floats) -> Floats:
         return np.asarray(self.pseudoinverse @ measurements)
-
-
-@dataclass(frozen=True, eq=False)
-class Levels(LeftInverse):
-    """The closed form of a tree with one weight per level."""
-
-    tree: LevelMap
-
-    def rows_times(self, rows: Floats) -> Floats:
-        padded = np.zeros((self.tree.leaves, len(rows)))
-        padded[: self.tree.cells] = rows.T
-        return self.tree.over_all_leaves().apply(self.tree.solve_gram(padded)).T
-
-    def estimate(self, measurements: Floats) -> Floats:
-        right = self.tree.over_all_leaves().apply_transpose(measurements)
-        return self.tree.solve_gram(right)[: self.tree.cells]
 
 
 def left_inverse(
@@ -161,14 +141,9 @@ def left_inverse(
 
 def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInverse:
     r, n = strategy.shape
-    if isinstance(strategy, LevelMap):
-        if not np.all(strategy.eigenvalues() > 0):
-            raise ConvergenceError("this tree does not determine its cells: a level has no weight")
-        return Levels(strategy)
-    if isinstance(strategy, SparseMap):
-        split = _diagonal_rows(strategy)
-        if split is not None:
-            return _woodbury(strategy, *split)
+    known = strategy.known_inverse() or _diagonal_plus_few(strategy)
+    if known is not None:
+        return known
     if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > DENSE_ENTRIES:
         raise ConvergenceError(
             f"a general strategy of {r:,} measurements over {n:,} cells is too large to invert; "
@@ -195,25 +170,16 @@ def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:
     return factor if condition > WELL_CONDITIONED else None
 
 
-def _diagonal_rows(strategy: SparseMap) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """One row for each cell that holds that cell alone, and all other rows."""
-    matrix = strategy.matrix
-    n = matrix.shape[1]
-    single = np.flatnonzero(np.diff(matrix.indptr) == 1)
-    owner = np.full(n, -1, dtype=np.int64)
-    owner[matrix.indices[matrix.indptr[single]]] = single
-    if np.any(owner < 0):
+def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | None:
+    """The Woodbury form, where every cell has a row of its own and few rows remain."""
+    owner = strategy.single_cell_rows()
+    if owner is None:
         return None
-    others = np.setdiff1d(np.arange(matrix.shape[0]), owner)
-    few = len(others) <= n // 2 and len(others) * n <= DENSE_ENTRIES
-    return (owner, others) if few else None
-
-
-def _woodbury(
-    strategy: SparseMap, owner: NDArray[np.int64], others: NDArray[np.int64]
-) -> LeftInverse:
     n = len(owner)
-    matrix = strategy.matrix
+    others = np.setdiff1d(np.arange(strategy.shape[0]), owner)
+    if len(others) > n // 2 or len(others) * n > DENSE_ENTRIES:
+        return None
+    matrix = strategy.sparse()
     diagonal = np.asarray(matrix[owner].sum(axis=1)).ravel()
     extra = np.asarray(matrix[others].toarray()) if len(others) else np.zeros((0, n))
     inner = np.eye(len(others)) + (extra / diagonal**2) @ extra.T

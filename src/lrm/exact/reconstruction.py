@@ -12,10 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
-from lrm.exact.inverses import DiagonalPlusFew, LeftInverse, Levels
 from lrm.exact.rows import reduce_rows
-from lrm.maps import level_errors
-from lrm.maps.linear import BLOCK_ENTRIES, AllRanges, Floats, LinearMap, Prefix
+from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
 __all__ = ["FlatReconstruction"]
 
@@ -108,11 +106,9 @@ class FlatReconstruction:
     def row_squared_norms(self) -> Floats:
         """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
         m, r = self.shape
-        if isinstance(self.queries, Prefix | AllRanges):
-            if isinstance(self.inverse, Levels):
-                return level_errors.row_squared_norms(self.queries, self.inverse.tree)
-            if self._cells_alone is not None:  # weights are 0 or 1: squares are the weights
-                return self.queries.apply(self._cells_alone**-2)
+        known = None if self.inverse is None else self.inverse.row_squared_norms(self.queries)
+        if known is not None:
+            return known
         if self.given is None and m * r <= EXPLICIT_ENTRIES:
             return np.asarray((self._explicit**2).sum(axis=1))
         parts = [
@@ -121,23 +117,14 @@ class FlatReconstruction:
         ]
         return np.concatenate(parts)
 
-    @property
-    def _cells_alone(self) -> Floats | None:
-        """The weights of the cells, where the strategy measures each of them alone."""
-        inverse = self.inverse
-        if isinstance(inverse, DiagonalPlusFew) and inverse.is_diagonal:
-            return inverse.diagonal
-        return None
-
     @cached_property
     def squared_norm(self) -> float:
         """``‖B‖_F²``: the total error per unit of noise variance."""
-        if self._cells_alone is not None:
-            return float(np.dot(self.queries.column_squared_sums(), self._cells_alone**-2))
-        if isinstance(self.queries, Prefix | AllRanges):
-            if isinstance(self.inverse, Levels):
-                return level_errors.squared_norm(self.queries, self.inverse.tree)
-            if self.inverse is not None and isinstance(self.queries, AllRanges):
+        if self.inverse is not None:
+            known = self.inverse.squared_norm(self.queries)
+            if known is not None:
+                return known
+            if self.queries.is_known_by_gram:
                 return float((self.inverse.rows_times(reduce_rows(self.queries)) ** 2).sum())
         return float(self.row_squared_norms.sum())
 
@@ -153,11 +140,11 @@ class FlatReconstruction:
 
     @cached_property
     def _residuals(self) -> tuple[float, float]:
-        if isinstance(self.inverse, Levels) or self._cells_alone is not None:
+        if self.inverse is not None and self.inverse.is_closed_form:
             gap = self._probe()  # a closed form of the integers themselves: exact but for rounding
             return (0.0, 0.0) if gap < CLOSED_FORM else (math.inf, math.inf)
-        if isinstance(self.queries, AllRanges) and self.inverse is not None:
-            # n rows with the same Gram matrix stand for the n(n+1)/2 of the workload
+        if self.queries.is_known_by_gram and self.inverse is not None:
+            # n rows with the same Gram matrix stand for those of the workload
             block = reduce_rows(self.queries)
             rebuilt = self.strategy.apply_transpose(self.inverse.rows_times(block).T).T
             gap = float(np.abs(block - rebuilt).max())

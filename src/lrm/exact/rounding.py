@@ -23,9 +23,8 @@ import scipy.sparse as sp
 from lrm.errors import CountsError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
-from lrm.exact.inverses import LeftInverse, Spectral
-from lrm.maps.levels import LevelMap
-from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.budget import Noise
 
@@ -45,9 +44,6 @@ ANCHOR = 2.0**-10
 
 RESIDUAL_WANTED = 5e-10
 """Relative residual above which more bits are spent on exactness."""
-
-SPARSE_BELOW = 0.25
-"""A strategy with a smaller share of non-zeros is kept sparse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +92,7 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
     norm = _column_norm(strategy, cell_map, noise)
     if not norm > 0:
         return _nothing(cell_map, max_records)
-    matrix = _compact(strategy, drop_idle=reconstruction is None)
+    matrix = strategy.compact(drop_idle=reconstruction is None)
     if reconstruction is not None:
         fine = _most_bits(max_records or FINE_MAX_RECORDS)
         factor = 2.0**fine / norm
@@ -106,9 +102,9 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
         return Quantised(final, None, reconstruction.scaled(2.0**fine / factor))
     coarse = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
     final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
-    if _determines_cells(matrix):
+    if matrix.shape[0] >= matrix.shape[1]:
         inverse = final.left_inverse()
-        if not isinstance(inverse, Spectral):
+        if inverse.determines_cells:
             return Quantised(final, inverse, None)
     return _row_space_route(matrix, norm, cell_map, queries, max_records)
 
@@ -121,11 +117,6 @@ def _nothing(cell_map: CellMap, max_records: int | None) -> Quantised:
         every = CellMap(cell_map.merged_size, cell_map.index, every.factor)
     final = _admitting(one_cell.rounded(2.0**30), every, 30, max_records)
     return Quantised(final, final.left_inverse(), None)
-
-
-def _determines_cells(matrix: LinearMap) -> bool:
-    """Whether the strategy has enough rows to determine every merged cell."""
-    return isinstance(matrix, LevelMap) or matrix.shape[0] >= matrix.shape[1]
 
 
 def _row_space_route(
@@ -176,19 +167,6 @@ def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, 
     mix = la.lstsq(base.T, strategy.T, check_finite=False)[0].T
     gap = np.abs(mix @ base - strategy).max()
     return (base, mix, rank) if gap < 1e-9 else None
-
-
-def _compact(matrix: LinearMap, *, drop_idle: bool) -> LinearMap:
-    """Keep what is mostly zeros sparse, and drop rows of zeros where nobody counts on them."""
-    if isinstance(matrix, LevelMap):
-        return matrix
-    compact = matrix.sparse()
-    busy = np.flatnonzero(np.diff(compact.indptr))
-    if drop_idle and len(busy) < compact.shape[0]:
-        compact = compact[busy]
-    if compact.nnz < SPARSE_BELOW * compact.shape[0] * compact.shape[1]:
-        return SparseMap(compact)
-    return DenseMap(compact.toarray())
 
 
 def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.linalg as la
 
 from lrm.errors import ConvergenceError
-from lrm.maps.linear import AllRanges, Floats, LinearMap, Prefix
+from lrm.maps.linear import Floats, LinearMap
 
-__all__ = ["known_singular_values", "reduce_rows", "reduction_seconds", "singular_values"]
+__all__ = ["reduce_rows", "reduction_seconds", "singular_values"]
 
 GRAM_ENTRIES = 1 << 27
 """Largest n×n array of all ranges (1 GiB)."""
@@ -24,15 +24,16 @@ SECONDS_PER_STEP = 0.9e-9
 def reduce_rows(queries: LinearMap) -> Floats:
     """A factor R (k×n, k = rank) with RᵀR = WᵀW: all that a solver needs to know of W.
 
-    >>> from lrm.maps.linear import DenseMap
+    >>> from lrm.maps.matrices import DenseMap
     >>> reduce_rows(DenseMap(np.array([[1.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))).shape
     (1, 2)
     """
-    if isinstance(queries, AllRanges):
-        if queries.cells**2 > GRAM_ENTRIES:
+    if queries.is_known_by_gram:
+        cells = queries.shape[1]
+        if cells**2 > GRAM_ENTRIES:
             raise ConvergenceError(
-                f"all ranges over {queries.cells:,} cells are too many for a strategy of this "
-                "form; choose a tree"
+                f"{queries.kind} over {cells:,} cells is too large for a strategy of this form; "
+                "choose a tree"
             )
         square, _, basis = _eigen_factor(queries.gram())
         return square[:, None] * basis
@@ -47,12 +48,12 @@ def reduction_seconds(queries: LinearMap) -> float:
     Measured from 256×1,024 to 2,048×2,048: 0.6 to 0.9 ns for each of the k²·n steps of a
     decomposition with k = min(m, n), and a tenth of that for the m·n² of the triangle before it.
 
-    >>> from lrm.maps.linear import DenseMap
+    >>> from lrm.maps.matrices import DenseMap
     >>> reduction_seconds(DenseMap(np.zeros((1000, 1000)))) < 1.0
     True
     """
     m, n = queries.shape
-    if isinstance(queries, AllRanges):
+    if queries.is_known_by_gram:
         return SECONDS_PER_STEP * n**3
     k = min(m, n)
     triangle = 0.1 * m * n * n if m > n else 0.0
@@ -62,26 +63,12 @@ def reduction_seconds(queries: LinearMap) -> float:
 def singular_values(queries: LinearMap) -> Floats:
     """The singular values of W above rounding, largest first.
 
-    >>> from lrm.maps.linear import DenseMap
+    >>> from lrm.maps.matrices import DenseMap
     >>> singular_values(DenseMap(np.array([[3.0, 0.0], [4.0, 0.0]]))).round(6).tolist()
     [5.0]
     """
     values = la.svdvals(_few_rows(queries), check_finite=False)
     return np.asarray(values[: _rank(values, queries.shape)])
-
-
-def known_singular_values(queries: Prefix | AllRanges) -> Floats:
-    """The singular values of prefix sums and all ranges, in closed form, largest first.
-
-    The inverse Gram matrix of prefix sums, and of all ranges, is a second difference
-    (with one free end, and up to n+1): its eigenvalues are squared sines.
-    """
-    n = queries.cells
-    if isinstance(queries, Prefix):
-        angle = (2 * np.arange(1, n + 1) - 1) * np.pi / (2 * (2 * n + 1))
-        return np.asarray(1 / (2 * np.sin(angle)))
-    angle = np.arange(1, n + 1) * np.pi / (2 * (n + 1))
-    return np.asarray(np.sqrt(n + 1) / (2 * np.sin(angle)))
 
 
 def _few_rows(queries: LinearMap) -> Floats:

@@ -14,8 +14,7 @@ from lrm.facts.plans import Lines, mechanism_words
 from lrm.facts.registry import registry_facts
 from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_text
-from lrm.maps.levels import LevelMap
-from lrm.maps.linear import LinearMap, SparseMap
+from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
 from lrm.releases.core import Release
 from lrm.releases.file import VERSION as FILE_VERSION
@@ -285,13 +284,7 @@ def _measurements(release: Release) -> dict[str, Any]:
 def _strategy(matrix: LinearMap) -> dict[str, Any] | None:
     """The integer rows, or None where they are too many (the release file has them)."""
     rows, columns = matrix.shape
-    if isinstance(matrix, SparseMap):
-        entries = int(matrix.matrix.nnz)
-    elif isinstance(matrix, LevelMap):
-        entries = columns * (len(matrix.fanouts) + 1)
-    else:
-        entries = rows * columns
-    if max(entries, columns) > MOST_ENTRIES:
+    if max(matrix.entry_count, columns) > MOST_ENTRIES:
         return None
     sparse = matrix.sparse()
     return {

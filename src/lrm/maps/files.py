@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from lrm.errors import FileFormatError
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.levels import MOST_LEVELS, LevelMap
-from lrm.maps.linear import AllRanges, DenseMap, LinearMap, Prefix, SparseMap, check_weights
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap, check_weights
+from lrm.maps.ranges import AllRanges, Prefix
 from lrm.maps.sparse_format import check_compressed
 
 __all__ = ["pack_map", "unpack_map"]

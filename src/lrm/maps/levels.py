@@ -23,26 +23,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
-from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap
+from lrm.errors import ConvergenceError, WorkloadError
+from lrm.maps.level_errors import level_energies, level_sizes, range_squared_norms
+from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import WholeSums, equal_totals, whole_numbers
 
-__all__ = ["LevelMap", "level_sizes"]
+__all__ = ["LevelInverse", "LevelMap"]
 
 SPARE_LEAVES = 64
 """Upper bound on the leaves of a tree per cell, or ``MOST_SPARE_LEAVES`` in all."""
 
 MOST_SPARE_LEAVES = 1 << 20
 MOST_LEVELS = 64
-
-
-def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
-    """Block sizes of the levels, from the leaves up.
-
-    >>> level_sizes((2, 3))
-    (1, 2, 6)
-    """
-    return tuple(prod(fanouts[:level]) for level in range(len(fanouts) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +132,26 @@ class LevelMap(LinearMap):
     def rounded(self, factor: float) -> LevelMap:
         return self.with_weights(tuple(float(np.rint(w * factor)) for w in self.weights))
 
+    def written_out(self) -> SparseMap:
+        return SparseMap(self.sparse())
+
+    def compact(self, *, drop_idle: bool) -> LevelMap:
+        del drop_idle  # a level without weight has no rows
+        return self
+
+    def known_inverse(self) -> LevelInverse:
+        if not np.all(self.eigenvalues() > 0):
+            raise ConvergenceError("this tree does not determine its cells: a level has no weight")
+        return LevelInverse(self)
+
+    @property
+    def entry_count(self) -> int:
+        return self.cells * (len(self.fanouts) + 1)
+
+    def reconstruction_squared_norm(self, queries: LinearMap) -> float:
+        """``‖B‖_F²`` of the least-squares reconstruction of queries from this tree."""
+        return float(np.sum(level_energies(queries, self.fanouts) / self.eigenvalues()))
+
     def over_all_leaves(self) -> LevelMap:
         """The same tree with every leaf a cell."""
         return LevelMap(self.leaves, self.fanouts, self.weights, self.contrast)
@@ -211,10 +224,10 @@ class LevelMap(LinearMap):
         return np.asarray(self.sparse()[start:stop].toarray())
 
     def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return SparseMap(self.sparse()).columns(indices)
+        return self.written_out().columns(indices)
 
     def gram(self) -> Floats:
-        return SparseMap(self.sparse()).gram()
+        return self.written_out().gram()
 
     def column_absolute_sums(self) -> Floats:
         return np.full(self.cells, self.column_norm())
@@ -232,3 +245,34 @@ class LevelMap(LinearMap):
             "weights": self.weights,
             "contrast": self.contrast,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class LevelInverse(LeftInverse):
+    """L⁺ of a tree with one weight per level, in closed form."""
+
+    tree: LevelMap
+
+    @property
+    def is_closed_form(self) -> bool:
+        return True
+
+    def rows_times(self, rows: Floats) -> Floats:
+        padded = np.zeros((self.tree.leaves, len(rows)))
+        padded[: self.tree.cells] = rows.T
+        return self.tree.over_all_leaves().apply(self.tree.solve_gram(padded)).T
+
+    def estimate(self, measurements: Floats) -> Floats:
+        right = self.tree.over_all_leaves().apply_transpose(measurements)
+        return self.tree.solve_gram(right)[: self.tree.cells]
+
+    def row_squared_norms(self, queries: LinearMap) -> Floats | None:
+        ends = queries.range_ends()
+        if ends is None:
+            return None
+        return range_squared_norms(*ends, self.tree.fanouts, self.tree.eigenvalues())
+
+    def squared_norm(self, queries: LinearMap) -> float | None:
+        if not queries.has_closed_forms:
+            return None
+        return self.tree.reconstruction_squared_norm(queries)

@@ -1,9 +1,12 @@
 """Linear maps: the queries of a workload as an operator first, a matrix on demand.
 
-A map of shape ``(m, n)`` answers ``m`` queries over ``n`` cells. Dense and sparse
-matrices are maps; prefix sums and all ranges are maps that never build their
-matrix. Code that needs numbers asks for the least that is sufficient: a product,
-a block of rows, some columns, the Gram matrix ``WᵀW``.
+A map of shape ``(m, n)`` answers ``m`` queries over ``n`` cells. Dense and sparse matrices are
+maps (`matrices`); prefix sums and all ranges (`ranges`), trees (`levels`) and products of
+attributes (`products`) are maps that never build their matrix. Code that needs numbers asks for the
+least that is sufficient: a product, a block of rows, some columns, the Gram matrix ``WᵀW``.
+
+A map answers for itself. Nobody asks of which kind it is; a new kind implements the abstract
+methods, and overrides those for which it has a closed form.
 """
 
 from __future__ import annotations
@@ -11,28 +14,16 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
-from lrm.maps.sparse_format import as_csr
 from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
 
-__all__ = [
-    "AllRanges",
-    "DenseMap",
-    "Floats",
-    "LinearMap",
-    "Prefix",
-    "SparseMap",
-    "as_map",
-    "check_weights",
-]
+__all__ = ["BLOCK_ENTRIES", "Floats", "LeftInverse", "LinearMap", "is_whole"]
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +37,12 @@ class LinearMap(ABC):
     shape: tuple[int, int]
     kind: ClassVar[str]
     """The name of the form, as files spell it."""
+    has_closed_forms: ClassVar[bool] = False
+    """Whether singular values, and errors of trees, are known without the matrix."""
+    is_known_by_gram: ClassVar[bool] = False
+    """Whether the rows are so many that n rows with the same Gram matrix stand for them."""
+    has_distinct_columns: ClassVar[bool] = False
+    """Whether no two columns are multiples of each other, by construction."""
 
     @abstractmethod
     def apply(self, x: Floats) -> Floats:
@@ -91,6 +88,10 @@ class LinearMap(ABC):
         """The whole matrix with compressed rows."""
         return sp.csr_array(self.dense())
 
+    def sparse_columns(self) -> sp.csc_array:
+        """The whole matrix with compressed columns."""
+        return sp.csc_array(self.sparse())
+
     def integer_column_sums(self, power: int) -> WholeSums:
         """``Σᵢ |Wᵢⱼ|^power`` for each cell j, exactly.
 
@@ -116,13 +117,76 @@ class LinearMap(ABC):
         )
         return np.asarray(whole @ x)
 
+    @abstractmethod
+    def written_out(self) -> LinearMap:
+        """The same map as a dense or sparse matrix."""
+
     def scaled(self, factor: float) -> LinearMap:
         """``factor`` times the map."""
-        return DenseMap(self.dense() * factor)
+        return self.written_out().scaled(factor)
 
     def rounded(self, factor: float) -> LinearMap:
         """``factor`` times the map, rounded to whole numbers."""
-        return DenseMap(np.rint(self.dense() * factor))
+        return self.written_out().rounded(factor)
+
+    def scale_rows(self, factors: Floats) -> LinearMap:
+        """The map with each query multiplied by a factor."""
+        return self.written_out().scale_rows(factors)
+
+    def scale_columns(self, factors: Floats) -> LinearMap:
+        """The map with each cell multiplied by a factor."""
+        return self.written_out().scale_columns(factors)
+
+    def absolute(self) -> LinearMap:
+        """The map of ``|Wᵢⱼ|``."""
+        return self.written_out().absolute()
+
+    def squared(self) -> LinearMap:
+        """The map of ``Wᵢⱼ²``."""
+        return self.written_out().squared()
+
+    def compact(self, *, drop_idle: bool) -> LinearMap:
+        """The map in the form that takes less memory, without rows of zeros on request."""
+        return self.written_out().compact(drop_idle=drop_idle)
+
+    def is_expansion_of(
+        self, merged: LinearMap, index: NDArray[np.int64], factor: NDArray[np.int64], most: float
+    ) -> bool:
+        """Whether each column j is ``factor[j]`` times column ``index[j]`` of ``merged``.
+
+        Weights may differ by ``most`` of the largest one of their query.
+        """
+        for start, block in self.row_blocks():
+            again = merged.rows(start, start + len(block))[:, index] * factor
+            sizes = np.abs(block).max(axis=1, keepdims=True)
+            if np.any(np.abs(block - again) > most * sizes):
+                return False
+        return True
+
+    def known_inverse(self) -> LeftInverse | None:
+        """The closed form of the left inverse, where there is one."""
+        return None
+
+    def single_cell_rows(self) -> NDArray[np.int64] | None:
+        """For each cell a row that holds this cell alone, where that is cheap to see."""
+        return None
+
+    def known_singular_values(self) -> Floats | None:
+        """The singular values, largest first, of maps with closed forms."""
+        return None
+
+    def block_energy(self, size: int) -> float:
+        """``Σ ‖W·1_block‖² / size`` over blocks of ``size`` cells, of maps with closed forms."""
+        raise NotImplementedError(f"{self.kind} has no closed form for blocks of {size} cells")
+
+    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """First and last cell of each query, where all queries are ranges of cells."""
+        return None
+
+    @property
+    def entry_count(self) -> int:
+        """Number of weights that ``sparse`` holds, at most."""
+        return self.shape[0] * self.shape[1]
 
     def row_blocks(self, width: int | None = None) -> Iterator[tuple[int, Floats]]:
         """Yield ``(start, rows)`` in blocks that stay small compared with ``width`` columns."""
@@ -133,7 +197,7 @@ class LinearMap(ABC):
 
     def is_integer(self) -> bool:
         """Whether every weight is a whole number of modest size (below 2³¹)."""
-        return all(_is_whole(block) for _, block in self.row_blocks())
+        return all(is_whole(block) for _, block in self.row_blocks())
 
     @cached_property
     def digest(self) -> str:
@@ -149,255 +213,36 @@ class LinearMap(ABC):
         return seal.hexdigest()
 
 
-def _is_whole(values: Floats) -> bool:
+class LeftInverse(ABC):
+    """L⁺ of a strategy L (r×n), as products: from measurements back to cells and queries."""
+
+    determines_cells: ClassVar[bool] = True
+    """Whether L⁺·L is the identity."""
+
+    @abstractmethod
+    def rows_times(self, rows: Floats) -> Floats:
+        """``rows @ L⁺`` for a c×n block: the rows of B for these queries."""
+
+    @abstractmethod
+    def estimate(self, measurements: Floats) -> Floats:
+        """``L⁺ @ measurements``: least-squares estimates of the cells."""
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether nothing was decomposed: exact but for rounding."""
+        return False
+
+    def row_squared_norms(self, queries: LinearMap) -> Floats | None:
+        """``‖(W·L⁺)_i‖²`` of each query, where it is known without ``W·L⁺``."""
+        del queries
+        return None
+
+    def squared_norm(self, queries: LinearMap) -> float | None:
+        """``‖W·L⁺‖_F²``, where it is known without ``W·L⁺``."""
+        del queries
+        return None
+
+
+def is_whole(values: Floats) -> bool:
+    """Whether every number is whole and of modest size (below 2³¹)."""
     return bool(np.all(np.abs(values) < 2.0**31) and np.all(values == np.rint(values)))
-
-
-@dataclass(frozen=True, eq=False)
-class DenseMap(LinearMap):
-    """A map held as its matrix."""
-
-    matrix: Floats
-    kind: ClassVar[str] = "dense"
-
-    def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64, order="C")
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "shape", matrix.shape)
-
-    def apply(self, x: Floats) -> Floats:
-        return np.asarray(self.matrix @ x)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return np.asarray(self.matrix.T @ y)
-
-    def rows(self, start: int, stop: int) -> Floats:
-        return self.matrix[start:stop]
-
-    def columns(self, indices: NDArray[np.intp]) -> DenseMap:
-        return DenseMap(self.matrix[:, indices])
-
-    def gram(self) -> Floats:
-        return np.asarray(self.matrix.T @ self.matrix)
-
-    def column_absolute_sums(self) -> Floats:
-        return np.asarray(np.abs(self.matrix).sum(axis=0))
-
-    def column_squared_sums(self) -> Floats:
-        return np.asarray((self.matrix**2).sum(axis=0))
-
-    def contents(self) -> dict[str, Any]:
-        return {"matrix": self.matrix}
-
-
-@dataclass(frozen=True, eq=False)
-class SparseMap(LinearMap):
-    """A map held as a compressed sparse matrix (rows compressed)."""
-
-    matrix: sp.csr_array
-    kind: ClassVar[str] = "sparse"
-
-    def __post_init__(self) -> None:
-        matrix = as_csr(self.matrix)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        for part in (matrix.data, matrix.indices, matrix.indptr):
-            part.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "shape", matrix.shape)
-
-    def apply(self, x: Floats) -> Floats:
-        return np.asarray(self.matrix @ x)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return np.asarray(self.matrix.T @ y)
-
-    def rows(self, start: int, stop: int) -> Floats:
-        return np.asarray(self.matrix[start:stop].toarray())
-
-    def sparse(self) -> sp.csr_array:
-        return self.matrix
-
-    def columns(self, indices: NDArray[np.intp]) -> SparseMap:
-        return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
-
-    def scaled(self, factor: float) -> SparseMap:
-        return SparseMap(sp.csr_array(self.matrix * factor))
-
-    def rounded(self, factor: float) -> SparseMap:
-        whole = sp.csr_array(self.matrix, copy=True)
-        whole.data = np.rint(whole.data * factor)
-        return SparseMap(whole)
-
-    def gram(self) -> Floats:
-        return np.asarray((self.matrix.T @ self.matrix).toarray())
-
-    def column_absolute_sums(self) -> Floats:
-        return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
-
-    def column_squared_sums(self) -> Floats:
-        return np.asarray(self.matrix.power(2).sum(axis=0)).ravel()
-
-    def is_integer(self) -> bool:
-        return _is_whole(self.matrix.data)
-
-    def contents(self) -> dict[str, Any]:
-        return {
-            "data": self.matrix.data,
-            "indices": self.matrix.indices.astype(np.int64),
-            "indptr": self.matrix.indptr.astype(np.int64),
-            "shape": tuple(int(side) for side in self.shape),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Prefix(LinearMap):
-    """Running totals: query i is the sum of cells 0 to i. Costs O(n) a product.
-
-    >>> Prefix(4).apply(np.array([1.0, 2.0, 3.0, 4.0]))
-    array([ 1.,  3.,  6., 10.])
-    """
-
-    cells: int
-    kind: ClassVar[str] = "prefix"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", (self.cells, self.cells))
-
-    def apply(self, x: Floats) -> Floats:
-        return np.cumsum(x, axis=0)
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        return np.cumsum(y[::-1], axis=0)[::-1]
-
-    def rows(self, start: int, stop: int) -> Floats:
-        return (np.arange(self.cells) <= np.arange(start, stop)[:, None]).astype(np.float64)
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return DenseMap((indices <= np.arange(self.cells)[:, None]).astype(np.float64))
-
-    def gram(self) -> Floats:
-        cell = np.arange(self.cells, dtype=np.float64)
-        return self.cells - np.maximum.outer(cell, cell)
-
-    def column_absolute_sums(self) -> Floats:
-        return np.arange(self.cells, 0, -1, dtype=np.float64)
-
-    def column_squared_sums(self) -> Floats:
-        return self.column_absolute_sums()  # every weight is 0 or 1
-
-    def is_integer(self) -> bool:
-        return True
-
-    def contents(self) -> dict[str, Any]:
-        return {"cells": self.cells}
-
-
-@dataclass(frozen=True, eq=False)
-class AllRanges(LinearMap):
-    """Every range [a, b] with 0 ≤ a ≤ b < n, in order of a, then b: n(n+1)/2 queries.
-
-    >>> AllRanges(3).apply(np.array([1.0, 2.0, 4.0]))
-    array([1., 3., 7., 2., 6., 4.])
-    """
-
-    cells: int
-    kind: ClassVar[str] = "all-ranges"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", (self.cells * (self.cells + 1) // 2, self.cells))
-
-    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last cell of the queries ``start:stop``."""
-        n = self.cells
-        query = np.arange(start, stop, dtype=np.int64)
-        # Ranges that begin at cell a start at row a·n − a(a−1)/2; invert that by search.
-        first_row = np.arange(n, dtype=np.int64)
-        first_row = first_row * n - first_row * (first_row - 1) // 2
-        first = np.searchsorted(first_row, query, side="right") - 1
-        return first, first + query - first_row[first]
-
-    def apply(self, x: Floats) -> Floats:
-        total = np.concatenate([np.zeros((1, *x.shape[1:])), np.cumsum(x, axis=0)])
-        first, last = self.bounds(0, self.shape[0])
-        return np.asarray(total[last + 1] - total[first])
-
-    def apply_transpose(self, y: Floats) -> Floats:
-        first, last = self.bounds(0, self.shape[0])
-        change = np.zeros((self.cells + 1, *y.shape[1:]))
-        np.add.at(change, first, y)
-        np.subtract.at(change, last + 1, y)
-        return np.asarray(np.cumsum(change, axis=0)[:-1])
-
-    def rows(self, start: int, stop: int) -> Floats:
-        first, last = self.bounds(start, stop)
-        cell = np.arange(self.cells)
-        return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        first, last = self.bounds(0, self.shape[0])
-        inside = (indices >= first[:, None]) & (indices <= last[:, None])
-        return DenseMap(inside.astype(np.float64))
-
-    def gram(self) -> Floats:
-        cell = np.arange(self.cells, dtype=np.float64)
-        first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
-        return np.asarray((first + 1.0) * (self.cells - last))
-
-    def column_absolute_sums(self) -> Floats:
-        cell = np.arange(self.cells, dtype=np.float64)
-        return (cell + 1) * (self.cells - cell)
-
-    def column_squared_sums(self) -> Floats:
-        return self.column_absolute_sums()  # every weight is 0 or 1
-
-    def is_integer(self) -> bool:
-        return True
-
-    def contents(self) -> dict[str, Any]:
-        return {"cells": self.cells}
-
-
-def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearMap:
-    """Take queries in any form and check them: two dimensions, not empty, finite.
-
-    >>> as_map([[1, 0], [1, 1]]).shape
-    (2, 2)
-    """
-    if isinstance(queries, LinearMap):
-        return queries
-    if sp.issparse(queries):
-        checked: LinearMap = SparseMap(queries)
-        values = checked.contents()["data"]
-    else:
-        try:
-            values = np.asarray(queries, dtype=np.float64)
-        except (TypeError, ValueError) as reason:
-            raise WorkloadError(
-                "a workload needs numbers in rows of equal length; "
-                "an entry is not a number, or the rows differ in length"
-            ) from reason
-        if values.ndim != 2:
-            raise WorkloadError(
-                "a workload is a matrix with one row per query and one column per cell, "
-                f"not an array of {values.ndim} dimension(s); reshape it to (queries, cells)"
-            )
-        checked = DenseMap(values)
-    if 0 in checked.shape:
-        raise WorkloadError(
-            f"a workload needs at least one query and one cell, but its shape is {checked.shape}"
-        )
-    check_weights(values)
-    return checked
-
-
-def check_weights(values: Floats) -> None:
-    """Refuse weights that are not finite, or so large or small that squares of them are not."""
-    if not np.all(np.isfinite(values)):
-        raise WorkloadError("a workload needs finite numbers, not NaN or infinity")
-    if np.abs(values).max(initial=0.0) > 1e100 or np.any((values != 0) & (np.abs(values) < 1e-100)):
-        raise WorkloadError(
-            "a weight must be 0 or between 1e-100 and 1e100 in absolute value; scale the queries"
-        )

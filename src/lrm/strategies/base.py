@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
-from lrm.exact.cells import CellMap, MergedWorkload, absolute_map, merge_cells
-from lrm.exact.rows import SECONDS_PER_STEP, known_singular_values, reduce_rows, reduction_seconds
-from lrm.maps import level_errors
+from lrm.exact.cells import CellMap, MergedWorkload, merge_cells
+from lrm.exact.rows import SECONDS_PER_STEP, reduce_rows, reduction_seconds
 from lrm.maps.levels import LevelMap
-from lrm.maps.linear import AllRanges, DenseMap, Floats, LinearMap, Prefix, SparseMap
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.privacy.budget import Noise
 from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.workload import Workload, weigh_rows
@@ -115,7 +115,7 @@ class Problem:
     def rounding_seconds(self) -> float:
         """About how long it takes to round a solver's strategy, and to check the result."""
         m, n = self.merged.queries.shape
-        m = min(m, n) if isinstance(self.merged.queries, AllRanges) else m
+        m = min(m, n) if self.merged.queries.is_known_by_gram else m
         return self.decomposition_seconds + SECONDS_PER_STEP * m * n * min(m, n)
 
     def timely(self, search: Search, mechanism: str, first: float, last: float = 0.0) -> Search:
@@ -148,8 +148,9 @@ class Problem:
         used = squares > 0
         if not used.any():
             return 0.0
-        if isinstance(self._weighted, Prefix | AllRanges):
-            nuclear = float(known_singular_values(self._weighted).sum())
+        known = self._weighted.known_singular_values()
+        if known is not None:
+            nuclear = float(known.sum())
         else:
             total = float(squares.sum())
             nuclear = max(total / self._largest_value(used), total**1.5 / self._gram_norm())
@@ -159,7 +160,7 @@ class Problem:
 
     def _largest_value(self, used: NDArray[np.bool_]) -> float:
         """At least the largest singular value of R."""
-        sizes = absolute_map(self._weighted)
+        sizes = self._weighted.absolute()
         square, guess = np.inf, used.astype(np.float64)
         for _ in range(QUICK_ROUNDS):
             image = self._factors * sizes.apply_transpose(sizes.apply(self._factors * guess))
@@ -200,7 +201,7 @@ class Problem:
         """(Weighted) ``‖B‖²·Δ²`` of a tree over all cells, in closed form: O(m·n)."""
         weighted = weigh_rows(self.workload.queries, self.workload.importance)
         square = tree.column_norm(1 if noise == "laplace" else 2) ** 2
-        return level_errors.squared_norm(weighted, tree) * square
+        return tree.reconstruction_squared_norm(weighted) * square
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from lrm.errors import ConvergenceError, StopSolver, UsageError
-from lrm.maps.linear import AllRanges, Floats, Prefix
+from lrm.maps.linear import Floats
 from lrm.solvers.augmented import assemble, optimise_augmented
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.general import PROMISING, general_start
@@ -93,13 +93,13 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
 def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
     """Whether prefix sums or all ranges are over too many cells for any other strategy."""
     queries, importance = problem.workload.queries, problem.workload.importance
-    if not isinstance(queries, Prefix | AllRanges):
+    if not queries.has_closed_forms:
         return False
-    if importance is not None and queries.cells > TREE_CELLS:
+    if importance is not None and queries.shape[1] > TREE_CELLS:
         raise UsageError(
             f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
         )
-    return importance is None and (queries.cells > TREE_CELLS or not in_time)
+    return importance is None and (queries.shape[1] > TREE_CELLS or not in_time)
 
 
 def _searched(

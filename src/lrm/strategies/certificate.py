@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrm.exact.cells import scale_columns
-from lrm.exact.rows import known_singular_values, reduction_seconds, singular_values
-from lrm.maps.linear import AllRanges, Prefix
+from lrm.exact.rows import reduction_seconds, singular_values
 from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.progress import Deadline, ignore_step
@@ -15,7 +13,7 @@ from lrm.strategies.base import Problem
 __all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
 
 CLOSED_FORM_CELLS = 2048
-"""Prefix and all ranges over more cells are bounded by their known singular values."""
+"""Maps with closed forms over more cells are bounded by their known singular values."""
 
 TOTAL_WORK = 3e10
 """About how many products a bound may cost: some seconds."""
@@ -77,7 +75,7 @@ def least_error(
 
 def _is_closed_form(problem: Problem) -> bool:
     queries = problem.workload.queries
-    return isinstance(queries, Prefix | AllRanges) and queries.cells > CLOSED_FORM_CELLS
+    return queries.has_closed_forms and queries.shape[1] > CLOSED_FORM_CELLS
 
 
 def spectrum_of(
@@ -88,8 +86,9 @@ def spectrum_of(
     None where they would take more than ``most`` seconds, or more than the deadline leaves.
     """
     queries = problem.workload.queries
-    if isinstance(queries, Prefix | AllRanges):
-        return spectrum(known_singular_values(queries), queries.shape)
+    known = queries.known_singular_values()
+    if known is not None:
+        return spectrum(known, queries.shape)
     merged = problem.merged
     # W·Wᵀ = W'·D·W'ᵀ with D_c = Σ factor² of the cells that are merged into c
     weight = np.bincount(
@@ -104,4 +103,4 @@ def spectrum_of(
     needed = 0.5 * reduction_seconds(merged.queries)
     if needed > most or not (deadline or Deadline()).affords(needed):
         return None
-    return spectrum(singular_values(scale_columns(merged.queries, np.sqrt(weight))), queries.shape)
+    return spectrum(singular_values(merged.queries.scale_columns(np.sqrt(weight))), queries.shape)

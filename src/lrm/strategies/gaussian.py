@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrm.maps.linear import AllRanges, Floats, Prefix
+from lrm.maps.linear import Floats
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.gaussian_ascent import GaussianResult
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
@@ -31,9 +31,9 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
     return (
         search.noise == "gaussian"
         and effort != "quick"
-        and isinstance(queries, Prefix | AllRanges)
+        and queries.has_closed_forms
         and problem.workload.importance is None
-        and 2 <= queries.cells <= CHAIN_CELLS
+        and 2 <= queries.shape[1] <= CHAIN_CELLS
     )
 
 
@@ -74,7 +74,7 @@ def _exact_gram(problem: Problem) -> Floats | None:
     queries, cells = problem.merged.queries, problem.merged.cell_map
     if problem.workload.importance is not None:
         return None
-    if isinstance(queries, Prefix | AllRanges):
+    if queries.has_closed_forms:
         return queries.gram()
     m, n = queries.shape
     if m < n or not queries.is_integer() or cells.largest_factors().max() > 1:

@@ -8,9 +8,9 @@ from math import ceil
 import numpy as np
 
 from lrm.errors import StopSolver
-from lrm.maps.level_errors import level_energies
-from lrm.maps.levels import LevelMap, level_sizes
-from lrm.maps.linear import AllRanges, Floats, Prefix
+from lrm.maps.level_errors import level_energies, level_sizes
+from lrm.maps.levels import LevelMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.progress import Step
 from lrm.strategies.base import Problem, Search, Strategy
@@ -28,7 +28,6 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
     and without weights, is a candidate that the result is not worse than.
     """
     queries = problem.workload.queries
-    assert isinstance(queries, Prefix | AllRanges)  # noqa: S101 - whoever calls has looked
     best_error, best, tried = np.inf, None, []
     norm = 1 if search.noise == "laplace" else 2
     interrupted = False
@@ -52,8 +51,8 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
     return Strategy("best", problem.merged.cell_map, best, details=details)
 
 
-def _candidates(queries: Prefix | AllRanges, norm: int) -> Iterator[tuple[float, LevelMap]]:
-    n = queries.cells
+def _candidates(queries: LinearMap, norm: int) -> Iterator[tuple[float, LevelMap]]:
+    n = queries.shape[1]
     for fanout in FANOUTS:
         fanouts = _cover(n, fanout)
         energies, sizes = level_energies(queries, fanouts), _sizes(fanouts)

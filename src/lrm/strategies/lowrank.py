@@ -9,7 +9,7 @@ import numpy as np
 
 from lrm.errors import UsageError
 from lrm.exact.cells import CellMap
-from lrm.maps.linear import DenseMap
+from lrm.maps.matrices import DenseMap
 from lrm.solvers.exact import make_exact
 from lrm.solvers.lagrangian import Schedule, decompose
 from lrm.strategies.base import Problem, Search, Strategy

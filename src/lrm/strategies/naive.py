@@ -6,14 +6,14 @@ import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.maps.linear import DenseMap, SparseMap
+from lrm.maps.matrices import SparseMap
 from lrm.privacy.budget import Noise
 from lrm.strategies.base import Problem, Search, Strategy
 
 __all__ = ["naive_errors", "noise_on_data", "noise_on_results"]
 
 RESULT_ENTRIES = 1 << 26
-"""Noise on results measures the workload itself, as an array of at most this size."""
+"""Noise on results measures the workload itself, as a matrix of at most so many weights."""
 
 
 def noise_on_data(problem: Problem, search: Search) -> Strategy:
@@ -34,15 +34,14 @@ def noise_on_results(problem: Problem, search: Search) -> Strategy:
     del search
     queries = problem.workload.queries
     m, n = queries.shape
-    if not isinstance(queries, SparseMap) and m * n > RESULT_ENTRIES:
+    if queries.entry_count > RESULT_ENTRIES:
         raise WorkloadError(
             f"noise on results would measure all {m:,} queries one by one; choose another mechanism"
         )
-    matrix = queries if isinstance(queries, SparseMap) else DenseMap(queries.dense())
     return Strategy(
         "noise-on-results",
         CellMap.trivial(n),
-        matrix,
+        queries.written_out(),
         reconstruction=SparseMap(sp.eye_array(m, format="csr")),
     )
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from lrm.domain import Domain
 from lrm.errors import WorkloadError
-from lrm.maps.linear import DenseMap, Floats, LinearMap, SparseMap, as_map
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import as_map
 from lrm.showing import html_of
 from lrm.showing.spelling import many
 from lrm.workload.label_parts import Grouped
@@ -162,7 +163,4 @@ def weigh_rows(queries: LinearMap, importance: Floats | None) -> LinearMap:
     """The map whose total squared error is the weighted one: row i times √importanceᵢ."""
     if importance is None:
         return queries
-    weight = np.sqrt(importance)
-    if isinstance(queries, SparseMap):
-        return SparseMap(sp.csr_array(sp.diags_array(weight) @ queries.matrix))
-    return DenseMap(queries.dense() * weight[:, None])
+    return queries.scale_rows(np.sqrt(importance))

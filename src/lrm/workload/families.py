@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import AllRanges, Prefix, SparseMap
+from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload.core import Workload
 from lrm.workload.labels import Labels
 from lrm.workload.products import marginals, products
@@ -115,15 +115,11 @@ def stack(workloads: Sequence[Workload]) -> Workload:
     domains = [workload.domain for workload in workloads if workload.domain is not None]
     if any(domain != domains[0] for domain in domains):
         raise WorkloadError("batches over different domains cannot be joined")
-    parts = [
-        part.queries.matrix if isinstance(part.queries, SparseMap) else part.queries.dense()
-        for part in workloads
-    ]
     weights = [
         np.ones(part.shape[0]) if part.importance is None else part.importance for part in workloads
     ]
     return Workload(
-        sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts])),
+        sp.csr_array(sp.vstack([part.queries.sparse() for part in workloads])),
         labels=Labels.joined([part.labels for part in workloads]),
         importance=np.concatenate(weights),
         domain=domains[0] if domains else None,

@@ -10,10 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import AllRanges, LinearMap, Prefix, SparseMap
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
 from lrm.maps.products.factors import Factor, Word
 from lrm.maps.products.map import ProductMap
+from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload.core import Workload
 from lrm.workload.cross_tabs import CrossTabs
 from lrm.workload.label_parts import Axis, Grouped

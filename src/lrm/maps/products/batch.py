@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import check_weights
+from lrm.maps.matrices import check_weights
 from lrm.maps.products.factors import Factor, Word, kronecker, make_factor
 
 __all__ = [

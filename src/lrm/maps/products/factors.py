@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import check_weights
+from lrm.maps.matrices import check_weights
 
 __all__ = ["LARGEST_SIZE", "Factor", "Kind", "Word", "kronecker", "make_factor"]
 

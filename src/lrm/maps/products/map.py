@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import Floats, LinearMap, SparseMap
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
@@ -95,6 +96,13 @@ class ProductMap(LinearMap):
             for term in range(self.batch.terms)
         ]
         return SparseMap(sp.csr_array(sp.vstack(rows, format="csr")))
+
+    def written_out(self) -> SparseMap:
+        return self._flat()
+
+    @property
+    def entry_count(self) -> int:
+        return self._weights
 
     def apply(self, x: Floats) -> Floats:
         return self._flat().apply(x)

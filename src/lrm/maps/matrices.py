@@ -1,0 +1,233 @@
+"""Matrices as maps, dense and sparse, and those that users bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import Floats, LinearMap, is_whole
+from lrm.maps.sparse_format import as_csr
+
+__all__ = ["DenseMap", "SparseMap", "as_map", "check_weights"]
+
+SPARSE_BELOW = 0.25
+"""A matrix with a smaller share of non-zeros is compact in sparse form."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMap(LinearMap):
+    """A map held as its matrix."""
+
+    matrix: Floats
+    kind: ClassVar[str] = "dense"
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64, order="C")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "shape", matrix.shape)
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(self.matrix @ x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.asarray(self.matrix.T @ y)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return self.matrix[start:stop]
+
+    def columns(self, indices: NDArray[np.intp]) -> DenseMap:
+        return DenseMap(self.matrix[:, indices])
+
+    def written_out(self) -> DenseMap:
+        return self
+
+    def compact(self, *, drop_idle: bool) -> LinearMap:
+        return _compact(self.sparse(), drop_idle=drop_idle)
+
+    def sparse_columns(self) -> sp.csc_array:
+        return sp.csc_array(self.matrix)
+
+    def scaled(self, factor: float) -> DenseMap:
+        return DenseMap(self.matrix * factor)
+
+    def rounded(self, factor: float) -> DenseMap:
+        return DenseMap(np.rint(self.matrix * factor))
+
+    def scale_rows(self, factors: Floats) -> DenseMap:
+        return DenseMap(self.matrix * factors[:, None])
+
+    def scale_columns(self, factors: Floats) -> DenseMap:
+        return DenseMap(self.matrix * factors)
+
+    def absolute(self) -> DenseMap:
+        return DenseMap(np.abs(self.matrix))
+
+    def squared(self) -> DenseMap:
+        return DenseMap(self.matrix**2)
+
+    def gram(self) -> Floats:
+        return np.asarray(self.matrix.T @ self.matrix)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.asarray(np.abs(self.matrix).sum(axis=0))
+
+    def column_squared_sums(self) -> Floats:
+        return np.asarray((self.matrix**2).sum(axis=0))
+
+    def contents(self) -> dict[str, Any]:
+        return {"matrix": self.matrix}
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMap(LinearMap):
+    """A map held as a compressed sparse matrix (rows compressed)."""
+
+    matrix: sp.csr_array
+    kind: ClassVar[str] = "sparse"
+
+    def __post_init__(self) -> None:
+        matrix = as_csr(self.matrix)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "shape", matrix.shape)
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(self.matrix @ x)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.asarray(self.matrix.T @ y)
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return np.asarray(self.matrix[start:stop].toarray())
+
+    def sparse(self) -> sp.csr_array:
+        return self.matrix
+
+    def columns(self, indices: NDArray[np.intp]) -> SparseMap:
+        return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
+
+    def written_out(self) -> SparseMap:
+        return self
+
+    def compact(self, *, drop_idle: bool) -> LinearMap:
+        return _compact(self.matrix, drop_idle=drop_idle)
+
+    def scaled(self, factor: float) -> SparseMap:
+        return SparseMap(sp.csr_array(self.matrix * factor))
+
+    def rounded(self, factor: float) -> SparseMap:
+        whole = sp.csr_array(self.matrix, copy=True)
+        whole.data = np.rint(whole.data * factor)
+        return SparseMap(whole)
+
+    def scale_rows(self, factors: Floats) -> SparseMap:
+        return SparseMap(sp.csr_array(sp.diags_array(factors) @ self.matrix))
+
+    def scale_columns(self, factors: Floats) -> SparseMap:
+        return SparseMap(sp.csr_array(self.matrix @ sp.diags_array(factors)))
+
+    def absolute(self) -> SparseMap:
+        return SparseMap(abs(self.matrix))
+
+    def squared(self) -> SparseMap:
+        return SparseMap(self.matrix.power(2))
+
+    def is_expansion_of(
+        self, merged: LinearMap, index: NDArray[np.int64], factor: NDArray[np.int64], most: float
+    ) -> bool:
+        again = merged.sparse_columns()[:, index] @ sp.diags_array(factor.astype(np.float64))
+        gap = abs(self.matrix - sp.csr_array(again))
+        sizes = abs(self.matrix).max(axis=1).toarray().ravel()
+        return bool(np.all(gap.max(axis=1).toarray().ravel() <= most * sizes))
+
+    def single_cell_rows(self) -> NDArray[np.int64] | None:
+        single = np.flatnonzero(np.diff(self.matrix.indptr) == 1)
+        owner = np.full(self.shape[1], -1, dtype=np.int64)
+        owner[self.matrix.indices[self.matrix.indptr[single]]] = single
+        return None if np.any(owner < 0) else owner
+
+    @property
+    def entry_count(self) -> int:
+        return int(self.matrix.nnz)
+
+    def gram(self) -> Floats:
+        return np.asarray((self.matrix.T @ self.matrix).toarray())
+
+    def column_absolute_sums(self) -> Floats:
+        return np.asarray(abs(self.matrix).sum(axis=0)).ravel()
+
+    def column_squared_sums(self) -> Floats:
+        return np.asarray(self.matrix.power(2).sum(axis=0)).ravel()
+
+    def is_integer(self) -> bool:
+        return is_whole(self.matrix.data)
+
+    def contents(self) -> dict[str, Any]:
+        return {
+            "data": self.matrix.data,
+            "indices": self.matrix.indices.astype(np.int64),
+            "indptr": self.matrix.indptr.astype(np.int64),
+            "shape": tuple(int(side) for side in self.shape),
+        }
+
+
+def _compact(matrix: sp.csr_array, *, drop_idle: bool) -> LinearMap:
+    busy = np.flatnonzero(np.diff(matrix.indptr))
+    if drop_idle and len(busy) < matrix.shape[0]:
+        matrix = matrix[busy]
+    if matrix.nnz < SPARSE_BELOW * matrix.shape[0] * matrix.shape[1]:
+        return SparseMap(matrix)
+    return DenseMap(matrix.toarray())
+
+
+def as_map(queries: LinearMap | ArrayLike | sp.sparray | sp.spmatrix) -> LinearMap:
+    """Take queries in any form and check them: two dimensions, not empty, finite.
+
+    >>> as_map([[1, 0], [1, 1]]).shape
+    (2, 2)
+    """
+    if isinstance(queries, LinearMap):
+        return queries
+    if sp.issparse(queries):
+        checked: LinearMap = SparseMap(queries)
+        values = checked.contents()["data"]
+    else:
+        try:
+            values = np.asarray(queries, dtype=np.float64)
+        except (TypeError, ValueError) as reason:
+            raise WorkloadError(
+                "a workload needs numbers in rows of equal length; "
+                "an entry is not a number, or the rows differ in length"
+            ) from reason
+        if values.ndim != 2:
+            raise WorkloadError(
+                "a workload is a matrix with one row per query and one column per cell, "
+                f"not an array of {values.ndim} dimension(s); reshape it to (queries, cells)"
+            )
+        checked = DenseMap(values)
+    if 0 in checked.shape:
+        raise WorkloadError(
+            f"a workload needs at least one query and one cell, but its shape is {checked.shape}"
+        )
+    check_weights(values)
+    return checked
+
+
+def check_weights(values: Floats) -> None:
+    """Refuse weights that are not finite, or so large or small that squares of them are not."""
+    if not np.all(np.isfinite(values)):
+        raise WorkloadError("a workload needs finite numbers, not NaN or infinity")
+    if np.abs(values).max(initial=0.0) > 1e100 or np.any((values != 0) & (np.abs(values) < 1e-100)):
+        raise WorkloadError(
+            "a weight must be 0 or between 1e-100 and 1e100 in absolute value; scale the queries"
+        )

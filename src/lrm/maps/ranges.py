@@ -1,0 +1,188 @@
+"""Prefix sums and all ranges: maps that are known in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import DenseMap
+
+__all__ = ["AllRanges", "Prefix"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix(LinearMap):
+    """Running totals: query i is the sum of cells 0 to i. Costs O(n) a product.
+
+    >>> Prefix(4).apply(np.array([1.0, 2.0, 3.0, 4.0]))
+    array([ 1.,  3.,  6., 10.])
+    """
+
+    cells: int
+    kind: ClassVar[str] = "prefix"
+    has_closed_forms: ClassVar[bool] = True
+    has_distinct_columns: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.cells, self.cells))
+
+    def apply(self, x: Floats) -> Floats:
+        return np.cumsum(x, axis=0)
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.cumsum(y[::-1], axis=0)[::-1]
+
+    def rows(self, start: int, stop: int) -> Floats:
+        return (np.arange(self.cells) <= np.arange(start, stop)[:, None]).astype(np.float64)
+
+    def written_out(self) -> DenseMap:
+        return DenseMap(self.dense())
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        return DenseMap((indices <= np.arange(self.cells)[:, None]).astype(np.float64))
+
+    def gram(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return self.cells - np.maximum.outer(cell, cell)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.arange(self.cells, 0, -1, dtype=np.float64)
+
+    def column_squared_sums(self) -> Floats:
+        return self.column_absolute_sums()  # every weight is 0 or 1
+
+    def is_integer(self) -> bool:
+        return True
+
+    def absolute(self) -> LinearMap:
+        return self  # every weight is 0 or 1
+
+    def squared(self) -> LinearMap:
+        return self
+
+    def known_singular_values(self) -> Floats:
+        # The inverse Gram matrix is a second difference with one free end: its eigenvalues are
+        # squared sines.
+        n = self.cells
+        angle = (2 * np.arange(1, n + 1) - 1) * np.pi / (2 * (2 * n + 1))
+        return np.asarray(1 / (2 * np.sin(angle)))
+
+    def block_energy(self, size: int) -> float:
+        first, width, sum1, sum2 = _blocks(self.cells, size)
+        rising = sum2 + 2 * sum1 + width  # Σ (a+1)²: totals that end inside the block
+        energy = rising + width**2 * (self.cells - first - width)
+        return float(energy.sum() / size)
+
+    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.zeros(self.cells, dtype=np.int64), np.arange(self.cells, dtype=np.int64)
+
+    def contents(self) -> dict[str, Any]:
+        return {"cells": self.cells}
+
+
+@dataclass(frozen=True, eq=False)
+class AllRanges(LinearMap):
+    """Every range [a, b] with 0 ≤ a ≤ b < n, in order of a, then b: n(n+1)/2 queries.
+
+    >>> AllRanges(3).apply(np.array([1.0, 2.0, 4.0]))
+    array([1., 3., 7., 2., 6., 4.])
+    """
+
+    cells: int
+    kind: ClassVar[str] = "all-ranges"
+    has_closed_forms: ClassVar[bool] = True
+    is_known_by_gram: ClassVar[bool] = True
+    has_distinct_columns: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.cells * (self.cells + 1) // 2, self.cells))
+
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last cell of the queries ``start:stop``."""
+        n = self.cells
+        query = np.arange(start, stop, dtype=np.int64)
+        # Ranges that begin at cell a start at row a·n − a(a−1)/2; invert that by search.
+        first_row = np.arange(n, dtype=np.int64)
+        first_row = first_row * n - first_row * (first_row - 1) // 2
+        first = np.searchsorted(first_row, query, side="right") - 1
+        return first, first + query - first_row[first]
+
+    def apply(self, x: Floats) -> Floats:
+        total = np.concatenate([np.zeros((1, *x.shape[1:])), np.cumsum(x, axis=0)])
+        first, last = self.bounds(0, self.shape[0])
+        return np.asarray(total[last + 1] - total[first])
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        first, last = self.bounds(0, self.shape[0])
+        change = np.zeros((self.cells + 1, *y.shape[1:]))
+        np.add.at(change, first, y)
+        np.subtract.at(change, last + 1, y)
+        return np.asarray(np.cumsum(change, axis=0)[:-1])
+
+    def rows(self, start: int, stop: int) -> Floats:
+        first, last = self.bounds(start, stop)
+        cell = np.arange(self.cells)
+        return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
+
+    def written_out(self) -> DenseMap:
+        return DenseMap(self.dense())
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        first, last = self.bounds(0, self.shape[0])
+        inside = (indices >= first[:, None]) & (indices <= last[:, None])
+        return DenseMap(inside.astype(np.float64))
+
+    def gram(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
+        return np.asarray((first + 1.0) * (self.cells - last))
+
+    def column_absolute_sums(self) -> Floats:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return (cell + 1) * (self.cells - cell)
+
+    def column_squared_sums(self) -> Floats:
+        return self.column_absolute_sums()  # every weight is 0 or 1
+
+    def is_integer(self) -> bool:
+        return True
+
+    def absolute(self) -> LinearMap:
+        return self  # every weight is 0 or 1
+
+    def squared(self) -> LinearMap:
+        return self
+
+    def known_singular_values(self) -> Floats:
+        # As for prefix sums, with a second difference up to n + 1.
+        n = self.cells
+        angle = np.arange(1, n + 1) * np.pi / (2 * (n + 1))
+        return np.asarray(np.sqrt(n + 1) / (2 * np.sin(angle)))
+
+    def block_energy(self, size: int) -> float:
+        first, width, sum1, sum2 = _blocks(self.cells, size)
+        left, right = first + 1, self.cells - first  # W'W between cells i ≤ j is (i+1)(n−j)
+        own = width * left * right + (right - left) * sum1 - sum2
+        pairs = left * right * sum1 - left * sum2 + right * ((width - 1) * sum1 - sum2)
+        energy = own + 2 * (pairs - (sum1**2 - sum2) / 2)
+        return float(energy.sum() / size)
+
+    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self.bounds(0, self.shape[0])
+
+    def contents(self) -> dict[str, Any]:
+        return {"cells": self.cells}
+
+
+def _blocks(cells: int, size: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """First cell and width of each block, and ``Σ a`` and ``Σ a²`` over a < width.
+
+    Cells past the end count nothing.
+    """
+    first = np.arange(0, cells, size, dtype=np.float64)
+    width = np.minimum(size, cells - first)
+    return first, width, width * (width - 1) / 2, width * (width - 1) * (2 * width - 1) / 6
