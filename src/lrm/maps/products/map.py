@@ -38,9 +38,9 @@ class ProductMap(LinearMap):
     Examples
     --------
     >>> from lrm.maps.products.batch import product_batch
-    >>> table = ProductMap(product_batch([2, 10**9], [["identity", "total"]]))
+    >>> table = ProductMap(product_batch([2, 10**7], [["identity", "total"]]))
     >>> table.shape, table.is_flat
-    ((2, 2000000000), False)
+    ((2, 20000000), False)
     """
 
     batch: ProductBatch
