@@ -26,7 +26,7 @@ from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import making as releases
 from lrm.releases.making import prepare
 from lrm.tables import open_table
-from lrm.tables.axes import axes_of
+from lrm.tables.axes import flat_axes
 from lrm.tables.cell_sql import CASE_LIMIT
 from neighbouring_tables import (
     BASE,
@@ -148,7 +148,7 @@ def test_true_intermediates_move_by_at_most_the_sensitivity(planned, replay, pai
 def test_cells_are_merged_and_bins_are_many(planned):
     """The second batch is one whose cells are counted in classes, by bisection and by joins."""
     plan = planned(ROWS, "laplace", "many bins")
-    state, income = axes_of(plan.workload.domain, plan.measured.cell_map)
+    state, income = flat_axes(plan.workload.domain, plan.measured.cell_map)
     assert (state.size, state.attribute.size) == (2, 84)
     assert income.size > CASE_LIMIT < state.attribute.regular
 

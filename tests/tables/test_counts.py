@@ -11,7 +11,7 @@ from lrm.errors import TableError
 from lrm.exact.cells import CellMap, merge_cells
 from lrm.maps.matrices import SparseMap
 from lrm.tables import Table
-from lrm.tables.axes import axes_of
+from lrm.tables.axes import flat_axes
 from table_forms import ARROW_FORMS, FORMS
 
 
@@ -102,10 +102,10 @@ def test_cells_that_nothing_tells_apart_are_one_group():
     domain = DOMAINS["integers"]
     none, one = np.zeros(domain.size, dtype=np.int64), np.ones(domain.size, dtype=np.int64)
     everything = CellMap(1, none, one)
-    assert [axis.size for axis in axes_of(domain, everything)] == [1, 1]
+    assert [axis.size for axis in flat_axes(domain, everything)] == [1, 1]
     nothing = CellMap(1, none, none)
-    assert [axis.size for axis in axes_of(domain, nothing)] == [1, 1]
-    assert all(axis.plain for axis in axes_of(domain, CellMap.trivial(domain.size)))
+    assert [axis.size for axis in flat_axes(domain, nothing)] == [1, 1]
+    assert all(axis.plain for axis in flat_axes(domain, CellMap.trivial(domain.size)))
 
 
 def test_a_batch_for_another_domain_is_refused(awkward):

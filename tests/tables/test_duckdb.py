@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
-from lrm.tables.axes import Tally, axes_of
+from lrm.tables.count import count_of
 from lrm.tables.locate import Locator
 from lrm.tables.row_limit import RowLimit
+from lrm.tables.tally import Tally
 
 CELL = {"null": "cell", "outside": "cell"}
 FLOATS = st.floats(allow_nan=False, width=64)
@@ -189,13 +190,12 @@ def test_rows_of_a_person_are_chosen_however_batches_are_cut(rows, max_rows):
     domain = Domain([Integers("x", 0, 3)], unit=PrivacyUnit("who", max_rows))
     expected = domain.count([{"who": who, "x": x} for who, x in rows], b"key").tolist()
     for size in (1, 2, 7, 60):
-        tally = Tally(domain, axes_of(domain, None))
-        limit = RowLimit(tally, max_rows, b"key")
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            persons = pa.array([who for who, _ in part], pa.int64())
-            limit.add(persons, np.array([x for _, x in part], dtype=np.int64))
-        limit.finish()
+        tally = Tally(count_of(domain, None))
+        with RowLimit(tally, max_rows, b"key") as limit:
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                persons = pa.array([who for who, _ in part], pa.int64())
+                limit.add(persons, [np.array([x for _, x in part], dtype=np.int64)])
         assert tally.true_counts()._open().tolist() == expected
 
 

@@ -203,6 +203,13 @@ class Domain:
         >>> domain.count([*rows, {"who": "b", "ward": 1}]).tolist()
         [1, 0, 2]
         """
+        kept = self.counted_cells(rows, key)
+        return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+
+    def counted_cells(
+        self, rows: Iterable[Mapping[str, object]], key: bytes | None = None
+    ) -> list[int]:
+        """Return the cell of each row that `count` counts, as exact integers of any size."""
         if key is None:
             key = persons.fresh_key()
         per_person: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -219,7 +226,7 @@ class Domain:
                 per_person[name].append(cell)
         for name, cells in per_person.items():
             kept += persons.kept_rows(name, cells, self.unit.max_rows, key)
-        return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+        return kept
 
     def __repr__(self) -> str:
         cells = many(self.size, "cell", "cells")

@@ -7,9 +7,7 @@ and the engine counts the product of the classes: fewer groups to keep and to se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +15,8 @@ from numpy.typing import NDArray
 from lrm.domain import Attribute, Domain
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap
-from lrm.privacy.mechanism import TrueCounts
 
-__all__ = ["DROPPED", "Axis", "Tally", "axes_of"]
+__all__ = ["DROPPED", "Axis", "classes", "flat_axes", "plain_axis"]
 
 DROPPED = -1
 """Class of the cells that no query looks at."""
@@ -64,7 +61,13 @@ class Axis:
         return self.code(self.attribute.special_cell(label))
 
 
-def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
+def plain_axis(attribute: Attribute) -> Axis:
+    """An attribute each of whose cells is a class of its own."""
+    every = np.arange(attribute.size, dtype=np.int64)
+    return Axis(attribute, every, every)
+
+
+def flat_axes(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
     """Return the attributes of ``domain`` with the classes that ``cells`` permits.
 
     With a privacy unit, the cells of a person's rows decide which of them stay, so none are
@@ -75,7 +78,7 @@ def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
     >>> from lrm.domain import Integers
     >>> domain = Domain([Integers("a", 1, 2), Integers("b", 1, 3)])
     >>> merged = CellMap(2, np.array([0, 0, 1, 0, 0, 1]), np.ones(6, dtype=int))
-    >>> [axis.codes.tolist() for axis in axes_of(domain, merged)]
+    >>> [axis.codes.tolist() for axis in flat_axes(domain, merged)]
     [[0, 0], [0, 0, 1]]
     """
     if cells is not None and cells.size != domain.size:
@@ -84,8 +87,7 @@ def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
             "was it built for another domain?"
         )
     if cells is None or domain.unit.column is not None or cells.is_trivial():
-        every = [np.arange(attribute.size, dtype=np.int64) for attribute in domain.attributes]
-        return tuple(map(Axis, domain.attributes, every, every))
+        return tuple(map(plain_axis, domain.attributes))
     # One number for each distinct treatment of a cell; factor 0 is the same everywhere.
     spread = int(cells.factor.max() - cells.factor.min()) + 1
     treatment = cells.index * spread + (cells.factor - cells.factor.min())
@@ -93,13 +95,14 @@ def axes_of(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
     block = treatment.reshape(domain.shape)
     axes = []
     for place, attribute in enumerate(domain.attributes):
-        axis = _classes(attribute, np.moveaxis(block, place, 0).reshape(attribute.size, -1))
+        axis = classes(attribute, np.moveaxis(block, place, 0).reshape(attribute.size, -1))
         axes.append(axis)
         block = np.take(block, axis.firsts, axis=place)  # the next attribute has less to compare
     return tuple(axes)
 
 
-def _classes(attribute: Attribute, slices: NDArray[np.int64]) -> Axis:
+def classes(attribute: Attribute, slices: NDArray[np.int64]) -> Axis:
+    """Put cells with equal rows of ``slices`` in one class, and those of `DROPPED` in none."""
     _, first, inverse = np.unique(slices, axis=0, return_index=True, return_inverse=True)
     looked_at = np.any(slices[first] != DROPPED, axis=1)
     order = np.argsort(first)
@@ -109,32 +112,3 @@ def _classes(attribute: Attribute, slices: NDArray[np.int64]) -> Axis:
     rank = np.full(len(first), DROPPED, dtype=np.int64)
     rank[order] = np.arange(len(order))
     return Axis(attribute, rank[inverse.ravel()], first[order])
-
-
-class Tally:
-    """Adds up the counts of classes, and hands them over as counts of the domain's cells."""
-
-    def __init__(self, domain: Domain, axes: Sequence[Axis]) -> None:
-        self._domain = domain
-        self._axes = axes
-        self._counts = np.zeros(prod(axis.size for axis in axes), dtype=np.int64)
-
-    def add(self, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Add counts of classes, given by number (C order over the axes)."""
-        np.add.at(self._counts, numbers, counts)
-
-    def add_rows(self, numbers: NDArray[np.int64]) -> None:
-        """Count one row for each class number."""
-        if len(self._counts) <= 4 * len(numbers):
-            self._counts += np.bincount(numbers, minlength=len(self._counts))
-        else:
-            np.add.at(self._counts, numbers, 1)
-
-    def true_counts(self) -> TrueCounts:
-        """Return one count per cell: each class on its first cell, the rest 0."""
-        if all(axis.plain for axis in self._axes):
-            return TrueCounts(self._counts)
-        counts = np.zeros(self._domain.shape, dtype=np.int64)
-        classes = [axis.size for axis in self._axes]
-        counts[np.ix_(*(axis.firsts for axis in self._axes))] = self._counts.reshape(classes)
-        return TrueCounts(counts.reshape(-1))

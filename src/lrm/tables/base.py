@@ -17,9 +17,9 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from lrm.domain import Attribute, Categories, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
-from lrm.exact.cells import CellMap
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
+from lrm.tables.count import Wanted
 
 __all__ = [
     "Column",
@@ -54,9 +54,6 @@ whatever the domain declares; ``cells`` are Python objects, placed in cells befo
 them; ``uuid`` and ``bytes`` can be no attribute, but may name a person; ``other`` can be neither.
 """
 
-MAX_CELLS = 100_000_000
-"""Cells of a domain that counts are kept for: 800 MB of integers."""
-
 T = TypeVar("T")
 
 
@@ -88,7 +85,7 @@ class Table(Protocol):
         """Names and types of the columns, in order; never values."""
         ...
 
-    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
+    def check(self, domain: Domain, wanted: Wanted = None) -> None:
         """Raise `TableError` unless `counts` can work: columns exist, types are usable.
 
         The query of `counts` is tried without a row, so this costs nothing and is done before
@@ -96,22 +93,25 @@ class Table(Protocol):
         """
         ...
 
-    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
-        """Count the rows of each cell of ``domain``, by its rules and its privacy unit.
+    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
+        """Count rows by the rules of ``domain`` and its privacy unit.
 
         Parameters
         ----------
         domain
             Says which cell each row is in, and how many rows of a person count.
-        cells
-            How a batch merges cells. Cells that it cannot tell apart may then be counted as
-            one, on the first of them, and cells that it never looks at not at all, where
-            that is cheaper: ``cells.merge_counts`` of the result is the same either way.
+        wanted
+            None for the count of each cell; or how a batch merges cells: cells that it cannot
+            tell apart may then be counted as one, on the first of them, and cells that it never
+            looks at not at all, where that is cheaper (``wanted.merge_counts`` of the result is
+            the same either way); or tabulations, where a domain has too many cells to count
+            each. A row outside the domain is in no tabulation, whatever it is by.
 
         Returns
         -------
         TrueCounts
-            One count per cell of the domain, in its order.
+            One count per cell of the domain, in its order; or the entries of all tabulations,
+            one after the other, as `lrm.maps.products.tabulation.tabulate` has them.
         """
         ...
 
@@ -129,11 +129,6 @@ def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:
 
 def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict[str, Column]:
     """Return the columns that ``domain`` needs by name, or say which is missing or unusable."""
-    if domain.size > MAX_CELLS:
-        raise TableError(
-            f"the domain has {domain.size:,} cells and counts are kept for at most "
-            f"{MAX_CELLS:,}; declare wider cells or fewer attributes"
-        )
     found = {column.name: column for column in columns}
     needed = {name: _needed(table, name, found) for name in domain.names}
     for attribute in domain.attributes:

@@ -20,6 +20,9 @@ __all__ = ["BEYOND", "Clause", "Dialect", "case", "sql_code"]
 BEYOND = LARGEST_INTEGER + 1
 """A number above it lies outside every declared range, and need not be whole to do so."""
 
+FEW_RUNS = 16
+"""Runs of equal elements up to which a list is written as comparisons."""
+
 Clause = tuple[str, str]
 """A condition and the value where it is the first that holds."""
 
@@ -58,7 +61,11 @@ class Dialect(ABC):
 
     def lookup(self, codes: Sequence[int | None], place: str) -> str:
         """Return the element of a list at ``place``, counted from 0; NULL for NULL."""
-        listed = ", ".join("NULL" if code is None else str(code) for code in codes)
+        ends = [i for i in range(1, len(codes)) if codes[i] != codes[i - 1]]
+        if len(ends) < FEW_RUNS:  # of equal elements: a list of a million took seconds to parse
+            below = [(f"{place} < {end}", sql_code(codes[end - 1])) for end in ends]
+            return case([*below, (f"{place} IS NOT NULL", sql_code(codes[-1]))])
+        listed = ", ".join(map(sql_code, codes))
         return self.element(listed, f"{self.as_bigint(place)} + 1")
 
     @abstractmethod

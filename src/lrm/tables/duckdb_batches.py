@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import persons
-from lrm.tables.axes import Axis, Tally
+from lrm.tables.axes import Axis
 from lrm.tables.base import load_engine
 from lrm.tables.cell_sql import bin_steps
 from lrm.tables.duckdb_connection import connection
 from lrm.tables.duckdb_rows import NOT_COUNTED, DuckDbRows
 from lrm.tables.locate import Locator
 from lrm.tables.row_limit import RowLimit
+from lrm.tables.tally import Tally, Words
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -35,48 +36,61 @@ BATCH_ROWS = 1 << 17
 
 def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, tally: Tally) -> None:
     """Add the rows to ``tally``, by person where the domain has such a unit."""
-    if not rows.wide:
-        _count_by_person(db, rows, rows.numbered(), tally)
+    if rows.person is not None and not rows.wide:
+        _count_by_person(db, rows, rows.worded(), tally)
         return
     reader = db.sql(rows.partly()).to_arrow_reader(BATCH_ROWS)
-    batches = _numbered(reader, rows)
+    batches = _worded(reader, rows)
     if rows.person is None:
-        for number, _ in batches:
-            tally.add_rows(number)
+        for words, _ in batches:
+            tally.add(words)
         return
     pa = load_engine("pyarrow")
-    schema = pa.schema([("number", pa.int64()), reader.schema.field("person")])
+    fields = [(f"w{i}", pa.int64()) for i in range(len(rows.count.words))]
+    schema = pa.schema([*fields, reader.schema.field("person")])
     stream = (
-        pa.record_batch([pa.array(number), person], schema=schema) for number, person in batches
+        pa.record_batch([*(pa.array(word, pa.int64()) for word in words), person], schema=schema)
+        for words, person in batches
     )
     with connection() as second:  # it pulls the batches through the first one
-        second.register("numbered", pa.RecordBatchReader.from_batches(schema, stream))
-        _count_by_person(second, rows, "numbered", tally)
+        second.register("worded", pa.RecordBatchReader.from_batches(schema, stream))
+        _count_by_person(second, rows, "worded", tally)
 
 
-def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, numbered: str, tally: Tally) -> None:
+def _count_by_person(db: DuckDBPyConnection, rows: DuckDbRows, worded: str, tally: Tally) -> None:
     """Count at most as many rows of each person as may stay.
 
     DuckDB sorts on disk where memory is short: ten million rows of 2.5 million persons took
     3 s and 320 MB. Its ``row_number() OVER (PARTITION BY …)`` took 48 s and ran out of 488 MB.
     """
-    limit = RowLimit(tally, rows.max_rows, persons.fresh_key())
-    for batch in db.sql(rows.by_person(numbered)).to_arrow_reader(BATCH_ROWS):
-        limit.add(batch["person"], batch["number"].to_numpy())
-    limit.finish()
+    with RowLimit(tally, rows.count.domain.unit.max_rows, persons.fresh_key()) as limit:
+        for batch in db.sql(rows.by_person(worded)).to_arrow_reader(BATCH_ROWS):
+            words = [batch[f"w{i}"].to_numpy() for i in range(len(rows.count.words))]
+            limit.add(batch["person"], words)
 
 
-def _numbered(reader: Any, rows: DuckDbRows) -> Iterator[tuple[NDArray[np.int64], Any]]:
-    """Yield the class numbers of counted rows, batch by batch, with their persons."""
-    placers = [_Placer(rows.axes[place], rows.strides[place]) for place in rows.wide]
+def _worded(reader: Any, rows: DuckDbRows) -> Iterator[tuple[Words, Any]]:
+    """Yield the words of counted rows, batch by batch, with their persons."""
+    placers: list[dict[int, _Placer]] = [
+        {
+            place: _Placer(rows.axes[place], stride)
+            for place, stride in rows.count.strides(number).items()
+            if place in rows.wide
+        }
+        for number in range(len(rows.count.words))
+    ]
     for batch in reader:
-        number = batch["base"].to_numpy()
-        for place, placer in zip(rows.wide, placers, strict=True):
-            missing = batch[f"missing{place}"] if rows.is_read(place) else None
-            number = number + placer.terms(batch[f"x{place}"], missing)
-        counted = number >= 0
+        words = []
+        counted = np.ones(len(batch), dtype=np.bool_)
+        for number, wide in enumerate(placers):
+            word = batch[f"w{number}"].to_numpy()
+            for place, placer in wide.items():
+                missing = batch[f"missing{place}"] if rows.is_read(place) else None
+                word = word + placer.terms(batch[f"x{place}"], missing)
+            words.append(word)
+            counted &= word >= 0
         person = None if rows.person is None else batch["person"].filter(counted)
-        yield number if counted.all() else number[counted], person
+        yield words if counted.all() else [word[counted] for word in words], person
 
 
 class _Placer:

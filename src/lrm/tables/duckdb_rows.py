@@ -1,15 +1,14 @@
-"""SQL by which DuckDB turns the rows of a relation into numbers of classes."""
+"""SQL by which DuckDB turns the rows of a relation into words (`lrm.tables.count`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from lrm.domain import Bins
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 from lrm.tables.cell_sql import CASE_LIMIT, bin_steps, cell_sql
+from lrm.tables.count import Count
 from lrm.tables.csv_values import reading
 from lrm.tables.duckdb_reading import Reading
 from lrm.tables.duckdb_sql import DuckDbSql
@@ -27,28 +26,21 @@ class DuckDbRows:
 
     Parameters
     ----------
-    axes
-        The attributes, with the classes of their cells.
+    count
+        What is counted.
     reading
-        Where their columns are found.
-    max_rows
-        The most rows of a person that count.
+        Where the columns of its attributes are found.
     """
 
-    def __init__(self, axes: Sequence[Axis], reading: Reading, max_rows: int) -> None:
-        self.axes = axes
+    def __init__(self, count: Count, reading: Reading) -> None:
+        self.count = count
+        self.axes = axes = count.axes
         self._relation = reading.relation
         self._columns = reading.columns
         self.wide = [
             place for place, axis in enumerate(axes) if _is_wide(axis, self._columns[place])
         ]
-        self.narrow = [place for place in range(len(axes)) if place not in self.wide]
         self.person = reading.person
-        self.max_rows = max_rows
-        sizes = [axis.size for axis in axes]
-        self.strides = [
-            int(np.prod(sizes[place + 1 :], dtype=np.int64)) for place in range(len(sizes))
-        ]
 
     def values(self) -> str:
         """The columns as ``c0``, ``c1`` … and ``v0``, ``v1`` …: as stored, and as read."""
@@ -87,25 +79,43 @@ class DuckDbRows:
         x, column = self.value(place)
         return cell_sql(self.axes[place], x, column, SQL, f"c{place}")
 
-    def number(self, keys: Sequence[str], places: Iterable[int]) -> str:
-        """What the classes ``keys`` of attributes add to the number of a row's class."""
-        terms = [
-            f"CAST({key} AS INTEGER) * {self.strides[place]}"  # a domain has at most 10^8 cells
-            for key, place in zip(keys, places, strict=True)
-        ]
-        return " + ".join(terms) or "CAST(0 AS INTEGER)"
-
-    def numbered(self) -> str:
-        """All rows, as their class number and person."""
+    def keys(self) -> list[str]:
+        """The classes of the attributes as SQL over `values`; of those that are wide, NULL."""
         every = range(len(self.axes))
-        number = self.number([self.key(place) for place in every], every)
-        return f"(SELECT {number} AS number, person FROM {self.values()})"  # noqa: S608
+        return ["NULL" if place in self.wide else self.key(place) for place in every]
+
+    def words(self, keys: Sequence[str]) -> list[str]:
+        """The words of a row, without what wide attributes add, from its classes ``keys``."""
+        return [self._word(number, keys) for number in range(len(self.count.words))]
+
+    def _word(self, number: int, keys: Sequence[str]) -> str:
+        terms = [
+            f"CAST({keys[place]} AS {self._type(number)}) * {stride}"
+            if stride > 1
+            else f"CAST({keys[place]} AS {self._type(number)})"
+            for place, stride in self.count.strides(number).items()
+            if place not in self.wide
+        ]
+        return " + ".join(terms) or f"CAST(0 AS {self._type(number)})"
+
+    def _type(self, number: int) -> str:
+        """The type of a word: as narrow as its attributes permit, which sorts and copies faster."""
+        places = self.count.words[number]
+        fits = len(places) == 1 and self.axes[places[0]].size < 1 << 15
+        return "SMALLINT" if fits and places[0] not in self.wide else "INTEGER"
+
+    def worded(self) -> str:
+        """All rows, as their words and person."""
+        listed = [f"{word} AS w{i}" for i, word in enumerate(self.words(self.keys()))]
+        return f"(SELECT {', '.join(listed)}, person FROM {self.values()})"  # noqa: S608
 
     def partly(self) -> str:
-        """All rows: what the other attributes add to the number, and numbers among many edges."""
-        base = self.number([self.key(place) for place in self.narrow], self.narrow)
+        """All rows: their words without wide attributes, and the numbers of those."""
         # A mark, not a filter: filtering ten million rows took half as long as reading them.
-        listed = [f"coalesce({base}, {NOT_COUNTED}) AS base"]
+        listed = [
+            f"coalesce({word}, {-1 if self._type(i) == 'SMALLINT' else NOT_COUNTED}) AS w{i}"
+            for i, word in enumerate(self.words(self.keys()))
+        ]
         listed += [f"{SQL.as_double(*self.value(place))} AS x{place}" for place in self.wide]
         listed += [
             f"c{place} IS NULL AS missing{place}" for place in self.wide if self.is_read(place)
@@ -113,13 +123,25 @@ class DuckDbRows:
         listed += ["person"] if self.person is not None else []
         return f"SELECT {', '.join(listed)} FROM {self.values()}"  # noqa: S608
 
-    @staticmethod
-    def by_person(numbered: str) -> str:
-        """Rows with a number and a person, each person's together, the smallest numbers first."""
+    def grouped(self) -> str:
+        """The words of rows in a cell, and how many rows have them."""
+        keys = ", ".join(f"{key} AS k{place}" for place, key in enumerate(self.keys()))
+        # By the classes, one column each, which beats grouping by one product of them.
+        grouped = f"SELECT {keys}, count(*) AS n FROM {self.values()} GROUP BY ALL"  # noqa: S608
+        words = self.words([f"k{place}" for place in range(len(self.axes))])
+        listed = ", ".join(f"{word} AS w{i}" for i, word in enumerate(words))
+        return f"SELECT {listed}, n FROM ({grouped}) WHERE {self._counted()}"  # noqa: S608
+
+    def by_person(self, worded: str) -> str:
+        """Rows with words and a person, each person's together, in the order of their cells."""
+        words = ", ".join(f"w{i}" for i in range(len(self.count.words)))
         return (
-            f"SELECT number, person FROM {numbered} "  # noqa: S608 - all parts are quoted
-            "WHERE number IS NOT NULL AND person IS NOT NULL ORDER BY person, number"
+            f"SELECT {words}, person FROM {worded} "  # noqa: S608 - all parts are quoted
+            f"WHERE {self._counted()} AND person IS NOT NULL ORDER BY person, {words}"
         )
+
+    def _counted(self) -> str:
+        return " AND ".join(f"w{i} IS NOT NULL" for i in range(len(self.count.words)))
 
 
 def _is_wide(axis: Axis, column: Column) -> bool:

@@ -13,11 +13,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lrm.domain import CsvForm, Domain
-from lrm.exact.cells import CellMap
+from lrm.domain import Bins, CsvForm, Domain
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.axes import Tally, axes_of
-from lrm.tables.base import check_columns, guarded, load_engine
+from lrm.tables.base import Column, check_columns, guarded, load_engine
+from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.csv_files import CsvFiles
 from lrm.tables.duckdb_batches import count_batches
 from lrm.tables.duckdb_connection import connection
@@ -25,11 +24,15 @@ from lrm.tables.duckdb_reading import Reading, Source
 from lrm.tables.duckdb_rows import DuckDbRows
 from lrm.tables.duckdb_sources import DatabaseFile, ParquetFiles
 from lrm.tables.frames import FrameSource, is_frame
+from lrm.tables.tally import Tally
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 __all__ = ["DuckDbTable", "open_csv", "open_source"]
+
+GROUPED_CELLS = 1 << 14
+"""Cells up to which DuckDB groups rows itself; beyond, its hash tables are slower than NumPy."""
 
 
 def open_source(source: object, name: str | None = None) -> DuckDbTable | None:
@@ -72,20 +75,21 @@ class DuckDbTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._source.columns())
 
-    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
-        needed = check_columns(self.name, domain, self._source.columns(domain))
+    def check(self, domain: Domain, wanted: Wanted = None) -> None:
+        count, needed = self._prepared(domain, wanted)
         self._source.check(tuple(needed.values()), domain)
 
         def count_nothing() -> None:
             for read in self._source.ways():
-                _count(domain, cells, partial(read, domain=domain, needed=needed, empty=True))
+                nothing = partial(read, domain=domain, needed=needed, empty=True)
+                _counted(count, nothing).true_counts()
 
         guarded(f"preparing the count of table {self.name!r}", count_nothing)
 
-    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
-        needed = check_columns(self.name, domain, self._source.columns(domain))
+    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
+        count, needed = self._prepared(domain, wanted)
 
-        def count() -> TrueCounts:
+        def count_rows() -> TrueCounts:
             *faster, last = (
                 partial(read, domain=domain, needed=needed, empty=False)
                 for read in self._source.ways()
@@ -94,32 +98,26 @@ class DuckDbTable:
             for read in faster:
                 # A value that DuckDB refuses may not decide whether the count succeeds.
                 with suppress(failure):
-                    return _count(domain, cells, read)
-            return _count(domain, cells, last)
+                    return _counted(count, read).true_counts()
+            return _counted(count, last).true_counts()
 
-        return guarded(f"counting table {self.name!r}", count)
+        return guarded(f"counting table {self.name!r}", count_rows)
+
+    def _prepared(self, domain: Domain, wanted: Wanted) -> tuple[Count, dict[str, Column]]:
+        # NumPy merges the values of tabulations: looking up 115 ages in a list of DuckDB cost as
+        # much as reading them. Of numbers among edges, fewer edges are worth it.
+        count = count_of(domain, wanted, lambda attribute: isinstance(attribute, Bins))
+        return count, check_columns(self.name, domain, self._source.columns(domain))
 
 
-def _count(
-    domain: Domain, cells: CellMap | None, read: Callable[[DuckDBPyConnection], Reading]
-) -> TrueCounts:
-    axes = axes_of(domain, cells)
-    tally = Tally(domain, axes)
+def _counted(count: Count, read: Callable[[DuckDBPyConnection], Reading]) -> Tally:
+    tally = Tally(count)
     with connection() as db:
-        rows = DuckDbRows(axes, read(db), domain.unit.max_rows)
-        if rows.wide or rows.person is not None:
+        rows = DuckDbRows(count, read(db))
+        if rows.wide or rows.person is not None or count.joint_size > GROUPED_CELLS:
             count_batches(db, rows, tally)
         else:
-            _count_groups(db, rows, tally)
-    return tally.true_counts()
-
-
-def _count_groups(db: DuckDBPyConnection, rows: DuckDbRows, tally: Tally) -> None:
-    """Group inside DuckDB: by the classes, one column each, which beats one product of them."""
-    every = range(len(rows.axes))
-    keys = ", ".join(f"{rows.key(place)} AS k{place}" for place in every)
-    grouped = f"SELECT {keys}, count(*) AS n FROM {rows.values()} GROUP BY ALL"  # noqa: S608
-    number = rows.number([f"k{place}" for place in every], every)
-    query = f"SELECT {number} AS number, n FROM ({grouped}) WHERE number IS NOT NULL"  # noqa: S608
-    found = db.sql(query).to_arrow_table()
-    tally.add(found["number"].to_numpy(), found["n"].to_numpy())
+            found = db.sql(rows.grouped()).to_arrow_table()
+            words = [found[f"w{i}"].to_numpy() for i in range(len(count.words))]
+            tally.add(words, found["n"].to_numpy())
+    return tally

@@ -1,13 +1,15 @@
-"""Class numbers of rows on engines that join long lists of categories with the table."""
+"""Words and entries of rows on engines that join long lists of categories with the table.
+
+What these are is said in `lrm.tables.count`.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from lrm.domain import Bins, Domain
+from lrm.domain import Bins
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column
 from lrm.tables.cell_sql import (
@@ -18,9 +20,13 @@ from lrm.tables.cell_sql import (
     cell_sql,
     joined_categories,
 )
+from lrm.tables.count import Count, Marginal, Part
 from lrm.tables.dialect import Dialect
 
 __all__ = ["JoinedRows", "JoiningDialect"]
+
+GROUPED_CELLS = 1 << 20
+"""Cells up to which equal rows are counted first, where there are several marginals."""
 
 
 class JoiningDialect(Dialect):
@@ -39,16 +45,20 @@ class JoinedRows:
     ----------
     dialect
         The engine's SQL.
-    domain, axes
-        Attributes, the classes of their cells, and the privacy unit.
+    count
+        What is counted.
     columns
         The column of each attribute.
     """
 
     dialect: JoiningDialect
-    domain: Domain
-    axes: Sequence[Axis]
+    count: Count
     columns: Sequence[Column]
+
+    @property
+    def axes(self) -> Sequence[Axis]:
+        """The attributes, with the classes of their cells."""
+        return self.count.axes
 
     def selected(self, person: Column | None) -> list[str]:
         """The table's columns, under names that need no quotes."""
@@ -74,29 +84,79 @@ class JoinedRows:
             if isinstance(axis.attribute, Bins) and len(bin_steps(axis)[0]) > CASE_LIMIT
         ]
 
-    def number(self, given: dict[int, str]) -> str:
-        """The number of a row's class in C order, with some attributes' classes ``given``."""
-        number = ""
-        for place, axis in enumerate(self.axes):
-            key = given.get(place) or cell_sql(axis, f"c{place}", self.columns[place], self.dialect)
-            key = self.dialect.as_bigint(f"({key})")
-            number = f"({number} * {axis.size} + {key})" if number else key
-        return number
+    def words(self, given: dict[int, str]) -> list[str]:
+        """The words of a row as ``w0``, ``w1`` …, with some attributes' classes ``given``."""
+        return [
+            f"{self._word(places, given)} AS w{number}"
+            for number, places in enumerate(self.count.words)
+        ]
 
-    ranked: ClassVar[Sequence[str]] = (
-        "number",
-        "person",
-        "row_number() OVER (PARTITION BY person ORDER BY number) - 1 AS place",
-        "count(*) OVER (PARTITION BY person) AS total",
-    )
-    """What `kept` looks at, of rows with a ``number`` and a ``person``."""
+    def _word(self, places: Sequence[int], given: dict[int, str]) -> str:
+        word = ""
+        for place in places:
+            axis, column = self.axes[place], self.columns[place]
+            key = given.get(place) or cell_sql(axis, f"c{place}", column, self.dialect)
+            key = self.dialect.as_bigint(f"({key})")
+            word = f"({word} * {axis.size} + {key})" if word else key
+        return word
+
+    @property
+    def word_names(self) -> list[str]:
+        """The names of the words."""
+        return [f"w{number}" for number in range(len(self.count.words))]
+
+    @property
+    def counted(self) -> str:
+        """Whether a row is in a cell."""
+        return " AND ".join(f"{name} IS NOT NULL" for name in self.word_names)
+
+    @property
+    def ranked(self) -> list[str]:
+        """What `kept` looks at, of rows with words and a ``person``."""
+        words = ", ".join(self.word_names)
+        return [
+            *self.word_names,
+            "person",
+            f"row_number() OVER (PARTITION BY person ORDER BY {words}) - 1 AS place",
+            "count(*) OVER (PARTITION BY person) AS total",
+        ]
 
     def kept(self, key: bytes) -> str:
         """Whether a row that `ranked` describes counts, as `lrm.domain.persons` defines it."""
-        most = self.domain.unit.max_rows
+        most = self.count.domain.unit.max_rows
         offset = f"{self.dialect.person_hash('person', key)} % total"
         chosen = f"(place * {most} + {offset}) % total < {most}"
         return f"CASE WHEN total <= {most} THEN TRUE ELSE {chosen} END"
+
+    @property
+    def groups_first(self) -> bool:
+        """Whether equal rows are counted before their entries are looked for."""
+        return len(self.count.marginals) > 1 and self.count.joint_size <= GROUPED_CELLS
+
+    def parts(self) -> list[str]:
+        """The merged values of a row's words, as ``p0``, ``p1`` …; negative: not counted."""
+        listed = [f"{self._part(part)} AS p{i}" for i, part in enumerate(self.count.parts)]
+        return listed or ["1 AS nothing"]  # a row without columns is odd SQL
+
+    def _part(self, part: Part) -> str:
+        word = f"w{part.word}"
+        return word if part.labels is None else self.dialect.lookup(part.labels.tolist(), word)
+
+    def entries(self) -> list[str]:
+        """The entry of a row in each marginal, as SQL over `parts`; NULL where it has none."""
+        return [self._entry(marginal) for marginal in self.count.marginals]
+
+    def _entry(self, marginal: Marginal) -> str:
+        parts = self.count.parts
+        terms, stride = [str(marginal.start)] if marginal.start else [], 1
+        for number in reversed(marginal.parts):
+            if parts[number].size > 1:
+                terms.append(self.dialect.as_bigint(f"p{number}") + f" * {stride}")
+            stride *= parts[number].size
+        entry = " + ".join(terms) or "0"
+        tests = [f"p{number} >= 0" for number in marginal.parts if parts[number].skips]
+        entry = self.dialect.as_bigint(f"({entry})")
+        return f"CASE WHEN {' AND '.join(tests)} THEN {entry} END" if tests else entry
 
     def joined(self, places: Sequence[int]) -> dict[int, str]:
         """The classes that joins with ``keys0`` … have found, as SQL."""

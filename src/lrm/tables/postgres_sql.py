@@ -66,7 +66,8 @@ class PostgresSql(JoiningDialect):
         return f"'{quoted}'"
 
     def element(self, listed: str, place: str) -> str:
-        return f"(ARRAY[{listed}]::integer[])[{place}]"
+        # As one literal: of a list of expressions the server would parse each.
+        return f"('{{{listed}}}'::integer[])[{place}]"
 
     def as_double(self, x: str, column: Column) -> str:
         """Convert as PostgreSQL does, by way of text, without its errors on huge and tiny."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -11,15 +11,15 @@ import numpy as np
 
 from lrm.domain import Bins, Domain, persons
 from lrm.errors import TableError
-from lrm.exact.cells import CellMap
 from lrm.files.locations import unescaped_password, why_unreachable
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.axes import Axis, Tally, axes_of
 from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps
+from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.dialect import case, sql_code
 from lrm.tables.joined_rows import JoinedRows
 from lrm.tables.postgres_sql import PostgresSql, column_of
+from lrm.tables.tally import Tally
 
 if TYPE_CHECKING:
     import psycopg
@@ -108,29 +108,30 @@ class PostgresTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
-        query = self._query(domain, axes_of(domain, cells), empty=True)
+    def check(self, domain: Domain, wanted: Wanted = None) -> None:
+        query = self._query(count_of(domain, wanted), empty=True)
         self._within("preparing the count", lambda db: db.execute(query))
 
-    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
-        axes = axes_of(domain, cells)
-        query = self._query(domain, axes, empty=False)
+    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
+        count = count_of(domain, wanted)
+        query = self._query(count, empty=False)
 
-        def count(db: psycopg.Connection[Any]) -> TrueCounts:
-            tally = Tally(domain, axes)
-            # A cursor of the server: as many counts as there are cells may be on the way.
+        def count_rows(db: psycopg.Connection[Any]) -> TrueCounts:
+            tally = Tally(count)
+            # A cursor of the server: as many counts as there are entries may be on the way.
             with db.cursor("lrm_counts") as cursor:
                 cursor.execute(query)
                 while found := cursor.fetchmany(FETCHED_AT_ONCE):
-                    numbers, counts = np.array(found, dtype=np.int64).T
-                    tally.add(numbers, counts)
+                    entries, counts = np.array(found, dtype=np.int64).T
+                    tally.add_entries(entries, counts)
             return tally.true_counts()
 
-        return self._within("counting", count)
+        return self._within("counting", count_rows)
 
-    def _query(self, domain: Domain, axes: Sequence[Axis], *, empty: bool) -> str:
+    def _query(self, count: Count, *, empty: bool) -> str:
+        domain = count.domain
         needed = check_columns(self.name, domain, self._columns)
-        rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
+        rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
         person = None if domain.unit.column is None else needed[domain.unit.column]
         joins, given = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
         for place, keys in rows.joins().items():
@@ -142,16 +143,17 @@ class PostgresTable:
             )
             given |= rows.joined([place])
         selected = ", ".join(rows.selected(person))
-        listed = f"{rows.number(given)} AS number" + (", person" if person else "")
+        listed = ", ".join([*rows.words(given), *(["person"] if person else [])])
         rows_read = f"SELECT {selected} FROM {self._relation}{' LIMIT 0' if empty else ''}"  # noqa: S608
-        numbered = f"SELECT {listed} FROM ({rows_read}) AS t{joins}"  # noqa: S608
+        worded = f"SELECT {listed} FROM ({rows_read}) AS t{joins}"  # noqa: S608
+        kept = rows.counted
         if person is not None:
-            numbered = (
+            worded = (
                 f"SELECT {', '.join(rows.ranked)} "  # noqa: S608
-                f"FROM ({numbered}) AS r WHERE number IS NOT NULL AND person IS NOT NULL"
+                f"FROM ({worded}) AS r WHERE {kept} AND person IS NOT NULL"
             )
-        kept = "number IS NOT NULL" if person is None else rows.kept(persons.fresh_key())
-        return f"SELECT number, count(*) FROM ({numbered}) AS s WHERE {kept} GROUP BY number"  # noqa: S608
+            kept = rows.kept(persons.fresh_key())
+        return _counted(rows, f"FROM ({worded}) AS s WHERE {kept}")
 
     @staticmethod
     def _wide(rows: JoinedRows, place: int) -> str:
@@ -190,6 +192,23 @@ class PostgresTable:
         with db:
             db.read_only = True
             yield db
+
+
+def _counted(rows: JoinedRows, kept: str) -> str:
+    """The query of entries and their counts, from the words of rows that count."""
+    number = "count(*)"
+    if rows.groups_first:
+        words = ", ".join(rows.word_names)
+        kept = f"FROM (SELECT {words}, count(*) AS n {kept} GROUP BY {words}) AS g"
+        number = "CAST(sum(n) AS bigint)"
+    listed = ", ".join([*rows.parts(), *(["n"] if rows.groups_first else [])])
+    # OFFSET 0: the server would otherwise look merged values up anew for each entry.
+    parts = f"SELECT {listed} {kept} OFFSET 0"
+    entries = ", ".join(rows.entries())
+    return (
+        f"SELECT entry, {number} FROM ({parts}) AS p, unnest(ARRAY[{entries}]) AS e(entry) "  # noqa: S608
+        "WHERE entry IS NOT NULL GROUP BY entry"
+    )
 
 
 def _by_bisection(rows: JoinedRows) -> list[int]:

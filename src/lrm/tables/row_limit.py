@@ -1,23 +1,32 @@
 """Counting at most a few rows of each person, from rows that arrive sorted by person.
 
 The rule is that of `lrm.domain.persons`. A person is decided on when all rows have been seen,
-which may be many batches later; until then only how many rows lie in each cell is kept.
+which may be many batches later; until then rows in one cell are kept as one, on disk where they
+are many.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import tempfile
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.tables.axes import Tally
 from lrm.tables.base import load_engine
+from lrm.tables.tally import Tally, Words
 
 __all__ = ["RowLimit"]
 
 Numbers = NDArray[np.int64]
+
+SPILLED_BYTES = 1 << 25
+"""Of one person's rows, more than this is kept on disk."""
+
+READ_ROWS = 1 << 17
+"""Rows of one person that are read back at once."""
 
 
 class RowLimit:
@@ -36,13 +45,11 @@ class RowLimit:
     --------
     >>> import pyarrow as pa
     >>> from lrm.domain import Domain, Integers
-    >>> from lrm.tables.axes import axes_of
-    >>> domain = Domain([Integers("cell", 0, 3)])
-    >>> tally = Tally(domain, axes_of(domain, None))
-    >>> limit = RowLimit(tally, 2, b"key")
-    >>> limit.add(pa.array([1, 1, 1, 2]), np.array([0, 1, 2, 3]))
-    >>> limit.add(pa.array([2, 2, 2]), np.array([3, 3, 3]))
-    >>> limit.finish()
+    >>> from lrm.tables.count import count_of
+    >>> tally = Tally(count_of(Domain([Integers("cell", 0, 3)]), None))
+    >>> with RowLimit(tally, 2, b"key") as limit:
+    ...     limit.add(pa.array([1, 1, 1, 2]), [np.array([0, 1, 2, 3])])
+    ...     limit.add(pa.array([2, 2, 2]), [np.array([3, 3, 3])])
     >>> tally.true_counts()
     <TrueCounts of 4 cells, hidden>
     """
@@ -52,52 +59,56 @@ class RowLimit:
         self._max_rows = max_rows
         self._key = key
         self._person: Any = None  # the last one seen, of whom more rows may come: an array of one
-        self._cells = np.zeros(0, dtype=np.int64)
-        self._counts = np.zeros(0, dtype=np.int64)
+        self._rows = _Rows()
 
-    def add(self, persons: Any, numbers: Numbers) -> None:
-        """Take a batch of rows: persons sorted, across batches too, and cells for each sorted."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Decide on the last person seen, unless an error is on its way."""
+        if kind is None:
+            self._finish()
+        self._rows.close()
+
+    def add(self, persons: Any, words: Words) -> None:
+        """Take a batch of rows: persons sorted, across batches too, and words for each sorted."""
         if not len(persons):
             return
         compute = load_engine("pyarrow.compute")
         changes = compute.not_equal(persons[1:], persons[:-1]).to_numpy(zero_copy_only=False)
         begins = np.concatenate([[0], np.flatnonzero(changes) + 1])
-        last, done = int(begins[-1]), 0
+        last, done, rows = int(begins[-1]), 0, len(persons)
         if self._person is not None and persons[0].equals(self._person[0]):
-            done = int(begins[1]) if len(begins) > 1 else len(numbers)
-            self._remember(numbers[:done])
-        if done == len(numbers):
+            done = int(begins[1]) if len(begins) > 1 else rows
+            self._rows.append([word[:done] for word in words])
+        if done == rows:
             return
-        self.finish()
-        self._count(persons[done:last], numbers[done:last], begins[begins >= done][:-1] - done)
+        self._finish()
+        complete = [word[done:last] for word in words]
+        self._count(persons[done:last], complete, begins[begins >= done][:-1] - done)
         self._person = persons[last : last + 1]
-        self._remember(numbers[last:])
+        self._rows.append([word[last:] for word in words])
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Decide on the last person seen."""
         if self._person is None:
             return
-        total = int(self._counts.sum())
+        total, most, place = self._rows.total, self._max_rows, 0
         (offset,) = self._offsets(self._person, np.array([total])).tolist()
-        # Kept rows before row t: the multiples of the total up to t c + o - c.
-        places = np.concatenate([[0], np.cumsum(self._counts)])
-        before = (places * self._max_rows + (offset - self._max_rows)) // total
-        # No branch here and below: which lines run depends on no value.
-        kept = np.where(total > self._max_rows, np.diff(before), self._counts)
-        self._tally.add(self._cells, kept)
-        self._person = None
-        self._cells = self._counts = np.zeros(0, dtype=np.int64)
+        for words, counts in self._rows.take():
+            # Kept rows before row t: the multiples of the total up to t c + o - c.
+            places = place + np.concatenate([[0], np.cumsum(counts)])
+            before = (places * most + (offset - most)) // total
+            # No branch here and below: which lines run depends on no value.
+            self._tally.add(words, np.where(total > most, np.diff(before), counts))
+            place = int(places[-1])
+        self._rows.close()
+        self._person, self._rows = None, _Rows()
 
-    def _remember(self, numbers: Numbers) -> None:
-        """Keep rows of the last person, as counts: there are at most as many as cells."""
-        cells, counts = np.unique(numbers, return_counts=True)
-        self._cells, inverse = np.unique(np.concatenate([self._cells, cells]), return_inverse=True)
-        both = np.concatenate([self._counts, counts])
-        self._counts = np.bincount(inverse, both, minlength=len(self._cells)).astype(np.int64)
-
-    def _count(self, persons: Any, numbers: Numbers, begins: Numbers) -> None:
+    def _count(self, persons: Any, words: Words, begins: Numbers) -> None:
         """Count the rows of persons of whom no more will come."""
-        totals = np.diff(np.append(begins, len(numbers)))
+        rows_in_all = len(persons)
+        totals = np.diff(np.append(begins, rows_in_all))
         many = totals > self._max_rows
         # One entry per row of those who have too many.
         rows = np.flatnonzero(np.repeat(many, totals))
@@ -105,9 +116,9 @@ class RowLimit:
         total = np.repeat(few, few)
         place = rows - np.repeat(begins[many], few)
         offset = np.repeat(self._offsets(persons.take(begins[many]), few), few)
-        kept = np.ones(len(numbers), dtype=np.bool_)
+        kept = np.ones(rows_in_all, dtype=np.bool_)
         kept[rows] = (place * self._max_rows + offset) % total < self._max_rows
-        self._tally.add_rows(numbers[kept])
+        self._tally.add([word[kept] for word in words])
 
     def _offsets(self, persons: Any, totals: Numbers) -> Numbers:
         """Where persons begin, as `lrm.domain.persons.offset_of` says; 1 µs per person."""
@@ -117,3 +128,36 @@ class RowLimit:
         digests = b"".join([sha256(key + name).digest() for name in names])
         first_bytes = np.frombuffer(digests + bytes(32), dtype=">u8")[:-4:4]  # 8 of 32
         return (first_bytes >> 4).astype(np.int64) % totals
+
+
+class _Rows:
+    """Rows of one person, sorted: each run of equal ones as its words and its length."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=SPILLED_BYTES)  # noqa: SIM115 - as long as this record
+        self._columns = 0
+        self.total = 0
+
+    def append(self, words: Words) -> None:
+        """Keep the rows that follow those before."""
+        rows = len(words[0])
+        changes = np.zeros(max(rows - 1, 0), dtype=np.bool_)
+        for word in words:
+            changes |= word[1:] != word[:-1]
+        begins = np.concatenate([[0], np.flatnonzero(changes) + 1])
+        lengths = np.diff(np.append(begins, rows))
+        runs = np.column_stack([*(word[begins] for word in words), lengths]).astype(np.int64)
+        self._file.write(runs.tobytes())
+        self._columns = runs.shape[1]
+        self.total += rows
+
+    def take(self) -> Iterator[tuple[Words, Numbers]]:
+        """Yield words and lengths of runs, a bounded number at once."""
+        self._file.seek(0)
+        while found := self._file.read(8 * self._columns * READ_ROWS):
+            *words, lengths = np.frombuffer(found, dtype=np.int64).reshape(-1, self._columns).T
+            yield words, lengths
+
+    def close(self) -> None:
+        """Remove what is on disk."""
+        self._file.close()

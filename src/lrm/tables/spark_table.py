@@ -1,4 +1,4 @@
-"""Counting on Spark: the work stays in the cluster, and only counts of cells leave it."""
+"""Counting on Spark: the work stays in the cluster, and only counts of entries leave it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.domain import Domain, persons
 from lrm.errors import TableError
-from lrm.exact.cells import CellMap
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
-from lrm.tables.axes import Axis, Tally, axes_of
 from lrm.tables.base import Column, check_columns, guarded, load_engine, name_parts
 from lrm.tables.cell_sql import bin_steps
+from lrm.tables.count import Count, Wanted, count_of
 from lrm.tables.dialect import case, sql_code
 from lrm.tables.joined_rows import JoinedRows
 from lrm.tables.spark_session import session
 from lrm.tables.spark_sql import SparkSql, column_of
+from lrm.tables.tally import Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,32 +75,32 @@ class SparkTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain, cells: CellMap | None = None) -> None:
+    def check(self, domain: Domain, wanted: Wanted = None) -> None:
+        count = count_of(domain, wanted)
         needed = check_columns(self.name, domain, self._columns)
-        axes, nothing = axes_of(domain, cells), self._frame.limit(0)
+        nothing = self._frame.limit(0)
         guarded(
             f"preparing the count of table {self.name!r} on Spark",
-            lambda: _counted(nothing, domain, axes, needed).toArrow(),
+            lambda: _counted(nothing, count, needed).toArrow(),
         )
 
-    def counts(self, domain: Domain, cells: CellMap | None = None) -> TrueCounts:
+    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
+        count = count_of(domain, wanted)
         needed = check_columns(self.name, domain, self._columns)
-        axes = axes_of(domain, cells)
 
-        def count() -> TrueCounts:
-            found = _counted(self._frame, domain, axes, needed).toArrow()
-            tally = Tally(domain, axes)
-            tally.add(found["number"].to_numpy(), found["count"].to_numpy())
+        def count_rows() -> TrueCounts:
+            found = _counted(self._frame, count, needed).toArrow()
+            tally = Tally(count)
+            tally.add_entries(found["entry"].to_numpy(), found["n"].to_numpy())
             return tally.true_counts()
 
-        return guarded(f"counting table {self.name!r} on Spark", count)
+        return guarded(f"counting table {self.name!r} on Spark", count_rows)
 
 
-def _counted(
-    frame: DataFrame, domain: Domain, axes: Sequence[Axis], needed: dict[str, Column]
-) -> DataFrame:
-    """A frame of class numbers and their counts, not yet computed."""
-    rows = JoinedRows(SQL, domain, axes, [needed[name] for name in domain.names])
+def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataFrame:
+    """A frame of entries and their counts, not yet computed."""
+    domain = count.domain
+    rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
     person = None if domain.unit.column is None else needed[domain.unit.column]
     frame = frame.selectExpr(*rows.selected(person))
     given = rows.joined(list(rows.joins()))
@@ -108,12 +108,28 @@ def _counted(
         frame = _bucketed(frame, rows, wide)
         given[wide] = _wide(rows, wide)
     frame = _joined(frame, rows)
-    listed = [f"{rows.number(given)} AS number", *(["person"] if person else [])]
-    frame = frame.selectExpr(*listed).where("number IS NOT NULL")
+    frame = frame.selectExpr(*rows.words(given), *(["person"] if person else []))
+    frame = frame.where(rows.counted)
     if person is not None:
         frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)
         frame = frame.where(rows.kept(persons.fresh_key()))
-    return frame.groupBy("number").count()
+    return _entries(frame, rows)
+
+
+def _entries(frame: DataFrame, rows: JoinedRows) -> DataFrame:
+    """A frame of entries and their counts, from the words of rows that count."""
+    number = "count(1) AS n"
+    if rows.groups_first:
+        frame = frame.groupBy(*rows.word_names).agg(_expr(number))
+        number = "sum(n) AS n"
+    frame = frame.selectExpr(*rows.parts(), *(["n"] if rows.groups_first else []))
+    entries = f"explode(array({', '.join(rows.entries())})) AS entry"
+    frame = frame.selectExpr(entries, *(["n"] if rows.groups_first else []))
+    return frame.where("entry IS NOT NULL").groupBy("entry").agg(_expr(number))
+
+
+def _expr(text: str) -> Any:
+    return load_engine("pyspark.sql.functions", "spark").expr(text)
 
 
 def _joined(frame: DataFrame, rows: JoinedRows) -> DataFrame:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 
-__all__ = ["NOT_COUNTED", "Tabulation", "tabulate"]
+__all__ = ["NOT_COUNTED", "Tabulation", "tabulate", "total"]
 
 Integers = NDArray[np.int64]
 
@@ -65,6 +65,11 @@ class Tabulation:
     def size(self) -> int:
         """Number of entries."""
         return math.prod(self.shape)
+
+
+def total(sizes: Sequence[int]) -> Tabulation:
+    """The tabulation that counts all records, whatever their values."""
+    return Tabulation(tuple(np.zeros(size, dtype=np.int64) for size in sizes), by=())
 
 
 def tabulate(tables: Sequence[Tabulation], counts: Integers, sizes: Sequence[int]) -> Integers:

@@ -1,0 +1,247 @@
+"""What an engine counts of a table: which values rows are told apart by, and where they add 1.
+
+A row is seen as a few whole numbers, its *words*. Counts of all cells need one word, the number of
+the row's cell; tabulations need one word per attribute, as the cells of a product may be far too
+many for a number of 64 bits. Compared word by word, rows are in the order of their cells either
+way, so that the same rows of a person are chosen.
+
+An entry is a place among the counts that leave the engine. A row has one entry in each marginal,
+found from its words, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.domain import Attribute, Domain
+from lrm.errors import TableError
+from lrm.exact.cells import CellMap
+from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation
+from lrm.tables.axes import Axis, classes, flat_axes, plain_axis
+
+__all__ = ["MAX_ENTRIES", "Count", "Marginal", "Part", "Wanted", "count_of"]
+
+Integers = NDArray[np.int64]
+
+Wanted = CellMap | Sequence[Tabulation] | None
+"""What a caller asks for: counts of all cells, perhaps some of them merged, or tabulations."""
+
+MAX_ENTRIES = 100_000_000
+"""Counts that are kept: 800 MB of integers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The merged value of one word of a row.
+
+    Parameters
+    ----------
+    word
+        The word.
+    size
+        Number of merged values.
+    labels
+        The merged value of each value of the word, or `NOT_COUNTED`; None where it is the word.
+    """
+
+    word: int
+    size: int
+    labels: Integers | None = None
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows with some values of the word are not counted."""
+        return self.labels is not None and bool(self.labels.min() == NOT_COUNTED)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Entries that are next to each other, in C order over some parts.
+
+    Parameters
+    ----------
+    start
+        The first entry.
+    parts
+        Which of `Count.parts` the entries are by, the last varying fastest. A part of one value
+        may be among them to say which rows are not counted.
+    size
+        Number of entries.
+    """
+
+    start: int
+    parts: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Count:
+    """What is counted.
+
+    Parameters
+    ----------
+    domain
+        Attributes and the privacy unit.
+    axes
+        The attributes with the classes of their cells.
+    words
+        The attributes that each word of a row is made of, by their places.
+    parts, marginals
+        Where a row adds 1.
+    of_cells
+        Whether counts of all cells were asked for.
+    """
+
+    domain: Domain
+    axes: tuple[Axis, ...]
+    words: tuple[tuple[int, ...], ...]
+    parts: tuple[Part, ...]
+    marginals: tuple[Marginal, ...]
+    of_cells: bool
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return sum(marginal.size for marginal in self.marginals)
+
+    @property
+    def joint_size(self) -> int:
+        """Number of different rows, as the words tell them apart."""
+        return prod(axis.size for axis in self.axes)
+
+    def strides(self, word: int) -> dict[int, int]:
+        """What each attribute's class is multiplied by in a word, by the attribute's place."""
+        places = self.words[word]
+        sizes = [self.axes[place].size for place in places]
+        return {place: prod(sizes[i + 1 :]) for i, place in enumerate(places)}
+
+    def spread(self, entries: Integers) -> Integers:
+        """The counts that were asked for: of merged cells, each class on its first cell."""
+        if not self.of_cells or all(axis.plain for axis in self.axes):
+            return entries
+        counts = np.zeros(self.domain.shape, dtype=np.int64)
+        shape = [axis.size for axis in self.axes]
+        counts[np.ix_(*(axis.firsts for axis in self.axes))] = entries.reshape(shape)
+        return counts.reshape(-1)
+
+
+def count_of(
+    domain: Domain, wanted: Wanted, merges: Callable[[Attribute], bool] = lambda _: True
+) -> Count:
+    """Decide what is counted, from public facts alone.
+
+    Parameters
+    ----------
+    domain
+        Says which cell each row is in.
+    wanted
+        What is asked for.
+    merges
+        Whether an engine should place values of an attribute in merged cells for tabulations.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> domain = Domain([Integers("a", 1, 2), Integers("b", 1, 3)])
+    >>> count_of(domain, None).marginals
+    (Marginal(start=0, parts=(0,), size=6),)
+    >>> rows = Tabulation((np.array([0, 1]), np.array([0, 0, -1])), by=(0,))
+    >>> total = Tabulation((np.zeros(2, dtype=int), np.zeros(3, dtype=int)), by=())
+    >>> count_of(domain, [rows, total]).marginals
+    (Marginal(start=0, parts=(0, 1), size=2), Marginal(start=2, parts=(), size=1))
+    """
+    if wanted is None or isinstance(wanted, CellMap):
+        _check_size(
+            domain.size, "the domain has", "cells", "declare wider cells or fewer attributes"
+        )
+        axes = flat_axes(domain, wanted)
+        size = prod(axis.size for axis in axes)
+        words = (tuple(range(len(axes))),)
+        marginals = (Marginal(0, (0,), size),)
+        return Count(domain, axes, words, (Part(0, size),), marginals, of_cells=True)
+    _check_tables(domain, wanted)
+    return _tabulated(domain, wanted, merges)
+
+
+def _check_size(size: int, what: str, unit: str, advice: str) -> None:
+    if size > MAX_ENTRIES:
+        raise TableError(
+            f"{what} {size:,} {unit} and counts are kept for at most {MAX_ENTRIES:,}; {advice}"
+        )
+
+
+def _check_tables(domain: Domain, tables: Sequence[Tabulation]) -> None:
+    if not tables:
+        raise TableError("there is nothing to count: expected at least one tabulation")
+    for table in tables:
+        sizes = tuple(len(labels) for labels in table.labels)
+        if sizes != domain.shape:
+            raise TableError(
+                "the tabulations do not fit the attributes of the domain; "
+                "were they built for another domain?"
+            )
+    size = sum(table.size for table in tables)
+    _check_size(size, "the marginals to count have", "entries", "measure smaller marginals")
+
+
+def _tabulated(
+    domain: Domain, tables: Sequence[Tabulation], merges: Callable[[Attribute], bool]
+) -> Count:
+    versions = [_Versions(tables, place) for place in range(len(domain.attributes))]
+    axes = []
+    for attribute, version in zip(domain.attributes, versions, strict=True):
+        # With a privacy unit, the cells of a person's rows decide which of them stay.
+        merged = domain.unit.column is None and merges(attribute)
+        labels = np.stack(version.distinct, axis=1)
+        axes.append(classes(attribute, labels) if merged else plain_axis(attribute))
+    parts: list[Part] = []
+    numbers: list[dict[int, int]] = []  # for each attribute, the part of each of its versions
+    for place, (axis, version) in enumerate(zip(axes, versions, strict=True)):
+        numbers.append({})
+        for i, labels in enumerate(version.distinct):
+            part = _part(place, axis, labels)
+            if part.size > 1 or part.skips:
+                numbers[place][i] = len(parts)
+                parts.append(part)
+    marginals = []
+    start = 0
+    for t, table in enumerate(tables):
+        order = [*table.by, *(i for i in range(len(axes)) if i not in table.by)]
+        found = [numbers[i].get(versions[i].of[t]) for i in order]
+        size = table.size
+        marginals.append(Marginal(start, tuple(part for part in found if part is not None), size))
+        start += size
+    words = tuple((place,) for place in range(len(axes)))
+    return Count(domain, tuple(axes), words, tuple(parts), tuple(marginals), of_cells=False)
+
+
+class _Versions:
+    """The different ways in which tabulations merge the values of one attribute."""
+
+    def __init__(self, tables: Sequence[Tabulation], place: int) -> None:
+        self.distinct: list[Integers] = []
+        self.of: list[int] = []
+        same_array: dict[tuple[int, bool], int] = {}  # tabulations mostly share their arrays
+        same_bytes: dict[bytes, int] = {}
+        for table in tables:
+            labels, told = table.labels[place], place in table.by
+            version = same_array.get((id(labels), told))
+            if version is None:
+                merged = labels if told else np.minimum(labels, 0)
+                version = same_bytes.setdefault(merged.tobytes(), len(self.distinct))
+                if version == len(self.distinct):
+                    self.distinct.append(merged)
+                same_array[id(labels), told] = version
+            self.of.append(version)
+
+
+def _part(place: int, axis: Axis, labels: Integers) -> Part:
+    size = int(labels.max()) + 1
+    of_classes = labels[axis.firsts]
+    same = np.array_equal(of_classes, np.arange(axis.size))
+    return Part(place, max(size, 1), None if same and size == axis.size else of_classes)
