@@ -1,9 +1,10 @@
 """Time counting on generated files.
 
 Parquet is compared with the best query written by hand, CSV with the same count through DuckDB's
-own reader. Run with ``python -m benchmarks counting``; prints one line per case. Runs are
-interleaved and medians are given, as other work on the machine disturbs all cases alike. Peak
-memory is that of a fresh process that only counts.
+own reader, marginals of a product (`benchmarks.counting_products`) with the best queries written by
+hand. Run with ``python -m benchmarks counting``; prints one line per case. Runs are interleaved and
+medians are given, as other work on the machine disturbs all cases alike. Peak memory is that of a
+fresh process that only counts.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from benchmarks import counting_products
 from benchmarks.csv_readers import by_duckdb, by_lrm, generate_csv
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
 from lrm.tables import open_table
@@ -176,6 +178,18 @@ def measure_csv(path: Path, repeat: int) -> list[dict[str, object]]:
     return records
 
 
+def measure_products(path: Path, repeat: int) -> list[dict[str, object]]:
+    """Time marginals on Parquet; the ratios are to the fastest queries written by hand."""
+    medians = medians_of(counting_products.works(path), repeat)
+    hand = [times for case, times in medians.items() if case not in counting_products.CASES]
+    wall, cpu = (min(times[part] for times in hand) for part in (0, 1))
+    records = [_record(case, times, (wall, cpu)) for case, times in medians.items()]
+    for record in records:
+        if record["case"] in counting_products.CASES:
+            record["peak_mb"] = round(peak_memory(path, str(record["case"])))
+    return records
+
+
 def _record(case: str, times: tuple[float, float], base: tuple[float, float]) -> dict[str, object]:
     return {
         "case": case,
@@ -201,31 +215,49 @@ def write(records: list[dict[str, object]], path: Path) -> None:
         path.write_text(json.dumps(records, indent=2) + "\n")
 
 
+def cells_part(folder: Path, rows: int, repeat: int) -> list[dict[str, object]]:
+    """Generate a table of few attributes, as Parquet and as CSV, and time the counts of cells."""
+    path = folder / "rows.parquet"
+    generate(path, rows)
+    sys.stdout.write(f"{rows:,} rows of Parquet, {path.stat().st_size / 1e6:,.0f} MB\n")
+    records = measure(path, repeat)
+    for name in ("plain", "quoted"):
+        written = folder / f"{name}.csv"
+        generate_csv(path, written, quoted=name == "quoted")
+        size = written.stat().st_size / 1e6
+        sys.stdout.write(f"the same as {name} CSV, {size:,.0f} MB\n")
+        records += measure_csv(written, repeat)
+        written.unlink()
+    return records
+
+
 def main() -> None:
     """Parse, generate, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", type=Path, help="file for the records, .json or .csv")
+    parser.add_argument("--only", choices=["cells", "products"], help="one of the two parts")
     parser.add_argument("--count", nargs=2, metavar=("FILE", "CASE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.count:
-        open_table(options.count[0]).counts(domain_of(options.count[1]))
+        path, case = options.count
+        if case in counting_products.CASES:
+            counting_products.count(Path(path), case)
+        else:
+            open_table(path).counts(domain_of(case))
         sys.stdout.write(f"{own_peak()}\n")
         return
+    records = []
     with tempfile.TemporaryDirectory(prefix="lrm-counting-") as folder:
-        path = Path(folder) / "rows.parquet"
-        generate(path, options.rows)
-        size = path.stat().st_size / 1e6
-        sys.stdout.write(f"{options.rows:,} rows of Parquet, {size:,.0f} MB\n")
-        records = measure(path, options.repeat)
-        for name in ("plain", "quoted"):
-            written = Path(folder) / f"{name}.csv"
-            generate_csv(path, written, quoted=name == "quoted")
-            size = written.stat().st_size / 1e6
-            sys.stdout.write(f"the same as {name} CSV, {size:,.0f} MB\n")
-            records += measure_csv(written, options.repeat)
-            written.unlink()
+        if options.only in {None, "cells"}:
+            records += cells_part(Path(folder), options.rows, options.repeat)
+        if options.only in {None, "products"}:
+            path = Path(folder) / "persons.parquet"
+            counting_products.generate(path, options.rows)
+            size = path.stat().st_size / 1e6
+            sys.stdout.write(f"{options.rows:,} persons of a census as Parquet, {size:,.0f} MB\n")
+            records += measure_products(path, options.repeat)
     line = "{case:40} {wall_seconds:>8} s wall {cpu_seconds:>8} s CPU   "
     line += "ratios {wall_ratio:>5} {cpu_ratio:>5}   peak {peak_mb} MB\n"
     for record in records:
