@@ -4,9 +4,14 @@ import shutil
 import signal
 
 import pytest
+from hypothesis import settings
 
 from engines import missing
 from lrm.domain import persons
+
+# How long one example takes depends on what else the machine does: no test fails for that.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.maps.levels import LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap, as_map
+from lrm.maps.products.batch import product_batch
+from lrm.maps.products.map import ProductMap
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload import Workload, families
 
@@ -23,6 +25,7 @@ MAPS = [
     DenseMap(np.random.default_rng(1).standard_normal((4, 6))),
     LevelMap(7, (2, 4), (1.0, 0.0, 2.0)),
     LevelMap(6, (2, 2, 2), (0.0, 1.0, 2.0, 3.0, 0.5), contrast=True),
+    ProductMap(product_batch([2, 3], [["identity", "total"], ["total", "prefix"]])),
 ]
 
 
@@ -43,6 +46,62 @@ def test_a_map_is_its_matrix(queries):
     some = np.arange(n)[::2]
     np.testing.assert_array_equal(queries.columns(some).dense(), matrix[:, some])
     np.testing.assert_array_equal(np.vstack([rows for _, rows in queries.row_blocks()]), matrix)
+
+
+@pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")
+def test_a_map_changes_as_its_matrix_does(queries):
+    """What a map answers in its own form is what its matrix would."""
+    matrix, rng = queries.dense(), np.random.default_rng(3)
+    m, n = queries.shape
+    rows, columns = rng.uniform(1, 2, m), rng.uniform(1, 2, n)
+    for changed, expected in (
+        (queries.written_out(), matrix),
+        (queries.scaled(0.75), 0.75 * matrix),
+        (queries.rounded(10.0), np.rint(10.0 * matrix)),
+        (queries.scale_rows(rows), rows[:, None] * matrix),
+        (queries.scale_columns(columns), matrix * columns),
+        (queries.absolute(), np.abs(matrix)),
+        (queries.squared(), matrix**2),
+        (queries.compact(drop_idle=False), matrix),
+    ):
+        np.testing.assert_allclose(changed.dense(), expected, atol=1e-13)
+    busy = matrix[np.any(matrix != 0, axis=1)]
+    kept = queries.compact(drop_idle=True).dense()  # a tree keeps its form, and all rows
+    np.testing.assert_array_equal(kept[np.any(kept != 0, axis=1)], busy)
+    np.testing.assert_array_equal(queries.sparse().toarray(), matrix)
+    np.testing.assert_array_equal(queries.sparse_columns().toarray(), matrix)
+    assert queries.entry_count >= np.count_nonzero(matrix)
+
+
+@pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")
+def test_closed_forms_are_those_of_the_matrix(queries):
+    matrix = queries.dense()
+    known = queries.known_singular_values()
+    assert (known is not None) == queries.has_closed_forms
+    if known is not None:
+        np.testing.assert_allclose(known, np.linalg.svd(matrix, compute_uv=False))
+        padded = np.hstack([matrix, np.zeros((len(matrix), -matrix.shape[1] % 3))])
+        sums = padded.reshape(len(matrix), -1, 3).sum(axis=2)
+        assert queries.block_energy(3) == pytest.approx((sums**2).sum() / 3)
+    ends = queries.range_ends()
+    if ends is not None:
+        cell = np.arange(queries.shape[1])
+        inside = (cell >= ends[0][:, None]) & (cell <= ends[1][:, None])
+        np.testing.assert_array_equal(inside, matrix)
+
+
+@pytest.mark.parametrize("queries", MAPS, ids=lambda q: f"{q.kind}-{q.shape}")
+def test_a_map_knows_what_it_is_an_expansion_of(queries):
+    """Twice the columns, half of them with a factor: true, and false where one weight differs."""
+    matrix, n = queries.dense(), queries.shape[1]
+    index = np.concatenate([np.arange(n), np.arange(n)])
+    factor = np.repeat([1, -2], n)
+    wide = matrix[:, index] * factor
+    off = wide.copy()
+    off[0, 0] += 1e-6
+    for form in (DenseMap, lambda dense: SparseMap(sp.csr_array(dense))):
+        assert form(wide).is_expansion_of(queries, index, factor, 1e-12)
+        assert not form(off).is_expansion_of(queries, index, factor, 1e-12)
 
 
 def test_levels_solve_their_gram_matrix():

@@ -136,7 +136,7 @@ class LevelMap(LinearMap):
         return SparseMap(self.sparse())
 
     def compact(self, *, drop_idle: bool) -> LevelMap:
-        del drop_idle  # a level without weight has no rows
+        del drop_idle  # its closed forms need every block
         return self
 
     def known_inverse(self) -> LevelInverse:

@@ -146,7 +146,7 @@ class LinearMap(ABC):
         return self.written_out().squared()
 
     def compact(self, *, drop_idle: bool) -> LinearMap:
-        """The map in the form that takes less memory, without rows of zeros on request."""
+        """The map in the form that takes less memory; rows of zeros may go where they are idle."""
         return self.written_out().compact(drop_idle=drop_idle)
 
     def is_expansion_of(
