@@ -34,6 +34,27 @@ def release(epsilon="0.5"):
     return lrm.release(plan(), SECRETS, epsilon=epsilon)
 
 
+def tables():
+    """Single counts, and tables of one, two and three attributes."""
+    domain = Domain(
+        [
+            Categories("colour", ["red", "blue"]),
+            Categories("size", [f"size {i}" for i in range(10)]),
+            Categories("kind", ["a", "b"]),
+        ],
+        table="things",
+    )
+    batch = lrm.families.stack(
+        [
+            total(domain, name="all"),
+            marginals(domain, [("colour",), ("size",), ("colour", "size")], name="n"),
+            marginals(domain, [("colour", "size", "kind")], name="m"),
+        ]
+    )
+    made = lrm.plan(batch, "noise-on-data")
+    return lrm.release(made, np.arange(100, 100 + domain.size), epsilon=1)
+
+
 def comparison():
     rows = [
         {"mechanism": "best", "expected_squared_error": 28.0, "ratio_to_best": 1.0}

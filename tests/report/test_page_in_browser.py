@@ -7,9 +7,9 @@ import pytest
 from lrm.releases.postprocess import process
 from lrm.report import comparison_page, plan_page, release_page
 from report.browser import browser, find_browser
-from report.pages_of import NASTY, comparison, plan, release
+from report.pages_of import NASTY, comparison, plan, release, tables
 
-KINDS = ["plan", "release", "comparison"]
+KINDS = ["plan", "release", "comparison", "tables"]
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,7 @@ def folder(tmp_path_factory):
         "plan": plan_page(plan(), plan().privacy("0.5")),
         "release": release_page(made, processed=process(made, ["integer"])),
         "comparison": comparison_page(comparison()),
+        "tables": release_page(tables()),
     }
     for kind, text in pages.items():
         (place / f"{kind}.html").write_text(text, encoding="utf-8")
@@ -46,9 +47,8 @@ def test_pages_open_without_complaint(tab, folder, kind, scheme, width):
     assert tab.evaluate("innerWidth") == width
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     shown = tab.evaluate("document.body.innerText")
-    assert {"plan": "What would be promised", "release": "What is promised"}.get(
-        kind, "How to read this"
-    ) in shown
+    expected = {"plan": "What would be promised", "comparison": "How to read this"}
+    assert expected.get(kind, "What is promised") in shown
     assert tab.requests == [page.as_uri()]
     assert tab.console == []
 
@@ -67,10 +67,43 @@ def test_text_can_be_read_on_its_ground(tab, folder, kind):
 
 def test_names_are_text_in_the_browser_too(tab, folder):
     tab.open(folder / "release.html")
-    assert tab.evaluate("document.scripts.length + document.images.length") == 0
+    assert tab.evaluate("document.scripts.length") == 1
+    assert tab.evaluate("document.images.length") == 0
     names = tab.evaluate("[...document.querySelectorAll('tbody th')].map(e => e.innerText)")
     assert NASTY in names
-    assert tab.evaluate("document.querySelector('svg.answers').textContent.includes('<script>')")
+
+
+SEARCH = """(words => {
+  const box = document.querySelector('.search input');
+  box.value = words;
+  box.dispatchEvent(new Event('input'));
+})"""
+
+
+def test_answers_can_be_searched(tab, folder):
+    tab.open(folder / "tables.html")
+    shown = "[...document.querySelectorAll('tbody tr')].filter(e => e.checkVisibility()).length"
+    before = tab.evaluate(shown)
+    tab.evaluate(f"{SEARCH}('SIZE 7')")
+    assert tab.evaluate("document.querySelector('.search output').textContent") == "4 of 43 rows"
+    found = "[...document.querySelectorAll('details:not([hidden]) h3')].map(e => e.innerText)"
+    assert tab.evaluate(found) == ["n by size", "n by colour, size", "m by colour, size, kind"]
+    assert tab.evaluate(
+        "[...document.querySelectorAll('details:not([hidden])')].every(e => e.open)"
+    )
+    tab.evaluate(f"{SEARCH}('')")
+    assert tab.evaluate(shown) == before
+
+
+def test_a_page_reads_without_script(tab, folder):
+    page = folder / "tables.html"
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.open(page)
+        assert tab.evaluate("document.querySelector('.search').hidden") is True
+        assert tab.evaluate("document.querySelectorAll('details[open] .bar').length") == 13
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def _colour(selector, attribute):

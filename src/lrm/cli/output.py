@@ -99,7 +99,10 @@ def print_answers(release: "Release", confidence: float, limit: int) -> None:
     from lrm.facts.answers import answer_columns, answer_rows
 
     total = len(release.names)
-    rows = [(label.name, *row) for label, row in answer_rows(release.table(confidence), limit)]
+    rows = [
+        (label.name, *row)
+        for label, row in answer_rows(release.table(confidence), range(min(limit, total)))
+    ]
     if rows:
         print_table(answer_columns(confidence), rows, words=("query",))
     if len(rows) < total:

@@ -8,6 +8,7 @@ import click
 from lrm.cli.options import json_option
 from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
+from lrm.showing import write_page
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -61,18 +62,18 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    default=500,
-    help="Number of queries to list (500).",
+    help="Number of answers to list (2,000), or of queries of a plan (100).",
 )
 @post_process_option
 @json_option
 def report(file: str, output: str | None, **choices: Any) -> None:
     r"""Make one HTML page of FILE: a plan, a release, or what compare --json printed.
 
-    The page needs no network and no script. It shows what was asked, what it cost, the error of
-    every query compared with simpler mechanisms, the answers with their intervals, and what is
-    promised and what is not. A plan is shown at --epsilon (1 by default), or at --rho or
-    --epsilon with --delta if its noise is Gaussian.
+    The page needs no network. It shows what was asked, what it cost, the error of every query
+    compared with simpler mechanisms, the answers with their intervals, and what is promised and
+    what is not. A release of more answers than --limit gets a CSV file of all of them beside
+    the page. A plan is shown at --epsilon (1 by default), or at --rho or --epsilon with
+    --delta if its noise is Gaussian.
 
     \b
     Example:
@@ -84,30 +85,34 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     """
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.files.writing import write_text
 
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file})
     check_output(place, force=choices["force"], kinds=(".html", ".htm"))
-    kind, text = _page(file, choices)
-    write_text(place, text)
+    kind, beside = _write(file, place, choices)
     if choices["as_json"]:
-        print_json({"kind": kind, "file": file, "page": place, "bytes": len(text.encode())})
-    else:
-        echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
+        size = Path(place).stat().st_size
+        print_json({"kind": kind, "file": file, "page": place, "bytes": size, "answers": beside})
+        return
+    echo(f"a page of this {kind} is in {place}; it opens in any browser, offline")
+    if beside is not None:
+        echo(f"the page does not list all answers; they are in {beside}")
 
 
-def _page(file: str, choices: dict[str, Any]) -> tuple[str, str]:
+def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | None]:
+    """Write the page; return what it is about, and the file of all answers if it needed one."""
     from lrm.files.archive import archive_format
 
     kind = archive_format(file)
     if kind == "lrm-release":
-        return "release", _release_page(file, choices)
+        return "release", _write_release(file, place, choices)
     if choices["post_process"] is not None:
         raise click.UsageError("--post-process repairs answers, which only a release has")
     if kind is None and not _is_archive(file):
-        return "comparison", _comparison_page(file, choices)
-    return "plan", _plan_page(file, choices)
+        _write_comparison(file, place, choices)
+        return "comparison", None
+    _write_plan(file, place, choices)
+    return "plan", None
 
 
 def _is_archive(file: str) -> bool:
@@ -125,31 +130,40 @@ def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
             raise click.UsageError(f"--{name} is for plans; a {kind} has its own amount")
 
 
-def _release_page(file: str, choices: dict[str, Any]) -> str:
+def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None:
+    from lrm.cli.output_files import check_apart, check_output
     from lrm.releases.file import load_release
-    from lrm.report import release_page
+    from lrm.report.release_page import LISTED, answers_beside, write_release_page
 
     _refuse_amounts(choices, "release")
     loaded = load_release(file)
+    limit = LISTED if choices["limit"] is None else choices["limit"]
+    found = answers_beside(loaded, place, limit)
+    beside = None if found is None else str(found)
+    check_apart({"the file of all answers": beside}, {"FILE": file})
+    check_output(beside, force=choices["force"])
     processed = processed_answers(loaded, choices["post_process"])
-    return release_page(loaded, choices["confidence"], choices["limit"], processed=processed)
+    write_release_page(loaded, place, choices["confidence"], limit, processed=processed)
+    return beside
 
 
-def _plan_page(file: str, choices: dict[str, Any]) -> str:
+def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
     from lrm.facts.plans import unit_privacy
     from lrm.plans.file import load_plan
-    from lrm.report import plan_page
 
     loaded = load_plan(file)
     amounts = read_amounts(choices)
     privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
-    return plan_page(loaded, privacy, choices["confidence"], choices["limit"])
+    listed = {} if choices["limit"] is None else {"limit": choices["limit"]}
+    write_page(loaded, place, privacy=privacy, confidence=choices["confidence"], **listed)
 
 
-def _comparison_page(file: str, choices: dict[str, Any]) -> str:
+def _write_comparison(file: str, place: str, choices: dict[str, Any]) -> None:
     from lrm.facts.comparisons import parse_comparison
     from lrm.files.reading import TEXT_LIMIT, read_bytes
+    from lrm.files.writing import write_text
     from lrm.report import comparison_page
 
     _refuse_amounts(choices, "comparison")
-    return comparison_page(parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file))
+    facts = parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file)
+    write_text(place, comparison_page(facts))

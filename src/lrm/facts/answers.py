@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lrm.releases import Release
@@ -27,13 +28,15 @@ def answer_columns(confidence: float) -> tuple[str, ...]:
     return ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
 
 
-def answer_rows(table: AnswerTable, limit: int) -> list[tuple[Label, tuple[str, ...]]]:
-    """The first answers: label, then answer, standard error and interval to their digits."""
+def answer_rows(
+    table: AnswerTable, positions: Iterable[int]
+) -> list[tuple[Label, tuple[str, ...]]]:
+    """Some answers: label, then answer, standard error and interval to their digits."""
     rows: list[tuple[Label, tuple[str, ...]]] = []
-    for i, label in enumerate(table.labels[:limit]):
+    for i in positions:
         answer, error, low, high = (
             float(table.numbers[name][i]) for name in ("answer", "standard_error", "low", "high")
         )
         interval = f"{beside(low, error)} … {beside(high, error)}"
-        rows.append((label, (beside(answer, error), number(error), interval)))
+        rows.append((table.labels[i], (beside(answer, error), number(error), interval)))
     return rows

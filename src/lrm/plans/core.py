@@ -18,12 +18,11 @@ import scipy.sparse as sp
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.protocols import Measured, Reconstruction
-from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
-from lrm.showing import html_of, page_of
+from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import AnswerTable, Workload, check_listable
@@ -310,7 +309,7 @@ class Plan:
     ) -> None:
         """Write one HTML page of the plan at a promise that it could keep."""
         privacy = self.privacy(epsilon, delta, rho)
-        write_text(path, page_of(self, privacy=privacy, confidence=confidence))
+        write_page(self, path, privacy=privacy, confidence=confidence)
 
     def _repr_html_(self) -> str:
         return html_of(self)

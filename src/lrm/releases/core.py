@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError, UsageError
-from lrm.files.writing import write_text
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP
@@ -25,7 +24,7 @@ from lrm.privacy.mechanism import (
     check_calibration,
 )
 from lrm.privacy.unit import PrivacyUnit
-from lrm.showing import html_of, page_of
+from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
 from lrm.workload import AnswerTable
 
@@ -190,8 +189,11 @@ class Release:
         save_release(self, path)
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
-        """Write one HTML page of the release, which needs no network and no script."""
-        write_text(path, page_of(self, confidence=confidence))
+        """Write one HTML page of the release, which needs no network and reads without script.
+
+        Where there are more than 2,000 answers, a CSV file of the same name has all of them.
+        """
+        write_page(self, path, confidence=confidence)
 
     def _repr_html_(self) -> str:
         return html_of(self)

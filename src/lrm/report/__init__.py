@@ -1,11 +1,11 @@
 """One self-contained HTML page of a plan, a comparison or a release.
 
-The pages need no network, no script and no font; whatever comes from outside (names,
-labels, reasons) is escaped in ``elements``.
+The pages need no network and no font, and read well without their one script, which searches.
+Whatever comes from outside (names, labels, reasons) is escaped in ``elements``.
 """
 
 from lrm.report.comparison_page import comparison_page
 from lrm.report.plan_page import plan_page
-from lrm.report.release_page import release_page
+from lrm.report.release_page import release_page, write_release_page
 
-__all__ = ["comparison_page", "plan_page", "release_page"]
+__all__ = ["comparison_page", "plan_page", "release_page", "write_release_page"]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lrm.domain import Domain
+from lrm.facts.tables import statements
+from lrm.maps.linear import Floats
 from lrm.report.elements import Markup, facts, paragraph, section, table, text
-from lrm.showing.spelling import many
+from lrm.showing.spelling import many, number
 from lrm.workload import Label, Workload
 
-__all__ = ["batch_section", "domain_table", "query_label", "query_table"]
+__all__ = ["batch_section", "domain_table", "group_label", "query_label", "query_table"]
 
 MOST_LISTED = 60
-"""Kinds of query and attributes that are listed."""
+"""Tables and attributes that are listed."""
 
 
 def query_label(label: Label) -> Markup:
@@ -21,37 +25,43 @@ def query_label(label: Label) -> Markup:
     """
     if not label.group:
         return text(label.name)
+    return Markup(f'{text(label.query)} <span class="group">{group_label(label)}</span>')
+
+
+def group_label(label: Label, *, names: bool = True) -> Markup:
+    """The group of an answer; without the names of attributes where they stand above it."""
     # Blanks that do not break keep a label beside its attribute on narrow pages.
-    pairs = (f"{attribute}\u00a0=\u00a0{value}" for attribute, value in label.group)
-    spans = ", ".join(f'<span class="group">{text(pair)}</span>' for pair in pairs)
-    return Markup(f"{text(label.query)} {spans}")
+    pairs = (f"{name}\u00a0=\u00a0{value}" if names else value for name, value in label.group)
+    return text(", ".join(pairs))
 
 
-def batch_section(workload: Workload) -> Markup:
-    """Queries by kind, and the public domain that they were asked over."""
+def batch_section(workload: Workload, errors: Floats) -> Markup:
+    """The tables of the batch with their errors, and the public domain they were asked over."""
     queries, cells = workload.shape
-    domain = workload.domain
     asked = many(queries, "query", "queries")
     sentence = f"{asked} over {cells:,} cells. All of this is public; nothing of it is data."
     if workload.importance is not None:
         sentence += " Some queries were declared more important than others."
-    return section(
-        "What was asked", paragraph(sentence), query_table(workload), domain_table(domain)
-    )
+    listed, domain = query_table(workload, errors), domain_table(workload.domain)
+    return section("What was asked", paragraph(sentence), listed, domain)
 
 
-def query_table(workload: Workload) -> Markup:
-    """Queries that differ in their group alone are one kind."""
+def query_table(workload: Workload, errors: Floats | None = None) -> Markup:
+    """One row per table of the batch, with the standard errors in it where they are known."""
     if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
-    kinds = workload.labels.kinds()
-    rows = [
-        (query, ", ".join(by) or "—", f"{count:,}")
-        for (query, by), count in list(kinds.items())[:MOST_LISTED]
-    ]
-    rest = len(kinds) - len(rows)
-    caption = "Queries by name and grouping" + (f"; {rest:,} more are left out" if rest > 0 else "")
-    return table(caption, ("query", "grouped by", "answers"), rows, words=("grouped by",))
+    tables = [table for statement in statements(workload.labels) for table in statement.tables]
+    rows = []
+    for one in tables[:MOST_LISTED]:
+        row = [one.title, f"{len(one.positions):,}"]
+        if errors is not None:
+            own = errors[one.positions]
+            row += [number(float(np.sqrt(np.mean(own**2)))), number(float(own.max()))]
+        rows.append(row)
+    rest = len(tables) - len(rows)
+    caption = "Tables" + (f"; {rest:,} more are left out" if rest > 0 else "")
+    columns = ("table", "answers", "typical error", "largest error")
+    return table(caption, columns[: len(rows[0])], rows)
 
 
 def domain_table(domain: Domain | None) -> Markup:

@@ -10,6 +10,7 @@ from lrm.showing.spelling import visible
 
 __all__ = [
     "Markup",
+    "details",
     "facts",
     "figure",
     "image",
@@ -17,6 +18,7 @@ __all__ = [
     "key_numbers",
     "paragraph",
     "promise",
+    "search_box",
     "section",
     "small",
     "table",
@@ -92,13 +94,14 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     return Markup(f'<dl class="facts">{lines}</dl>')
 
 
-def table(
+def table(  # noqa: PLR0913 - what a table is made of
     caption: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     words: Collection[str] = (),
     ours: str | None = None,
+    key: str = "",
 ) -> Markup:
     """A table that scrolls inside the page where it is too wide.
 
@@ -114,6 +117,8 @@ def table(
         Columns of text; the others, but for the first, hold numbers.
     ours
         First text of the row that is set apart.
+    key
+        Words by which a search finds all of its rows.
     """
     kinds = ["" if i == 0 or name in words else ' class="number"' for i, name in enumerate(columns)]
     head = "".join(
@@ -131,10 +136,28 @@ def table(
         lines.append(f'<tr{mark}><th scope="row">{text(first)}</th>{cells}</tr>')
     body = "\n".join(lines)
     kind = ' class="long"' if longest > SHORT else ""
+    if key:
+        kind += f' data-key="{escape(visible(key))}"'
     return Markup(
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f"<table{kind}><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def details(title: str, note: str, body: Markup, *, folded: bool) -> Markup:
+    """A part that the reader can fold, with its heading and a note beside it."""
+    return Markup(
+        f"<details{'' if folded else ' open'}><summary><h3>{text(title)}</h3> {small(note)}"
+        f"</summary>\n{body}\n</details>"
+    )
+
+
+def search_box(label: str) -> Markup:
+    """A box that the page's script shows, and that filters the rows of folding parts."""
+    return Markup(
+        f'<p class="search" hidden><label>{text(label)} <input type="search" '
+        'autocomplete="off"></label> <output></output></p>'
     )
 
 

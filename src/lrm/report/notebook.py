@@ -5,6 +5,7 @@ The module is what `lrm.showing` asks for; all text is escaped in ``elements``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from lrm.domain import Domain
 from lrm.facts.budgets import BUDGET_COLUMNS, budget_row
 from lrm.facts.comparisons import comparison_facts, comparison_text
 from lrm.facts.plans import bound_words, unit_privacy
+from lrm.files.writing import write_text
 from lrm.ledger import Budget
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison
@@ -22,12 +24,12 @@ from lrm.report.elements import Markup, facts, figure, paragraph, table
 from lrm.report.error_section import error_figure
 from lrm.report.plan_page import plan_page
 from lrm.report.plots import answers_drawing
-from lrm.report.release_page import release_page
+from lrm.report.release_page import write_release_page
 from lrm.report.style import SNIPPET_CSS
 from lrm.showing.spelling import many, number, parameter_words
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
-__all__ = ["page", "snippet", "text"]
+__all__ = ["snippet", "text", "write"]
 
 DRAWN = 20
 """Answers in the drawing of a release."""
@@ -46,13 +48,12 @@ def snippet(record: Any) -> str:
     raise TypeError(f"cannot draw a {type(record).__name__}")
 
 
-def page(record: Any, **choices: Any) -> str:
-    """The page of a plan (at ``privacy``) or of a release."""
-    return (
-        plan_page(record, **choices)
-        if isinstance(record, Plan)
-        else release_page(record, **choices)
-    )
+def write(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
+    """Write the page of a plan (at ``privacy``) or of a release."""
+    if isinstance(record, Plan):
+        write_text(path, plan_page(record, **choices))
+    else:
+        write_release_page(record, path, **choices)
 
 
 def _domain(domain: Domain) -> Markup:

@@ -1,15 +1,17 @@
-"""One HTML page that needs nothing but itself: no network, no script, no font."""
+"""One HTML page that needs nothing but itself: no network, no font, and it reads without script."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from string import Template
 
 from lrm.report.elements import Markup, paragraph, text
 from lrm.report.style import CSS
 
-__all__ = ["page"]
+__all__ = ["SEARCH", "page"]
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -32,15 +34,54 @@ $lead
 $body
 </main>
 <footer>$foot</footer>
-</body>
+$script</body>
 </html>
 """)
+
+SEARCH = """
+(() => {
+  const place = document.querySelector(".search");
+  if (!place) return;
+  const box = place.querySelector("input"), told = place.querySelector("output");
+  const parts = [...document.querySelectorAll("details")];
+  const rows = parts.flatMap((part) => [...part.querySelectorAll("tbody tr")].map((row) => {
+    const above = [part.querySelector("h3").textContent, row.closest("table").dataset.key];
+    return { row, part, text: [...above, row.cells[0].textContent].join(" ").toLowerCase() };
+  }));
+  const first = parts.map((part) => part.open);
+  place.hidden = false;
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean), found = new Set();
+    let count = 0;
+    for (const { row, part, text } of rows) {
+      row.hidden = !words.every((word) => text.includes(word));
+      if (!row.hidden) { found.add(part); count += 1; }
+    }
+    parts.forEach((part, i) => {
+      part.hidden = !found.has(part);
+      part.open = words.length ? found.has(part) : first[i];
+    });
+    for (const table of document.querySelectorAll("details .scroll"))
+      table.hidden = !table.querySelector("tbody tr:not([hidden])");
+    told.textContent = words.length ? `${count} of ${rows.length} rows` : "";
+  });
+})();
+"""
+"""Filters the rows of folding parts. Nothing depends on it."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Forbids whatever the page does not have, should a label ever slip through."""
 
 
-def page(kind: str, title: str, lead: str, sections: Sequence[Markup], foot: str = "") -> str:
+def page(  # noqa: PLR0913 - the parts of a page
+    kind: str,
+    title: str,
+    lead: str,
+    sections: Sequence[Markup],
+    foot: str = "",
+    *,
+    script: str = "",
+) -> str:
     """Put sections together.
 
     Parameters
@@ -55,15 +96,22 @@ def page(kind: str, title: str, lead: str, sections: Sequence[Markup], foot: str
         The parts, top to bottom; empty ones are left out.
     foot
         Where it comes from.
+    script
+        Our own, such as `SEARCH`; no other one may run.
     """
     made = f"lrm {version('lrm')}"
     return _PAGE.substitute(
-        policy=Markup(POLICY),
+        policy=POLICY + (f"; script-src 'sha256-{_seal(script)}'" if script else ""),
         generator=text(made),
         kind=text(kind),
         title=text(title),
         lead=paragraph(lead, "lead"),
         css=CSS,
         body="\n".join(part for part in sections if part),
+        script=f"<script>{script}</script>\n" if script else "",
         foot=paragraph(" · ".join(part for part in (foot, f"page made by {made}") if part)),
     )
+
+
+def _seal(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()

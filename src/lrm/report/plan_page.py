@@ -47,7 +47,7 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     words = promise_sentences(privacy, plan.unit)
     sections = [
         key,
-        batch_section(plan.workload),
+        batch_section(plan.workload, expected.standard_errors),
         error_section(plan, expected, confidence=confidence, limit=limit),
         section("What would be promised", promise(words)),
         section("What is not promised", items(NOT_PROMISED)),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -30,6 +31,8 @@ __all__ = [
     "guarantee",
     "side_by_side_drawing",
 ]
+
+Choices = ParamSpec("Choices")
 
 KINDS = (".svg", ".png")
 """Endings of the files that can be drawn."""
@@ -92,12 +95,10 @@ class Drawing:
     @classmethod
     def blank(cls, width: float, height: float, words: str) -> Drawing:
         """Return empty axes, as wide and high as said (in inches)."""
-        from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
         from matplotlib.figure import Figure  # noqa: PLC0415 - a Figure needs no display
 
-        with rc_context(_STYLE):
-            figure = Figure(figsize=(width, height), layout="constrained")
-            return cls(figure, figure.add_subplot(), words)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return cls(figure, figure.add_subplot(), words)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a ``.svg`` or ``.png`` file, whole or not at all."""
@@ -155,6 +156,19 @@ def _declaration(text: str) -> str:
     return text.strip() if variable is None else f"{key.strip()}: var({variable})"
 
 
+def _styled(draw: Callable[Choices, Drawing]) -> Callable[Choices, Drawing]:
+    """Draw in the look of the house."""
+
+    @wraps(draw)
+    def styled(*args: Choices.args, **kwargs: Choices.kwargs) -> Drawing:
+        from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
+
+        with rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
 def guarantee(privacy: Privacy) -> str:
     """The amounts and what they are amounts of: a ρ is no ε, and a δ makes a weaker promise."""
     if isinstance(privacy, PureDP):
@@ -169,6 +183,7 @@ def _guarantee_of(part: Mapping[str, Any]) -> str:
     return amount_words(part) + (f" ({kind})" if kind else "")
 
 
+@_styled
 def comparison_drawing(part: Mapping[str, Any], width: float = WIDE) -> Drawing:
     """A bar for each mechanism, least error on top, and the bound below which none can be."""
     rows = planned_rows(part)[::-1]
@@ -198,6 +213,7 @@ def comparison_drawing(part: Mapping[str, Any], width: float = WIDE) -> Drawing:
     return drawing
 
 
+@_styled
 def side_by_side_drawing(facts: Mapping[str, Any]) -> Drawing:
     """Two bars for each mechanism: Laplace and Gaussian noise."""
     names = [row["mechanism"] for row in facts["laplace"]["mechanisms"]][::-1]
@@ -220,6 +236,7 @@ def side_by_side_drawing(facts: Mapping[str, Any]) -> Drawing:
     return drawing
 
 
+@_styled
 def errors_drawing(
     errors: Mapping[str, Floats], at: str, width: float = WIDE, title: str = ""
 ) -> Drawing:
@@ -264,6 +281,7 @@ def errors_drawing(
     return drawing
 
 
+@_styled
 def answers_drawing(
     release: Release, confidence: float = 0.95, limit: int = 40, truth: ArrayLike | None = None
 ) -> Drawing:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
-from lrm.facts.answers import answer_columns, answer_rows, answer_table
+from lrm.facts.answers import answer_table
 from lrm.facts.plans import title
-from lrm.facts.releases import cost_lines
+from lrm.facts.releases import cost_lines, export_csv
+from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
@@ -18,40 +21,54 @@ from lrm.releases.promise import (
     promise_sentences,
     variant_name,
 )
-from lrm.report.batches import batch_section, query_label
+from lrm.report.answer_section import answer_parts
+from lrm.report.batches import batch_section
 from lrm.report.elements import (
     Markup,
     facts,
-    figure,
     items,
     key_numbers,
     paragraph,
     promise,
     section,
-    table,
     warning,
 )
 from lrm.report.error_section import error_section
-from lrm.report.page import page
-from lrm.report.plots import answers_drawing
-from lrm.showing.spelling import beside, number, parameter_words
+from lrm.report.page import SEARCH, page
+from lrm.showing.spelling import number, parameter_words
 from lrm.workload import check_listable
 
-__all__ = ["release_page"]
+__all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
 
-MOST_DRAWN = 40
-"""Answers in the drawing: one line of text each."""
+LISTED = 2000
+"""Answers that a page lists; a file beside it has all of them where there are more."""
 
 
 def release_page(
     release: Release,
     confidence: float = 0.95,
-    limit: int = 500,
+    limit: int = LISTED,
     *,
     processed: Processed | None = None,
+    file: str | None = None,
 ) -> str:
     """The page of a release.
 
+    Parameters
+    ----------
+    release
+        What was published.
+    confidence
+        Confidence level of the intervals.
+    limit
+        How many answers are listed.
+    processed
+        Answers after post-processing, to stand beside the raw ones.
+    file
+        Name of a file beside the page that has all answers, where not all are listed.
+
+    Examples
+    --------
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
     >>> "differential privacy" in release_page(lrm.release(plan, [10, 20], epsilon=1))
@@ -63,21 +80,40 @@ def release_page(
     sections = [
         _simulated(release),
         _key(release, amount),
-        _answers(release, confidence, limit, processed),
-        batch_section(plan.workload),
+        _answers(release, confidence, limit, processed, file),
+        batch_section(plan.workload, release.standard_errors),
         section("What it cost", facts(cost_lines(release))),
         error_section(plan, release.accuracy),
         section("What is promised", _promise(release)),
         section("What is not promised", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),
     ]
-    return page(
-        "Release",
-        title(plan.workload, "answer", "answers"),
-        _lead(release),
-        sections,
-        _foot(release),
-    )
+    heading = title(plan.workload, "answer", "answers")
+    foot = f"made with {release.software} · plan {plan.digest[:16]}"
+    return page("Release", heading, _lead(release), sections, foot, script=SEARCH)
+
+
+def answers_beside(
+    release: Release, path: str | os.PathLike[str], limit: int = LISTED
+) -> Path | None:
+    """The file that has all answers of a page at ``path``, where the page does not list all."""
+    return Path(path).with_suffix(".csv") if len(release.names) > limit else None
+
+
+def write_release_page(
+    release: Release,
+    path: str | os.PathLike[str],
+    confidence: float = 0.95,
+    limit: int = LISTED,
+    *,
+    processed: Processed | None = None,
+) -> None:
+    """Write the page of a release, and the file of all answers where the page needs one."""
+    beside = answers_beside(release, path, limit)
+    if beside is not None:
+        export_csv(release, beside, confidence, processed=processed)
+    name = None if beside is None else beside.name
+    write_text(path, release_page(release, confidence, limit, processed=processed, file=name))
 
 
 def _lead(release: Release) -> str:
@@ -109,22 +145,20 @@ def _key(release: Release, amount: str) -> Markup:
 
 
 def _answers(
-    release: Release, confidence: float, limit: int, processed: Processed | None
+    release: Release,
+    confidence: float,
+    limit: int,
+    processed: Processed | None,
+    file: str | None,
 ) -> Markup:
     percent = f"{100 * confidence:.4g} %"
-    drawn = min(MOST_DRAWN, len(release.names))
-    which = "All answers" if drawn == len(release.names) else f"The first {drawn} answers"
     parts = [
         paragraph(
             f"Each answer is the true one plus noise. Its {percent} interval holds the true answer "
             f"with probability {percent}. Answers are not rounded and may be negative where the "
             "truth is small: that keeps them right on average."
         ),
-        figure(
-            answers_drawing(release, confidence, drawn).inline("answers"),
-            f"{which}, with {percent} intervals.",
-        ),
-        _answer_table(release, confidence, limit, processed),
+        answer_parts(answer_table(release, confidence, processed), confidence, limit, file),
     ]
     if release.unit.limit is not None:
         parts.insert(
@@ -134,26 +168,6 @@ def _answers(
         notes = [Markup(f"<b>{name}</b>: {effect}") for name, effect in processed.notes]
         parts += [Markup("<h3>Post-processing</h3>"), paragraph(INTERVALS), items(notes)]
     return section("Answers", *parts)
-
-
-def _answer_table(
-    release: Release, confidence: float, limit: int, processed: Processed | None
-) -> Markup:
-    rows = []
-    for i, (label, row) in enumerate(answer_rows(answer_table(release, confidence), limit)):
-        done = [] if processed is None else [_spelt(processed, i, release.standard_errors[i])]
-        rows.append((query_label(label), *done, *row))
-    columns = list(answer_columns(confidence))
-    if processed is not None:
-        columns[1:2] = ["processed", "raw answer"]
-    total = len(release.names)
-    shown = "" if len(rows) == total else f", the first {len(rows):,} of {total:,}"
-    return table(f"Answers with standard errors and intervals{shown}", columns, rows)
-
-
-def _spelt(processed: Processed, i: int, error: float) -> str:
-    value = float(processed.answers[i])
-    return f"{value:,.0f}" if value == round(value) else beside(value, error)
 
 
 def _promise(release: Release) -> Markup:
@@ -186,7 +200,3 @@ def _further(release: Release) -> Markup:
             ]
         )
     )
-
-
-def _foot(release: Release) -> str:
-    return f"made with {release.software} · plan {release.plan.digest[:16]}"

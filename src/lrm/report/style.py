@@ -39,6 +39,24 @@ li { margin: .35rem 0; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em;
   overflow-wrap: anywhere; }
 .lead { color: var(--soft); }
+details { margin: .9rem 0; padding: .1rem .9rem; background: var(--card);
+  border: 1px solid var(--line); border-radius: .5rem; }
+summary { padding: .45rem 0; cursor: pointer; }
+summary h3 { display: inline; margin: 0; overflow-wrap: anywhere; }
+summary .note { display: inline; margin-left: .4rem; }
+.search input { width: min(22rem, 100%); padding: .35rem .6rem; color: var(--ink);
+  background: var(--card); border: 1px solid var(--soft); border-radius: .4rem; font: inherit; }
+.search output { color: var(--soft); font-size: .875rem; }
+.bar { display: block; position: relative; height: 1.4em; min-width: 6rem; }
+td:has(> .bar) { width: 35%; }
+.bar::before, .bar::after { content: ""; position: absolute; top: .2em; bottom: .2em;
+  print-color-adjust: exact; }
+.bar::before { left: var(--a); width: var(--b); background: var(--best); opacity: .45; }
+.bar::after { left: var(--c); width: var(--d); border: solid var(--ink); border-width: 0 1px;
+  background: linear-gradient(var(--ink), var(--ink)) center / 100% 1px no-repeat; }
+.heat { display: block; padding: .1rem .4rem; border-radius: .25rem; print-color-adjust: exact;
+  background: color-mix(in srgb, var(--best) calc(var(--v) * 45%), transparent); }
+.heat .note { color: inherit; }
 .key {
   display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem;
   margin: 1.2rem 0 0; padding: 0;
@@ -71,11 +89,12 @@ th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align
   vertical-align: top; }
 thead th { border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
   font-weight: 600; vertical-align: bottom; }
-tbody th { font-weight: 400; overflow-wrap: anywhere; }
-.long tbody th { min-width: 8rem; }
+tbody th { font-weight: 400; white-space: nowrap; }
+.long tbody th { min-width: 8rem; white-space: normal; overflow-wrap: anywhere; }
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+thead .number { white-space: normal; }
 tr.ours th, tr.ours td { color: var(--best); font-weight: 600; }
 .group { color: var(--soft); }
 dl.facts { display: grid; grid-template-columns: minmax(7rem, 11rem) 1fr; gap: 0 1rem;
@@ -97,8 +116,7 @@ _MEDIA = """\
 @media (max-width: 34rem) {
   table { font-size: .875rem; }
   th, td { padding: .35rem .4rem; }
-  tbody th { white-space: nowrap; }
-  .long tbody th { white-space: normal; }
+  .bar { min-width: 4rem; }
   dl.facts { grid-template-columns: 1fr; }
   dl.facts dt { border-bottom: 0; padding-bottom: 0; font-size: .8125rem; }
   dl.facts dd { padding-top: 0; }
@@ -112,6 +130,8 @@ _MEDIA = """\
   figure, .key > div, tr, .promise, .warning { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .scroll { overflow: visible; }
+  .search { display: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
   figure svg, figure svg.answers { min-width: 0; }
   thead { display: table-header-group; }
 }

@@ -7,10 +7,11 @@ last, connects the two (`lrm/__init__.py`); a record calls the functions here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Renderer", "connect", "html_of", "page_of", "text_of"]
+__all__ = ["Renderer", "connect", "html_of", "text_of", "write_page"]
 
 
 class Renderer(Protocol):
@@ -24,8 +25,8 @@ class Renderer(Protocol):
         """A part of a page, for a notebook."""
         ...
 
-    def page(self, record: Any, **choices: Any) -> str:
-        """A whole page."""
+    def write(self, record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
+        """Write a whole page."""
         ...
 
 
@@ -47,6 +48,6 @@ def html_of(record: Any) -> str:
     return _loaders[0]().snippet(record)
 
 
-def page_of(record: Any, **choices: Any) -> str:
-    """The page of a record."""
-    return _loaders[0]().page(record, **choices)
+def write_page(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
+    """Write the page of a record."""
+    _loaders[0]().write(record, path, **choices)

@@ -90,17 +90,6 @@ class Labels(Sequence[Label]):
         grouped = (part for part in self.parts if isinstance(part, Grouped | CrossTabs))
         return tuple(dict.fromkeys(name for part in grouped for name in part.attributes))
 
-    def kinds(self) -> dict[tuple[str, tuple[str, ...]], int]:
-        """How many answers each query has, by its name and the attributes it is grouped by."""
-        kinds: dict[tuple[str, tuple[str, ...]], int] = {}
-        for part in self.tables():
-            if isinstance(part, Named):
-                kinds |= {(query, ()): 1 for query in part.queries}
-                continue
-            key = ("q…", ()) if isinstance(part, Numbered) else (part.query, part.attributes)
-            kinds[key] = kinds.get(key, 0) + len(part)
-        return kinds
-
     def tables(self) -> Iterator[Numbered | Named | Grouped]:
         """Yield the parts, each cross-tab as one of its own."""
         for part in self.parts:
