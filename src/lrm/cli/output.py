@@ -23,6 +23,9 @@ __all__ = [
     "print_worst",
 ]
 
+LEAST_WORDS = 12
+"""Characters to which a column of text may shrink."""
+
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines, their control characters made visible."""
@@ -61,16 +64,64 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[str] = ()
 ) -> None:
-    """Print a table that fits the terminal: columns called in ``words`` wrap, numbers never."""
+    """Print a table that fits the terminal: columns called in ``words`` wrap, numbers never.
+
+    Where the numbers alone are too wide, each row is printed as lines of its own.
+    """
+    shown = [list(row) for row in rows]
+    console = _console()
+    widths = _widths(columns, shown, words, console.width)
+    if widths is None:
+        for row in shown:
+            echo("")
+            _print_record(columns, row, console)
+        echo("")
+        return
     table = _table(show_header=True)
-    for column in columns:
-        wraps = column in words
-        table.add_column(
-            _text(column), justify="left" if wraps else "right", no_wrap=not wraps, overflow="fold"
-        )
-    for row in rows:
+    for column, width in zip(columns, widths, strict=True):
+        justify = "left" if column in words else "right"
+        table.add_column(_text(column), justify=justify, width=width, overflow="fold")
+    for row in shown:
         table.add_row(*map(_text, row))
-    _console().print(table)
+    console.print(table)
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str], room: int
+) -> list[int] | None:
+    """A width for each column, in which every number is whole; None where there is no room."""
+    cells = [max((_width(row[i]) for row in rows), default=0) for i in range(len(columns))]
+    wanted = [max(_width(name), cell) for name, cell in zip(columns, cells, strict=True)]
+    least = [
+        min(want, LEAST_WORDS) if name in words else max(cell, *map(_width, name.split()))
+        for name, cell, want in zip(columns, cells, wanted, strict=True)
+    ]
+    spare = room - sum(least) - 3 * len(columns) + 1  # blanks between columns, and at the ends
+    if spare < 0:
+        return None
+    for i in sorted(range(len(columns)), key=lambda i: columns[i] not in words):
+        more = min(spare, wanted[i] - least[i])
+        least[i] += more
+        spare -= more
+    return least
+
+
+def _print_record(columns: Sequence[str], row: Sequence[str], console: Any) -> None:
+    """Print one row of a table as lines; names wrap before values do."""
+    names = max(max(_width(word) for word in name.split()) for name in columns)
+    room = console.width - max(map(_width, row)) - 2
+    table = _table(show_header=False)
+    table.add_column(width=max(names, min(room, max(map(_width, columns)))))
+    table.add_column(overflow="fold")
+    for name, value in zip(columns, row, strict=True):
+        table.add_row(_text(name), _text(value))
+    console.print(table)
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(visible(text))
 
 
 def _table(*, show_header: bool) -> Any:
