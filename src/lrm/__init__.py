@@ -16,6 +16,7 @@ from lrm import showing
 if TYPE_CHECKING:
     from lrm.batches import marginals as marginals
     from lrm.batches import prefix as prefix
+    from lrm.batches import products as products
     from lrm.batches import ranges as ranges
     from lrm.batches import read_batch as read_batch
     from lrm.batches import sql as sql
@@ -65,6 +66,7 @@ _HOMES = {
     "open_table": "lrm.tables",
     "plan": "lrm.plans.planner",
     "prefix": "lrm.batches",
+    "products": "lrm.batches",
     "ranges": "lrm.batches",
     "read_batch": "lrm.batches",
     "read_domain": "lrm.domain.file",

@@ -111,7 +111,7 @@ def test_importance_is_per_term_or_per_query():
     ("sizes", "terms", "options", "sentence"),
     [
         ([2, 3], [], {}, "at least one term"),
-        ([], [], {}, "1 to 10,000 attributes, not 0"),
+        ([], [], {}, "1 to 500 attributes, not 0"),
         ([2, 0], [["total", "total"]], {}, "between 1 and 67,108,864 values, not 0"),
         ([2, "3"], [["total", "total"]], {}, "whole numbers"),
         ([2, 3], [["total"]], {}, "term 1 must have 2 factors, one per attribute, not 1"),

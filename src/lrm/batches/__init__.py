@@ -4,7 +4,15 @@ Every way ends in a `Workload`, so that the parts of a batch may come from sever
 `lrm.stack` joins them.
 """
 
-from lrm.batches.builders import marginals, prefix, ranges, total, where, with_importance
+from lrm.batches.builders import (
+    marginals,
+    prefix,
+    products,
+    ranges,
+    total,
+    where,
+    with_importance,
+)
 from lrm.batches.compiler import sql
 from lrm.batches.files import parse_batch, parse_questions, read_batch
 from lrm.batches.taking import as_batch
@@ -16,6 +24,7 @@ __all__ = [
     "parse_batch",
     "parse_questions",
     "prefix",
+    "products",
     "ranges",
     "read_batch",
     "sql",

@@ -1,4 +1,4 @@
-"""Batches from Python: totals, ranges, prefixes and marginals over a domain of attributes.
+"""Batches from Python: products, totals, ranges, prefixes and marginals over a domain.
 
 Ranges are given in values of the attribute, and a range that cuts through a cell is refused with
 the nearest edges, as in SQL. Batches over numbered cells are in `lrm.families`.
@@ -7,49 +7,102 @@ the nearest edges, as in SQL. Batches over numbered cells are in `lrm.families`.
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from dataclasses import replace
 from decimal import Decimal
-from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.batches.compiler import sql
 from lrm.batches.compiler.atoms import TRUE, compare, nearest_edges
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
-from lrm.workload import Grouped, Labels, Workload
+from lrm.maps.products.batch import cross_tabs, product_batch
+from lrm.maps.products.combine import check_rows, restricted
+from lrm.maps.products.factors import Factor, make_factor
+from lrm.maps.products.map import ProductMap
+from lrm.workload import CrossTabs, Grouped, Labels, Workload
 from lrm.workload.families import range_rows, stack
+from lrm.workload.products import MOST_IMPORTANCES, product_map, spread_importance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
 
     from lrm.domain import Attribute, Domain
+    from lrm.maps.products.combine import Product
+    from lrm.maps.products.factors import Word
 
-__all__ = ["marginals", "prefix", "ranges", "total", "where", "with_importance"]
+__all__ = ["marginals", "prefix", "products", "ranges", "total", "where", "with_importance"]
 
 MAX_WEIGHTS = 1 << 28
-"""Non-zero weights of one part: 3 GB. Beyond it an error is better than a full memory."""
+"""Weights of ranges over a single attribute: 3 GB as a sparse matrix."""
 
 Bound = int | float | str | dt.date
 
 
+def products(
+    domain: Domain,
+    terms: Iterable[Mapping[str, ArrayLike | Word]],
+    *,
+    importance: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+) -> Workload:
+    """A batch of terms, each the product of one small query matrix per attribute.
+
+    Parameters
+    ----------
+    terms
+        For each term, the factors of some attributes by name: an array (queries × cells, one
+        dimension is one query) or ``"identity"`` for every cell, ``"prefix"`` and
+        ``"all-ranges"`` for running totals and ranges of declared cells, ``"total"``.
+        Attributes that a term does not name are summed out.
+    importance
+        One number per term, or one per query; 1 by default.
+    names
+        One name per term; q1, q2, … by default.
+
+    Examples
+    --------
+    >>> from lrm.domain import Categories, Domain, Integers
+    >>> domain = Domain([Categories("sex", ["f", "m"]), Integers("age", 0, 99)])
+    >>> batch = products(domain, [{"sex": "identity"}, {"sex": [1, 0], "age": "prefix"}])
+    >>> batch.shape, batch.names[3]
+    ((102, 200), 'q2[age=0..1]')
+    """
+    given = [dict(term) for term in terms]
+    if names is not None and len(names) != len(given):
+        raise WorkloadError(f"{len(given)} terms need {len(given)} names, got {len(names)}")
+    parts = []
+    for number, term in enumerate(given):
+        asked = {name: _asked(domain, name, factor) for name, factor in term.items()}
+        name = f"q{number + 1}" if names is None else str(names[number])
+        parts.append(_term(domain, name, asked, ()))
+    if not parts:
+        raise WorkloadError("a batch needs at least one term")
+    batch = stack(parts)
+    each = [part.shape[0] for part in parts]
+    return replace(batch, importance=spread_importance(importance, each))
+
+
 def total(domain: Domain, *, name: str = "total") -> Workload:
     """One query: the number of rows within the domain."""
-    return marginals(domain, [()], name=name)
+    return _term(domain, name, {}, ())
 
 
 def marginals(
-    domain: Domain, ways: int | Iterable[Sequence[str]], *, name: str = "count"
+    domain: Domain, ways: int | Iterable[int] | Iterable[Sequence[str]], *, name: str = "count"
 ) -> Workload:
     """Cross-tabs: one query for every combination of cells of some attributes.
 
     Parameters
     ----------
     ways
-        A number k for all k-way marginals, or the attributes of each.
+        A number k for all k-way marginals, several numbers such as ``range(3)`` for those of
+        several orders, or the attributes of each.
 
     Examples
     --------
@@ -58,17 +111,24 @@ def marginals(
     >>> marginals(domain, 1).names
     ('count[sex=f]', 'count[sex=m]', 'count[age=0]', 'count[age=1]')
     """
-    if isinstance(ways, int):
-        if not 0 <= ways <= len(domain.names):
+    asked: list[Any] = [ways] if isinstance(ways, int) else list(ways)
+    if not asked:
+        raise WorkloadError("marginals need at least one list of attributes")
+    if all(hasattr(way, "__index__") for way in asked):
+        return _all_marginals(domain, tuple(map(operator.index, asked)), name)
+    return stack([_term(domain, name, {}, tuple(way)) for way in asked])
+
+
+def _all_marginals(domain: Domain, orders: tuple[int, ...], name: str) -> Workload:
+    for order in orders:
+        if not 0 <= order <= len(domain.names):
             raise WorkloadError(
-                f"{ways}-way marginals need {ways} attributes, but the domain has "
+                f"{order}-way marginals need {order} attributes, but the domain has "
                 f"{len(domain.names)}"
             )
-        ways = list(combinations(domain.names, ways))
-    parts = [_rows(domain, name, {}, tuple(way)) for way in ways]
-    if not parts:
-        raise WorkloadError("marginals need at least one list of attributes")
-    return stack(parts)
+    queries = product_map(cross_tabs(domain.shape, orders))
+    axes = tuple((attribute.name, attribute.labels) for attribute in domain.attributes)
+    return Workload(queries, labels=Labels([CrossTabs(name, axes, orders)]), domain=domain)
 
 
 def ranges(
@@ -101,10 +161,11 @@ def ranges(
     """
     declared = _ordered(domain, attribute)
     if bounds is None:
-        cells = [(a, b) for a in range(declared.regular) for b in range(a, declared.regular)]
+        asked = _asked(domain, attribute, "all-ranges")
     else:
         cells = [_cells(declared, low, high) for low, high in bounds]
-    return _cell_ranges(domain, attribute, cells, by, name)
+        asked = _range_factor(domain, declared, cells)
+    return _term(domain, name, {attribute: asked}, tuple(by))
 
 
 def prefix(
@@ -118,26 +179,40 @@ def prefix(
     >>> prefix(Domain([Integers("age", 0, 5, width=2)]), "age").names
     ('count[age=0..1]', 'count[age=0..3]', 'count[age=0..5]')
     """
-    cells = [(0, last) for last in range(_ordered(domain, attribute).regular)]
-    return _cell_ranges(domain, attribute, cells, by, name)
+    return _term(domain, name, {attribute: _asked(domain, attribute, "prefix")}, tuple(by))
 
 
 def where(batch: Workload, condition: str) -> Workload:
     """Restrict every query of a batch to the rows that meet a SQL condition."""
     if batch.domain is None:
         raise WorkloadError("a condition is about the attributes of a domain; this batch has none")
+    from lrm.batches.compiler.rows import compile_condition  # noqa: PLC0415 - sqlglot is slow
+
     table = batch.domain.table or "t"
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
     # Compiled, never executed; the only thing that the text could reach is this matrix.
-    compiled = sql(f"SELECT COUNT(*) FROM {quoted} WHERE {condition}", batch.domain)  # noqa: S608
-    if compiled.shape[0] != 1 or compiled.labels[0].group:
+    text = f"SELECT COUNT(*) FROM {quoted} WHERE {condition}"  # noqa: S608
+    condition_products = compile_condition(text, batch.domain)
+    if condition_products is None:
         raise WorkloadError(f"expected one condition, got {condition!r}")
-    kept = sp.diags_array(compiled.queries.dense()[0])
-    return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ kept)))
+    nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
+    kept = condition_products or nothing
+    if isinstance(batch.queries, ProductMap):
+        return replace(batch, queries=ProductMap(restricted(batch.queries.batch, kept)))
+    one = product_batch(batch.domain.shape, [["total"] * len(batch.domain.shape)])
+    cells = sp.diags_array(ProductMap(restricted(one, kept)).dense()[0])
+    return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
 
 
 def with_importance(batch: Workload, importance: float) -> Workload:
     """Say how much the error of each of these queries counts for."""
+    if importance == 1:
+        return replace(batch, importance=None)
+    if batch.shape[0] > MOST_IMPORTANCES:
+        raise WorkloadError(
+            f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
+            f"but the batch has {batch.shape[0]:,}"
+        )
     return replace(batch, importance=np.full(batch.shape[0], importance))
 
 
@@ -182,21 +257,42 @@ def _constant(attribute: Attribute, value: Bound) -> str | Decimal | dt.date:
     return number
 
 
-def _cell_ranges(
-    domain: Domain,
-    attribute: str,
-    cells: Sequence[tuple[int, int]],
-    by: Sequence[str],
-    name: str,
-) -> Workload:
+_Asked = tuple[Factor | sp.csr_array, "list[str] | tuple[str, ...]"]
+"""The rows that are asked of an attribute, and their labels; none for a single row."""
+
+
+def _asked(domain: Domain, name: str, factor: ArrayLike | Word) -> _Asked:
+    """What a word or an array asks of an attribute."""
+    attribute = domain.attribute(name)
+    if isinstance(factor, str) and factor in {"prefix", "all-ranges"}:
+        declared = _ordered(domain, name)
+        last = range(declared.regular)
+        cells = [(a, b) for a in (last if factor == "all-ranges" else [0]) for b in last[a:]]
+        if declared.regular < declared.size:
+            return _range_factor(domain, declared, cells)
+        labels = [_range_label(declared, a, b) for a, b in cells]
+        return Factor(cast("Word", factor), declared.size), labels
+    made = make_factor(factor, attribute.size)
+    if made.kind == "identity":
+        return made, attribute.labels
+    return made, [] if len(made) == 1 else [f"row {i + 1}" for i in range(len(made))]
+
+
+def _range_factor(domain: Domain, attribute: Attribute, cells: Sequence[tuple[int, int]]) -> _Asked:
     if not cells:
         raise WorkloadError("ranges need at least one (low, high) pair")
-    declared = domain.attribute(attribute)
     first, last = np.array(cells, dtype=np.int64).T
-    _check_size(int((last - first + 1).sum()) * (domain.size // declared.size))
-    block = range_rows(first, last, declared.size)
-    labels = [_range_label(declared, a, b) for a, b in cells]
-    return _rows(domain, name, {attribute: (block, labels)}, tuple(by))
+    labels = [_range_label(attribute, a, b) for a, b in cells]
+    weights = int((last - first + 1).sum())
+    if len(domain.attributes) == 1:
+        if weights > MAX_WEIGHTS:
+            raise WorkloadError(
+                f"this part of the batch has {weights:,} weights, more than {MAX_WEIGHTS:,}; "
+                "ask for fewer queries, or declare wider cells"
+            )
+        return range_rows(first, last, attribute.size), labels
+    check_rows(len(cells), attribute.size)
+    return Factor("rows", attribute.size, range_rows(first, last, attribute.size).toarray()), labels
 
 
 def _range_label(attribute: Attribute, first: int, last: int) -> str:
@@ -209,35 +305,27 @@ def _range_label(attribute: Attribute, first: int, last: int) -> str:
     return f"{attribute.labels[first]}..{attribute.labels[last]}"
 
 
-def _check_size(weights: int) -> None:
-    if weights > MAX_WEIGHTS:
-        raise WorkloadError(
-            f"this part of the batch has {weights:,} weights, more than {MAX_WEIGHTS:,}; "
-            "ask for fewer queries, or declare wider cells"
-        )
-
-
-def _rows(
-    domain: Domain,
-    name: str,
-    blocks: dict[str, tuple[sp.csr_array, list[str]]],
-    by: tuple[str, ...],
-) -> Workload:
-    """Multiply one factor per attribute: its block, every cell (grouped), or their sum."""
+def _term(domain: Domain, name: str, asked: Mapping[str, _Asked], by: tuple[str, ...]) -> Workload:
+    """Multiply one factor per attribute: what is asked, every cell (grouped), or their sum."""
     for key in by:
         domain.axis(key)
-        if key in blocks or by.count(key) > 1:
+        if key in asked or by.count(key) > 1:
             raise WorkloadError(f"attribute {key!r} is given twice")
-    matrix, axes = sp.csr_array(np.ones((1, 1))), []
-    _check_size(domain.size)
+    factors, axes = [], []
     for attribute in domain.attributes:
-        if attribute.name in blocks:
-            factor, labels = blocks[attribute.name]
+        factor: Factor | sp.csr_array = Factor("total", attribute.size)
+        labels: Sequence[str] = ()
+        if attribute.name in asked:
+            factor, labels = asked[attribute.name]
         elif attribute.name in by:
-            factor, labels = sp.eye_array(attribute.size, format="csr"), list(attribute.labels)
-        else:
-            factor, labels = sp.csr_array(np.ones((1, attribute.size))), []
-        matrix = sp.csr_array(sp.kron(matrix, factor, format="csr"))
+            factor, labels = Factor("identity", attribute.size), attribute.labels
+        factors.append(factor)
         if labels:
             axes.append((attribute.name, tuple(labels)))
-    return Workload(matrix, labels=Labels([Grouped(name, tuple(axes))]), domain=domain)
+    sparse = [factor for factor in factors if not isinstance(factor, Factor)]
+    queries = (
+        SparseMap(sparse[0])
+        if sparse
+        else product_map(product_batch(domain.shape, [cast("list[Factor]", factors)]))
+    )
+    return Workload(queries, labels=Labels([Grouped(name, tuple(axes))]), domain=domain)

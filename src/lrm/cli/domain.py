@@ -162,6 +162,8 @@ def _fields(declared: "Domain") -> dict[str, Any]:
 
 
 def _lines(declared: "Domain") -> list[tuple[str, str]]:
+    from lrm.showing.spelling import how_many
+
     return [
         ("table", declared.table or "any name"),
         ("protects", declared.unit.words),
@@ -170,5 +172,5 @@ def _lines(declared: "Domain") -> list[tuple[str, str]]:
             (attribute.name, f"{attribute.kind}, {attribute.size:,} cells")
             for attribute in declared.attributes
         ),
-        ("cells", f"{declared.size:,} in all"),
+        ("cells", f"{how_many(declared.size)} in all"),
     ]

@@ -24,14 +24,20 @@ from lrm.domain.csv_form import CsvForm
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of
-from lrm.showing.spelling import many, text_table
+from lrm.showing.spelling import how_many, many, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Domain"]
+__all__ = ["MOST_ATTRIBUTES", "Domain"]
+
+MOST_ATTRIBUTES = 500
+"""Attributes of a table: the number of its cells then has fewer than 4,300 digits."""
+
+MOST_COUNTED = 1 << 27
+"""Cells that `Domain.count` keeps a count for: 1 GB."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -87,6 +93,11 @@ class Domain:
     def _check(self) -> None:
         if not self.attributes:
             raise DomainError("a domain needs at least one attribute")
+        if len(self.attributes) > MOST_ATTRIBUTES:
+            raise DomainError(
+                f"a domain may have at most {MOST_ATTRIBUTES} attributes, "
+                f"not {len(self.attributes):,}"
+            )
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise DomainError(
@@ -163,7 +174,9 @@ class Domain:
     def cell_labels(self, index: int) -> tuple[str, ...]:
         """Return the labels of cell ``index``, one per attribute."""
         if not 0 <= index < self.size:
-            raise DomainError(f"cell {index} does not exist; the domain has {self.size:,} cells")
+            raise DomainError(
+                f"cell {index} does not exist; the domain has {how_many(self.size)} cells"
+            )
         labels = []
         for attribute in reversed(self.attributes):
             index, cell = divmod(index, attribute.size)
@@ -203,6 +216,11 @@ class Domain:
         >>> domain.count([*rows, {"who": "b", "ward": 1}]).tolist()
         [1, 0, 2]
         """
+        if self.size > MOST_COUNTED:
+            raise DomainError(
+                f"the domain has {how_many(self.size)} cells, and rows are counted over at most "
+                f"{MOST_COUNTED:,}; plan the batch, which counts only what it measures"
+            )
         kept = self.counted_cells(rows, key)
         return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
 

@@ -14,6 +14,8 @@ from lrm.files.facts import Arrays, Facts
 from lrm.maps.levels import MOST_LEVELS, LevelMap
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap, check_weights
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.reading import KEYS, read_products
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.maps.sparse_format import check_compressed
 
@@ -23,6 +25,10 @@ _MOST = 1 << 40
 
 MOST_EMPTY_ROWS = 1 << 22
 """Rows of a sparse map beyond its number of entries: a few bytes pack any number of them."""
+
+
+Shape = tuple[int | None, int | None]
+"""Rows and columns; None stands for any number."""
 
 
 def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -36,7 +42,7 @@ def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) 
     return facts
 
 
-def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: tuple[int | None, int]) -> LinearMap:
+def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
     """Build the map that ``pack_map`` took apart.
 
     Parameters
@@ -46,19 +52,19 @@ def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: tuple[int | None,
     facts, arrays
         What the file holds.
     shape
-        The shape that the map must have; None means any number of rows.
+        The shape that the map must have; None means any number. A map of any number of
+        columns must be a product of attributes, whose sizes the file states.
     """
     kind = facts.kind(name)
     if kind not in _BUILDERS:
         raise FileFormatError(f"the {name} is of an unknown kind; was it made by another lrm?")
+    if shape[1] is None and kind != ProductMap.kind:
+        raise FileFormatError(f"the {name} must be a product of attributes")
     keys, build = _BUILDERS[kind]
     found = build(name, facts.part(name, ["kind", *keys]), arrays, shape)
-    if found.shape[1] != shape[1] or shape[0] not in {None, found.shape[0]}:
+    if shape[0] not in {None, found.shape[0]} or shape[1] not in {None, found.shape[1]}:
         raise FileFormatError(f"the {name} has the wrong shape {found.shape}")
     return found
-
-
-Shape = tuple[int | None, int]
 
 
 def _dense(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
@@ -89,22 +95,27 @@ def _sparse(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
 
 def _prefix(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
     del name, arrays
-    return Prefix(facts.integer("cells", 1, shape[1]))
+    return Prefix(facts.integer("cells", 1, shape[1] or _MOST))
 
 
 def _all_ranges(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
     del name, arrays
-    return AllRanges(facts.integer("cells", 1, shape[1]))
+    return AllRanges(facts.integer("cells", 1, shape[1] or _MOST))
 
 
 def _levels(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
     del name, arrays
     return LevelMap(
-        facts.integer("cells", 1, shape[1]),
+        facts.integer("cells", 1, shape[1] or _MOST),
         facts.integers("fanouts", 2, _MOST)[: MOST_LEVELS + 1],
         facts.numbers("weights"),
         facts.flag("contrast"),
     )
+
+
+def _products(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
+    del shape
+    return read_products(name, facts, arrays)
 
 
 _BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], LinearMap]]] = {
@@ -112,6 +123,7 @@ _BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], Line
     "sparse": (["shape"], _sparse),
     "prefix": (["cells"], _prefix),
     "all-ranges": (["cells"], _all_ranges),
+    "products": (KEYS, _products),
     "levels": (["cells", "fanouts", "weights", "contrast"], _levels),
 }
 """Of each kind, its plain values and how it is built."""

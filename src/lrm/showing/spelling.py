@@ -14,6 +14,7 @@ __all__ = [
     "beside",
     "equation",
     "escape_controls",
+    "how_many",
     "many",
     "number",
     "parameter_words",
@@ -33,6 +34,8 @@ _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+_MOST_EXACT = 10**15
 
 _DIGITS = 6
 _DIRECTIONS = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
@@ -84,7 +87,20 @@ def many(count: int, one: str, several: str) -> str:
     >>> many(1, "query", "queries"), many(1200, "query", "queries")
     ('1 query', '1,200 queries')
     """
-    return f"{count:,} {one if count == 1 else several}"
+    return f"{how_many(count)} {one if count == 1 else several}"
+
+
+def how_many(count: int) -> str:
+    """Spell a number of things: exactly up to a million billions, else by its size.
+
+    >>> how_many(4_147_200), how_many(10**30), how_many(3 * 10**400 // 2)
+    ('4,147,200', '10^30', '1.5·10^400')
+    """
+    if count < _MOST_EXACT:
+        return f"{count:,}"
+    exponent = len(str(count)) - 1
+    leading = f"{count // 10 ** (exponent - 2) / 100:.3g}"
+    return f"10^{exponent}" if leading == "1" else f"{leading}·10^{exponent}"
 
 
 def seconds(value: float) -> str:

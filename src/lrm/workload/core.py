@@ -17,7 +17,7 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
 from lrm.showing import html_of
-from lrm.showing.spelling import many
+from lrm.showing.spelling import how_many, many
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
@@ -69,7 +69,7 @@ class Workload:
         m, n = checked.shape
         if domain is not None and domain.size != n:
             raise WorkloadError(
-                f"workload covers {n} cells but the domain has {domain.size}; "
+                f"workload covers {how_many(n)} cells but the domain has {how_many(domain.size)}; "
                 "was it built for another domain?"
             )
         set_field = object.__setattr__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload.core import Workload
-from lrm.workload.labels import Labels
 from lrm.workload.products import marginals, products
+from lrm.workload.stacking import stack
 
 __all__ = [
     "all_ranges",
@@ -98,32 +98,6 @@ def width_ranges(cells: int, width: int) -> Workload:
     if not 1 <= width <= cells:
         raise WorkloadError(f"width must be between 1 and {cells} cells, not {width}")
     return ranges(cells, [(start, start + width - 1) for start in range(cells - width + 1)])
-
-
-def stack(workloads: Sequence[Workload]) -> Workload:
-    """Join the queries of several workloads over the same cells to one batch.
-
-    Numbered queries alone are numbered through; otherwise every name must be different.
-    """
-    if not workloads:
-        raise WorkloadError("a batch needs at least one query")
-    sizes = {workload.shape[1] for workload in workloads}
-    if len(sizes) > 1:
-        raise WorkloadError(
-            f"stacked workloads must cover the same cells, but they cover {sorted(sizes)}"
-        )
-    domains = [workload.domain for workload in workloads if workload.domain is not None]
-    if any(domain != domains[0] for domain in domains):
-        raise WorkloadError("batches over different domains cannot be joined")
-    weights = [
-        np.ones(part.shape[0]) if part.importance is None else part.importance for part in workloads
-    ]
-    return Workload(
-        sp.csr_array(sp.vstack([part.queries.sparse() for part in workloads])),
-        labels=Labels.joined([part.labels for part in workloads]),
-        importance=np.concatenate(weights),
-        domain=domains[0] if domains else None,
-    )
 
 
 def wdiscrete(queries: int, cells: int, *, seed: int) -> Workload:

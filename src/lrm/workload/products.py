@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lrm.errors import WorkloadError
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
 from lrm.maps.products.factors import Factor, Word
@@ -75,7 +75,8 @@ def products(
         )
         for term, row in enumerate(batch.choice.tolist())
     )
-    return Workload(queries, labels=labels, importance=spread_importance(importance, batch))
+    weights = spread_importance(importance, batch.term_queries().tolist())
+    return Workload(queries, labels=labels, importance=weights)
 
 
 def marginals(
@@ -127,26 +128,32 @@ def attribute_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
         raise WorkloadError("the sizes of attributes must be a list of whole numbers") from None
 
 
-def spread_importance(importance: ArrayLike | None, batch: ProductBatch) -> ArrayLike | None:
-    """Importance per query, from one number per query or per term."""
+def spread_importance(importance: ArrayLike | None, queries: Sequence[int]) -> Floats | None:
+    """Importance per query, from one number per query or per term.
+
+    Parameters
+    ----------
+    queries
+        Number of queries of each term.
+    """
     if importance is None:
         return None
-    values = np.asarray(importance, dtype=np.float64)
-    if values.shape == (batch.queries,):
+    values, count = np.asarray(importance, dtype=np.float64), sum(queries)
+    if values.shape == (count,):
         return values
-    if values.shape != (batch.terms,):
+    if values.shape != (len(queries),):
         raise WorkloadError(
-            f"importance must be one number per term ({batch.terms:,}) or per query "
-            f"({batch.queries:,}), not an array of the shape {values.shape}"
+            f"importance must be one number per term ({len(queries):,}) or per query "
+            f"({count:,}), not an array of the shape {values.shape}"
         )
     if np.all(values == 1.0):
         return None
-    if batch.queries > MOST_IMPORTANCES:
+    if count > MOST_IMPORTANCES:
         raise WorkloadError(
             f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
-            f"but the batch has {batch.queries:,}"
+            f"but the batch has {count:,}"
         )
-    return np.repeat(values, batch.term_queries())
+    return np.repeat(values, queries)
 
 
 def product_map(batch: ProductBatch) -> LinearMap:

@@ -1,4 +1,4 @@
-"""Aggregates of SQL → one weight per cell."""
+"""Aggregates of SQL → sums of products of small tables of weights."""
 
 from __future__ import annotations
 
@@ -9,48 +9,105 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.atoms import TRUE, Truths
+from lrm.batches.compiler.atoms import FALSE, TRUE
 from lrm.batches.compiler.constants import constant, is_constant, number
 from lrm.batches.compiler.predicates import Cut
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse, refuse_node
+from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits, joined
 from lrm.domain import Categories, Integers
+from lrm.errors import SqlError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["Weights", "filtered", "weights"]
+__all__ = ["Summand", "Weighed", "Weights", "filtered", "weights"]
 
 _EXACT = 2**53  # integers up to here are exact as float64
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """What one row adds to an answer, per cell, broadcastable over the domain.
+class Weighed(Table):
+    """What one row adds to an answer, over the merged cells of some attributes.
 
     ``undecided`` marks cells whose rows do not all add the same: they must be filtered
     away before the weights can be used.
     """
 
-    values: NDArray[np.float64]
     undecided: NDArray[np.bool_]
 
-    def scaled(self, factor: Decimal) -> Weights:
-        """Return ``factor`` times these weights."""
-        return Weights(self.values * float(factor), self.undecided)
-
-    def plus(self, other: Weights) -> Weights:
-        """Return the sum of two aggregates."""
-        return Weights(self.values + other.values, self.undecided | other.undecided)
+    @property
+    def possible(self) -> NDArray[np.bool_]:
+        """Where a row may add something else than 0."""
+        return np.asarray(self.values != 0.0) | self.undecided
 
 
-def filtered(inner: Weights, truths: Truths) -> Weights:
+@dataclass(frozen=True, eq=False)
+class Summand:
+    """A constant times tables over different attributes."""
+
+    coefficient: float
+    tables: tuple[Weighed, ...] = ()
+
+    def times(self, tables: Iterable[Weighed], factor: float = 1.0) -> Summand:
+        """Multiply by further tables."""
+        apart: list[Weighed] = list(self.tables)
+        for table in tables:
+            sharing = [one for one in apart if not set(one.axes).isdisjoint(table.axes)]
+            apart = [one for one in apart if one not in sharing]
+            apart.append(_product([*sharing, table]))
+        return Summand(self.coefficient * factor, tuple(apart))
+
+    def undecided(self) -> dict[int, int] | None:
+        """A merged cell of each attribute on which the weight is undecided, if there is one."""
+        if not all(table.possible.any() for table in self.tables):
+            return None
+        cut = [table for table in self.tables if table.undecided.any()]
+        if not cut:
+            return None
+        place: dict[int, int] = {}
+        for table in self.tables:
+            matters = table.undecided if table is cut[0] else table.possible
+            at = np.unravel_index(int(np.argmax(matters)), matters.shape)
+            place |= dict(zip(table.axes, map(int, at), strict=True))
+        return place
+
+
+Weights = tuple[Summand, ...]
+"""An aggregate: the sum of these."""
+
+
+def _product(tables: Sequence[Weighed]) -> Weighed:
+    if len(tables) == 1:
+        return tables[0]
+    values = joined([Table(one.axes, one.values) for one in tables], np.multiply)
+    possible = joined([Table(one.axes, one.possible) for one in tables], np.logical_and)
+    cut = joined([Table(one.axes, one.undecided) for one in tables], np.logical_or)
+    return Weighed(values.axes, values.values, possible.values & cut.values)
+
+
+def _scaled(inner: Weights, factor: Decimal) -> Weights:
+    return tuple(Summand(one.coefficient * float(factor), one.tables) for one in inner)
+
+
+def filtered(inner: Weights, truth: Truth) -> Weights:
     """Keep the weights where a condition is true; null is not true."""
-    surely, maybe = truths == TRUE, (truths & TRUE).astype(bool)
-    values = np.where(surely, inner.values, 0.0)
-    open_mask = maybe & ~surely & (inner.values != 0.0)
-    return Weights(values, open_mask | (maybe & inner.undecided))
+    kept = [_weighed(table, table.values == TRUE, TRUE) for table in truth.tables]
+    found = [summand.times(kept) for summand in inner]
+    for clause in truth.negations:
+        # NOT (a AND b …) is 1 − (a is not false)(b is not false)…
+        others = [_weighed(table, table.values != FALSE, FALSE) for table in clause]
+        found += [summand.times(others, -1.0) for summand in found]
+    return tuple(found)
+
+
+def _weighed(table: Table, values: NDArray[np.bool_], open_truth: int) -> Weighed:
+    """Weights 1 and 0; cells where ``open_truth`` is one of several possible are undecided."""
+    possible = (table.values & open_truth).astype(bool)
+    return Weighed(table.axes, values.astype(np.float64), possible & (table.values != open_truth))
 
 
 def weights(node: exp.Expr, scope: Scope) -> Weights:  # noqa: PLR0911 - one per kind of node
@@ -61,17 +118,17 @@ def weights(node: exp.Expr, scope: Scope) -> Weights:  # noqa: PLR0911 - one per
         return weights(node.this, scope)
     if kind is exp.Neg:
         only(node, "this")
-        return weights(node.this, scope).scaled(Decimal(-1))
+        return _scaled(weights(node.this, scope), Decimal(-1))
     if kind in (exp.Add, exp.Sub):
         only(node, "this", "expression")
         left, right = (_summand(side, scope) for side in (node.this, node.expression))
-        return left.plus(right.scaled(Decimal(-1)) if kind is exp.Sub else right)
+        return (*left, *(_scaled(right, Decimal(-1)) if kind is exp.Sub else right))
     if kind is exp.Mul:
         return _multiple(node, scope)
     if kind is exp.Filter:
         return _filter(node, scope)
     if kind is exp.Count:
-        return _count(node, scope)
+        return _count(node)
     if kind is exp.Sum:
         return _sum(node, scope)
     if kind is exp.Column:
@@ -92,9 +149,9 @@ def _multiple(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
     left, right = _factor(node.this), _factor(node.expression)
     if left is not None and right is None:
-        return weights(node.expression, scope).scaled(left)
+        return _scaled(weights(node.expression, scope), left)
     if right is not None and left is None:
-        return weights(node.this, scope).scaled(right)
+        return _scaled(weights(node.this, scope), right)
     if left is None:
         raise refuse("a product of aggregates", "multiply by a constant only", node)
     raise refuse("a constant as an answer", AGGREGATES, node)
@@ -119,7 +176,7 @@ def _filter(node: exp.Expr, scope: Scope) -> Weights:
     return filtered(weights(node.this, scope), scope.truths(where.this))
 
 
-def _count(node: exp.Expr, scope: Scope) -> Weights:
+def _count(node: exp.Expr) -> Weights:
     only(node, "this", "big_int")
     if type(node.this) is not exp.Star:
         if type(node.this) is exp.Distinct:
@@ -130,8 +187,7 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
             way_out = "write COUNT(*)"
         raise refuse(f"{node.sql(dialect='duckdb')}", way_out, node)
     only(node.this)
-    one = (1,) * len(scope.domain.shape)
-    return Weights(np.ones(one), np.zeros(one, dtype=bool))
+    return (Summand(1.0),)
 
 
 def _sum(node: exp.Expr, scope: Scope) -> Weights:
@@ -150,34 +206,50 @@ def _case(node: exp.Expr, scope: Scope) -> Weights:
         raise refuse("CASE with an operand", "write CASE WHEN state = 'NY' THEN …", node)
     only(node, "ifs", "default")
     default = node.args.get("default")
-    rest = _constant_weight(default, scope) if default is not None else _nothing(scope)
-    for branch in reversed(node.args["ifs"]):
+    rest = 0.0 if default is None else _constant_weight(default)
+    branches = []
+    for branch in node.args["ifs"]:
         only(branch, "this", "true")
-        then = _constant_weight(branch.args["true"], scope)
-        truths = scope.truths(branch.this)
-        surely, maybe = truths == TRUE, (truths & TRUE).astype(bool)
-        values = np.where(surely, then.values, rest.values)
+        branches.append((scope.truths(branch.this), _constant_weight(branch.args["true"])))
+    if len(branches) == 1 and rest == 0.0:
+        truth, then = branches[0]
+        return filtered((Summand(then),), truth)
+    return (Summand(1.0, (_first_true(branches, rest),)),)
+
+
+def _first_true(branches: Sequence[tuple[Truth, float]], default: float) -> Weighed:
+    """The weight of the first branch whose condition is true, as one table."""
+    if any(truth.negations for truth, _ in branches):
+        raise SqlError(TOO_MANY)
+    every = [table for truth, _ in branches for table in truth.tables]
+    if not fits(every):
+        raise SqlError(TOO_MANY)
+    axes = tuple(sorted({axis for table in every for axis in table.axes}))
+    values: NDArray[np.float64] = np.full((1,) * len(axes), default)
+    undecided: NDArray[np.bool_] = np.zeros((1,) * len(axes), dtype=bool)
+    for truth, then in reversed(branches):
+        surely = np.ones((1,) * len(axes), dtype=bool)
+        maybe = surely
+        for table in truth.tables:
+            truths = aligned(table, axes)
+            surely = surely & (truths == TRUE)
+            maybe = maybe & (truths & TRUE).astype(bool)
         # A cut matters only where the two sides differ.
-        open_mask = maybe & ~surely & (then.values != rest.values)
-        rest = Weights(values, open_mask | (~surely & rest.undecided))
-    return rest
+        undecided = (maybe & ~surely & (then != values)) | (~surely & undecided)
+        values = np.where(surely, then, values)
+    shape = np.broadcast_shapes(*(aligned(table, axes).shape for table in every))
+    return Weighed(axes, np.broadcast_to(values, shape), np.broadcast_to(undecided, shape))
 
 
-def _constant_weight(node: exp.Expr, scope: Scope) -> Weights:
+def _constant_weight(node: exp.Expr) -> float:
     if type(node) is exp.Null:  # a NULL is left out of a sum
-        return _nothing(scope)
+        return 0.0
     if not is_constant(node):
         raise refuse(f"CASE … THEN {node.sql(dialect='duckdb')}", "give each branch a number", node)
     value = constant(node)
     if not isinstance(value, Decimal):
         raise at_line(node, f"a branch of CASE must be a number, not {value!s}")
-    one = (1,) * len(scope.domain.shape)
-    return Weights(np.full(one, float(value)), np.zeros(one, dtype=bool))
-
-
-def _nothing(scope: Scope) -> Weights:
-    one = (1,) * len(scope.domain.shape)
-    return Weights(np.zeros(one), np.zeros(one, dtype=bool))
+    return float(value)
 
 
 def _values(node: exp.Expr, scope: Scope) -> Weights:
@@ -205,7 +277,5 @@ def _values(node: exp.Expr, scope: Scope) -> Weights:
     if null is not None:  # a NULL is left out of a sum
         undecided[null] = False
     scope.cuts.append(Cut(node, f"SUM({attribute.name}) has no one value on", axis, undecided))
-    return Weights(
-        scope.spread(values, axis),  # type: ignore[arg-type] # same numbers, new shape
-        scope.spread(undecided, axis),  # type: ignore[arg-type]
-    )
+    table, cut = scope.spread(values, axis), scope.spread(undecided, axis)
+    return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)

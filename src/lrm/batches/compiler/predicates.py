@@ -1,15 +1,14 @@
 """Conditions of SQL → possible truths over cells, by SQL's three-valued logic.
 
-Each comparison touches one attribute; AND and OR combine them by broadcasting, so that a
-condition never costs more than the product of the attributes that it names. Cells of an
-attribute that a statement cannot tell apart are merged before anything is multiplied: a
-statement is walked twice, first to see which cells its comparisons tell apart.
+Each comparison touches one attribute, and a condition is a conjunction of small tables (see
+`lrm.batches.compiler.tables`). Cells of an attribute that a statement cannot tell apart are
+merged before anything is joined: a statement is walked twice, first to see which cells its
+comparisons tell apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from sqlglot import exp
 
 from lrm.batches.compiler.atoms import (
     FALSE,
-    NOT,
-    NULL,
     TRUE,
     Constant,
     Truths,
@@ -28,6 +25,7 @@ from lrm.batches.compiler.atoms import (
 )
 from lrm.batches.compiler.constants import constant, is_constant
 from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
+from lrm.batches.compiler.tables import Table, Truth, all_of, any_of, negated
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -46,25 +44,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-def _table(strong: int) -> Truths:
-    """Tabulate AND (``strong`` is FALSE) or OR (TRUE) over sets of truths.
-
-    One operand that is ``strong`` decides; else one that is NULL; else the other truth.
-    """
-    weak = TRUE if strong == FALSE else FALSE
-    table = np.zeros((8, 8), dtype=np.uint8)
-    for one in (TRUE, FALSE, NULL):
-        for two in (TRUE, FALSE, NULL):
-            both = strong if strong in (one, two) else NULL if NULL in (one, two) else weak
-            has_one = (np.arange(8) & one).astype(bool)[:, None]
-            has_two = (np.arange(8) & two).astype(bool)[None, :]
-            table[has_one & has_two] |= both
-    return table
-
-
-_AND, _OR = _table(FALSE), _table(TRUE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +67,11 @@ class Scope:
         self.domain = domain
         self.table = table
         self.cuts: list[Cut] = []
-        self.classes: tuple[NDArray[np.intp], ...] | None = None
         self._known = known
-        self._seen: list[list[NDArray[np.generic]]] = [[] for _ in domain.shape]
-        self._first: list[NDArray[np.intp]] = []
+        self._merged = False
+        self._seen: dict[int, list[NDArray[Any]]] = {}
+        self._classes: dict[int, NDArray[np.intp]] = {}
+        self._first: dict[int, NDArray[np.intp]] = {}
         self._axes = {name.casefold(): axis for axis, name in enumerate(domain.names)}
 
     def axis(self, node: exp.Expr) -> int:
@@ -109,46 +89,44 @@ class Scope:
             raise at_line(node, f"no attribute is called {node.name!r}; the attributes are {names}")
         return axis
 
-    def spread(self, values: NDArray[np.generic], axis: int) -> NDArray[np.generic]:
-        """Shape one attribute's values so that they broadcast over the merged cells.
+    def spread(self, values: NDArray[Any], axis: int) -> Table:
+        """A table of one attribute's values over its merged cells.
 
         Before `merge`, the values are only noted, and one of them stands for all.
         """
-        if self.classes is None:
-            self._seen[axis].append(values)
-            values = values[:1]
-        else:
-            values = values[self._first[axis]]
-        shape = [1] * len(self.domain.shape)
-        shape[axis] = -1
-        return values.reshape(shape)
+        if not self._merged:
+            self._seen.setdefault(axis, []).append(values)
+            return Table((), values[0])
+        return Table((axis,), values[self._first[axis]])
 
     def merge(self) -> None:
         """Merge the cells of each attribute that the noted values do not tell apart."""
-        classes = []
-        for size, seen in zip(self.domain.shape, self._seen, strict=True):
-            merged, first = np.zeros(size, dtype=np.intp), np.zeros(1, dtype=np.intp)
+        for axis, seen in self._seen.items():
+            merged = np.zeros(self.domain.shape[axis], dtype=np.intp)
+            first = np.zeros(1, dtype=np.intp)
             for values in seen:
-                codes: NDArray[Any] = values
+                codes = values
                 if values.dtype != np.uint8:  # truths are small numbers already
                     codes = np.unique(values, return_inverse=True)[1]
                 joined = merged * (int(codes.max()) + 1) + codes
                 _, first, merged = np.unique(joined, return_index=True, return_inverse=True)
-            classes.append(merged)
-            self._first.append(first)
-        self.classes = tuple(classes)
+            self._classes[axis], self._first[axis] = merged, first
+        self._merged = True
         self.cuts.clear()
 
-    def truths(self, node: exp.Expr) -> Truths:  # noqa: PLR0911 - one per kind of node
-        """Return the possible truths of a condition, broadcastable over the domain."""
+    def over_cells(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        """Values of merged cells, one for every cell of their attribute."""
+        return values[self._classes[axis]]
+
+    def truths(self, node: exp.Expr) -> Truth:  # noqa: PLR0911 - one per kind of node
+        """Return the possible truths of a condition."""
         kind = type(node)
         if kind in (exp.And, exp.Or):
-            table = _AND if kind is exp.And else _OR
             parts = [self.truths(part) for part in _chain(node)]
-            return reduce(lambda one, two: table[one, two], parts)
+            return all_of(parts) if kind is exp.And else any_of(parts)
         if kind is exp.Not:
             only(node, "this")
-            return NOT[self.truths(node.this)]
+            return negated(self.truths(node.this))
         if kind is exp.Paren:
             only(node, "this")
             return self.truths(node.this)
@@ -168,7 +146,7 @@ class Scope:
             )
         raise refuse_node(node, PREDICATES)
 
-    def _comparison(self, node: exp.Expr) -> Truths:
+    def _comparison(self, node: exp.Expr) -> Truth:
         only(node, "this", "expression")
         left, right, operation = node.this, node.expression, _COMPARISONS[type(node)]
         if is_constant(left):
@@ -180,7 +158,7 @@ class Scope:
             raise refuse("a comparison of two columns", PREDICATES, node)
         return self._atom(node, axis, operation, constant(right))
 
-    def _atom(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truths:
+    def _atom(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truth:
         key = (axis, operation, type(value), value)
         truths = self._known.get(key)
         if truths is None:
@@ -193,36 +171,40 @@ class Scope:
         if cells.any():
             text = f"{node.sql(dialect='duckdb')} cuts through"
             self.cuts.append(Cut(node, text, axis, cells))
-        return self.spread(truths, axis)  # type: ignore[return-value] # same numbers, new shape
+        return Truth((self.spread(truths, axis),))
 
-    def _is_null(self, node: exp.Expr) -> Truths:
+    def _is_null(self, node: exp.Expr) -> Truth:
         only(node, "this", "expression")
         if type(node.expression) is not exp.Null:
             raise refuse(f"IS {node.expression.sql(dialect='duckdb')}", PREDICATES, node)
         axis = self.axis(node.this)
-        return self.spread(is_null(self.domain.attributes[axis]), axis)  # type: ignore[return-value]
+        return Truth((self.spread(is_null(self.domain.attributes[axis]), axis),))
 
-    def _in(self, node: exp.Expr) -> Truths:
+    def _in(self, node: exp.Expr) -> Truth:
         only(node, "this", "expressions")
         axis = self.axis(node.this)
         if not node.expressions:
             raise refuse("IN without constants", PREDICATES, node)
-        parts = [self._atom(node, axis, "=", constant(item)) for item in node.expressions]
-        return reduce(lambda one, two: _OR[one, two], parts)
+        return any_of([self._atom(node, axis, "=", constant(item)) for item in node.expressions])
 
-    def _between(self, node: exp.Expr) -> Truths:
+    def _between(self, node: exp.Expr) -> Truth:
         only(node, "this", "low", "high")
         axis = self.axis(node.this)
         low = self._atom(node, axis, ">=", constant(node.args["low"]))
-        return _AND[low, self._atom(node, axis, "<=", constant(node.args["high"]))]
+        return all_of([low, self._atom(node, axis, "<=", constant(node.args["high"]))])
 
-    def explain(self, undecided: NDArray[np.bool_]) -> SqlError:
-        """Name the first comparison that leaves a cell undecided, and the nearest edges."""
-        place = np.unravel_index(int(np.argmax(undecided)), undecided.shape)
+    def explain(self, undecided: dict[int, int]) -> SqlError:
+        """Name the first comparison that leaves a cell undecided, and the nearest edges.
+
+        Parameters
+        ----------
+        undecided
+            The merged cell of each attribute that matters.
+        """
         for cut in self.cuts:
-            if undecided.shape[cut.axis] != len(self._first[cut.axis]):
+            if cut.axis not in undecided:
                 continue  # this answer does not ask about that attribute
-            at = int(self._first[cut.axis][place[cut.axis]])
+            at = int(self._first[cut.axis][undecided[cut.axis]])
             if cut.cells[at]:
                 attribute = self.domain.attributes[cut.axis]
                 return at_line(
@@ -231,7 +213,7 @@ class Scope:
                     "which is counted as one; "
                     f"the nearest edges are {nearest_edges(attribute, at)}",
                 )
-        raise AssertionError(place)  # pragma: no cover - an undecided cell was cut by someone
+        raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut by someone
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:

@@ -1,136 +1,94 @@
-"""A batch of SQL → rows of weights."""
+"""A batch of SQL → answers, each a sum of products of one weight vector per attribute."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Weights, filtered, weights
+from lrm.batches.compiler.aggregates import Summand, Weights, filtered, weights
+from lrm.batches.compiler.decompose import Vectors, decompose, multiplied
 from lrm.batches.compiler.grouping import GroupingSet, grouping_sets
 from lrm.batches.compiler.predicates import Known, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
-from lrm.errors import SqlError
-from lrm.workload import Grouped, Labels, TakenLabels, Workload
+from lrm.batches.compiler.tables import Table, aligned, fits
+from lrm.batches.terms import FlatRows, Terms
+from lrm.errors import SqlError, WorkloadError
+from lrm.showing.spelling import how_many
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from lrm.domain import Domain
+    from lrm.maps.products.combine import Product
+    from lrm.workload import Workload
 
-__all__ = ["compile_batch"]
+__all__ = ["compile_batch", "compile_condition"]
 
-MAX_CELLS = 1 << 27
-"""Cells of a domain that SQL is compiled over: one pass over them takes about a second."""
+MAX_PRODUCTS = 64
+"""Products that one answer may be the sum of."""
 
-MAX_WEIGHTS = 1 << 28
-"""Non-zero weights of one batch: 3 GB. Beyond it an error is better than a full memory."""
-
-MAX_ROWS = 1 << 22
-"""Answers of one batch."""
-
+FLAT_CELLS = 1 << 16
+"""Cells up to which an answer of more products is written out cell by cell."""
 
 Answers = list[tuple[str | None, exp.Expr]]
 """The aggregates of one statement, each with its name if it has one."""
 
 
-@dataclass
-class _Rows:
-    """The batch as it grows."""
-
-    domain: Domain
-    labels: list[Grouped] = field(default_factory=list)
-    taken: TakenLabels = field(default_factory=TakenLabels)
-    count: int = 0
-    indices: list[NDArray[np.integer]] = field(default_factory=list)
-    data: list[NDArray[np.float64]] = field(default_factory=list)
-    lengths: list[NDArray[np.int64]] = field(default_factory=list)
-    weights: int = 0
-
-    def add(self, query: str, line: int, axes: GroupingSet, cells: _Cells) -> None:
-        """Append one row for each group of one grouping set."""
-        attributes = [self.domain.attributes[axis] for axis in axes]
-        part = Grouped(query, tuple((one.name, tuple(one.labels)) for one in attributes), line)
-        rows = len(part)
-        self.count += rows
-        self.weights += len(cells.indices)
-        if self.count > MAX_ROWS:
-            raise SqlError(f"line {line}: the batch has more than {MAX_ROWS:,} answers; split it")
-        if self.weights > MAX_WEIGHTS:
-            raise SqlError(
-                f"line {line}: the batch has more than {MAX_WEIGHTS:,} weights; "
-                "split it, or declare wider cells"
-            )
-        clash = self.taken.add(part)
-        if clash is not None:
-            raise SqlError(
-                f"line {line}: the name {clash.name!r} is already taken on line {clash.line}; "
-                "give each answer its own name with AS"
-            )
-        self.labels.append(part)
-        indices, data, lengths = cells.by_group(axes, rows)
-        self.indices.append(indices)
-        self.data.append(data)
-        self.lengths.append(lengths)
-
-    def finished(self) -> Workload:
-        """Join the parts into one sparse matrix."""
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))])
-        index_type = np.int32 if self.weights < 2**31 else np.int64
-        parts = (
-            np.concatenate(self.data),
-            np.concatenate(self.indices).astype(index_type, copy=False),
-            indptr.astype(index_type),
-        )
-        matrix = sp.csr_array(parts, shape=(self.count, self.domain.size))
-        return Workload(matrix, labels=Labels(self.labels), domain=self.domain)
-
-
 @dataclass(frozen=True, eq=False)
-class _Cells:
-    """The cells that one aggregate weighs, ascending, with their weights."""
+class Answer:
+    """One aggregate of a statement, over all groups of its grouping sets."""
 
-    indices: NDArray[np.int32]
-    data: NDArray[np.float64]
-    shape: tuple[int, ...]
-
-    def by_group(
-        self, axes: GroupingSet, rows: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
-        """Sort the cells by their group; cells of one group stay ascending."""
-        if not axes:
-            return self.indices, self.data, np.array([len(self.indices)])
-        group = np.zeros(len(self.indices), dtype=np.int64)
-        for axis in axes:
-            after = math.prod(self.shape[axis + 1 :])
-            group *= self.shape[axis]
-            group += self.indices // after % self.shape[axis]
-        order = np.argsort(group, kind="stable")
-        return self.indices[order], self.data[order], np.bincount(group, minlength=rows)
+    query: str
+    line: int
+    sets: list[GroupingSet]
+    products: list[Product]
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql`."""
-    if domain.size > MAX_CELLS:
-        raise SqlError(
-            f"the domain has {domain.size:,} cells, but SQL is compiled over at most "
-            f"{MAX_CELLS:,}; declare fewer attributes or wider cells"
-        )
-    rows = _Rows(domain)
-    known: Known = {}
-    for statement in statements(text, domain.table):
-        with in_statement(statement.line):
-            _compile_statement(statement, rows, known)
+    single = len(domain.attributes) == 1
+    rows = FlatRows(domain) if single else Terms(domain)
+    for answer in _compiled(text, domain):
+        for axes in answer.sets:
+            with in_statement(answer.line):
+                _add(rows, answer, axes)
     return rows.finished()
 
 
-def _compile_statement(statement: Statement, rows: _Rows, known: Known) -> None:
-    select, domain = statement.select, rows.domain
+def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
+    try:
+        clash = rows.add(answer.query, answer.line, axes, answer.products)
+    except WorkloadError as error:
+        raise SqlError(str(error)) from None
+    if clash is not None:
+        raise SqlError(
+            f"the name {clash.name!r} is already taken on line {clash.line}; "
+            "give each answer its own name with AS"
+        )
+
+
+def compile_condition(text: str, domain: Domain) -> list[Product] | None:
+    """The products that a batch of one ungrouped answer adds up; None for any other batch."""
+    answers = list(_compiled(text, domain))
+    if len(answers) != 1 or answers[0].sets != [()]:
+        return None
+    return answers[0].products
+
+
+def _compiled(text: str, domain: Domain) -> Iterator[Answer]:
+    known: Known = {}
+    for statement in statements(text, domain.table):
+        with in_statement(statement.line):
+            found = _compile_statement(statement, domain, known)
+        yield from found
+
+
+def _compile_statement(statement: Statement, domain: Domain, known: Known) -> list[Answer]:
+    select = statement.select
     scope = Scope(domain, statement.table, known)
     sets = grouping_sets(select.args.get("group"), scope)
     answers = _answers(select, scope, {axis for axes in sets for axis in axes})
@@ -138,11 +96,12 @@ def _compile_statement(statement: Statement, rows: _Rows, known: Known) -> None:
     _weigh(answers, where, scope)
     scope.merge()
     compiled = _weigh(answers, where, scope)
+    found = []
     for position, ((alias, _), answer) in enumerate(zip(answers, compiled, strict=True), start=1):
-        cells = _cells(answer, scope)
         unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
-        for axes in sets:
-            rows.add(alias or unnamed, statement.line, axes, cells)
+        products = _products(answer, scope)
+        found.append(Answer(alias or unnamed, statement.line, sets, products))
+    return found
 
 
 def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weights]:
@@ -174,23 +133,52 @@ def _answers(select: exp.Select, scope: Scope, grouped: set[int]) -> Answers:
     return answers
 
 
-def _cells(compiled: Weights, scope: Scope) -> _Cells:
-    """Spread weights of merged cells over the cells of the domain, touching only those weighed."""
-    shape = scope.domain.shape
-    if compiled.undecided.any():
-        raise scope.explain(compiled.undecided)
-    weighed = np.nonzero(compiled.values)
-    members, classes = [], []
-    for axis, merged in enumerate(scope.classes or ()):
-        if compiled.values.shape[axis] == 1:  # not asked about by this aggregate
-            merged = np.zeros(shape[axis], dtype=np.intp)  # noqa: PLW2901
-        inside = np.zeros(compiled.values.shape[axis], dtype=bool)
-        inside[weighed[axis]] = True
-        members.append(np.flatnonzero(inside[merged]))
-        classes.append(merged[members[-1]])
-    part = compiled.values[np.ix_(*classes)]
-    indices = np.zeros((1,) * len(shape), dtype=np.int32)
-    for size, cells in zip(shape, np.ix_(*members), strict=True):
-        indices = indices * np.int32(size) + cells.astype(np.int32)
-    found = part != 0.0
-    return _Cells(indices[found], part[found], shape)
+def _products(compiled: Weights, scope: Scope) -> list[Product]:
+    """Write an aggregate as few products of one vector per attribute, over the domain's cells."""
+    for summand in compiled:
+        undecided = summand.undecided()
+        if undecided is not None:
+            raise scope.explain(undecided)
+    limit = MAX_PRODUCTS if scope.domain.size > FLAT_CELLS else FLAT_CELLS
+    found = _few([_summand_products(summand, limit) for summand in compiled], compiled)
+    if len(found) > limit:
+        raise SqlError(
+            f"the answer is a sum of {len(found):,} products of attributes, and at most "
+            f"{MAX_PRODUCTS} are compiled over a domain of {how_many(scope.domain.size)} cells; "
+            "use OR and NOT across fewer attributes, or write several statements"
+        )
+    return [
+        (coefficient, {axis: scope.over_cells(vector, axis) for axis, vector in vectors.items()})
+        for coefficient, vectors in found
+    ]
+
+
+def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
+    parts = [decompose(Table(one.axes, one.values + 0.0)) for one in summand.tables]
+    count = math.prod(map(len, parts))
+    if count > max(limit, MAX_PRODUCTS):
+        raise SqlError(
+            f"the answer is a sum of {count:,} products of attributes, and at most "
+            f"{MAX_PRODUCTS} are compiled; use OR and NOT across fewer attributes, "
+            "or write several statements"
+        )
+    return multiplied(parts, summand.coefficient) if summand.coefficient else []
+
+
+def _few(each: list[list[Vectors]], compiled: Weights) -> list[Vectors]:
+    """The products of all summands, or of their sum cell by cell where that has no more."""
+    apart = [one for products in each for one in products]
+    if len(apart) <= 1:
+        return apart
+    tables = [table for summand in compiled for table in summand.tables]
+    if not fits(tables):
+        return apart
+    axes = tuple(sorted({axis for table in tables for axis in table.axes}))
+    whole = np.zeros((1,) * len(axes))
+    for summand in compiled:
+        values = np.full((1,) * len(axes), summand.coefficient)
+        for table in summand.tables:
+            values = values * aligned(table, axes)
+        whole = whole + values
+    together = decompose(Table(axes, whole + 0.0))
+    return together if len(together) <= len(apart) else apart

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrm.domain.core import MOST_ATTRIBUTES
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import check_weights
 from lrm.maps.products.factors import Factor, Word, kronecker, make_factor
 
 __all__ = [
-    "MOST_ATTRIBUTES",
     "MOST_CHOICES",
     "MOST_QUERIES",
     "ProductBatch",
@@ -26,9 +26,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-MOST_ATTRIBUTES = 10_000
-"""Attributes of a table."""
 
 MOST_CHOICES = 1 << 28
 """Products of a batch times attributes: their choices of factors take 1 GB."""
@@ -150,8 +147,17 @@ class ProductBatch:
                 float(self.coefficients[s]),
                 [self.factors[i][f] for i, f in enumerate(self.choice[s])],
             )
-            for s in np.flatnonzero(self.term_of == term)
+            for s in self.summand_numbers(term)
         ]
+
+    def summand_numbers(self, term: int) -> Integers:
+        """Which products a term is the sum of."""
+        if "order" not in self._shapes:
+            order = np.argsort(self.term_of, kind="stable")
+            self._shapes["order"] = order
+            self._shapes["starts"] = np.searchsorted(self.term_of[order], np.arange(self.terms + 1))
+        starts = self._shapes["starts"]
+        return self._shapes["order"][starts[term] : starts[term + 1]]
 
     def support(self) -> NDArray[np.bool_]:
         """Which attributes each summand tells values apart in (summands x attributes)."""

@@ -17,6 +17,8 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
+from lrm.maps.products.flatten import filled, sparse_matrix
+from lrm.showing.spelling import how_many
 
 __all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap"]
 
@@ -76,26 +78,22 @@ class ProductMap(LinearMap):
     @cached_property
     def _weights(self) -> int:
         """Number of non-zero weights of the matrix, each summand counted for itself."""
-        filled = [[_filled(factor) for factor in choices] for choices in self.batch.factors]
+        counts = [[filled(factor) for factor in choices] for choices in self.batch.factors]
         return sum(
-            math.prod(filled[i][f] for i, f in enumerate(row)) for row in self.batch.choice.tolist()
+            math.prod(counts[i][f] for i, f in enumerate(row)) for row in self.batch.choice.tolist()
         )
 
     def _flat(self) -> SparseMap:
         if not self.is_flat:
             raise WorkloadError(
-                f"a batch of {self.shape[0]:,} queries over {self.shape[1]:,} cells cannot be "
-                "written out as a matrix; use a mechanism for products of attributes"
+                f"a batch of {self.shape[0]:,} queries over {how_many(self.shape[1])} cells cannot "
+                "be written out as a matrix; use a mechanism for products of attributes"
             )
         return self._written_out
 
     @cached_property
     def _written_out(self) -> SparseMap:
-        rows = [
-            _sum([c * _sparse_kronecker(factors) for c, factors in self.batch.summands(term)])
-            for term in range(self.batch.terms)
-        ]
-        return SparseMap(sp.csr_array(sp.vstack(rows, format="csr")))
+        return SparseMap(sparse_matrix(self.batch))
 
     def written_out(self) -> SparseMap:
         return self._flat()
@@ -130,7 +128,16 @@ class ProductMap(LinearMap):
 
     def squared_norm(self) -> float:
         """``‖W‖_F²``, without a list of cells."""
-        return float(sum(self._term_squared_norm(term) for term in range(self.batch.terms)))
+        batch = self.batch
+        norms = batch.coefficients**2
+        for column, choices in zip(batch.choice.T, batch.factors, strict=True):
+            norms = norms * np.array([factor.squares.sum() for factor in choices])[column]
+        if batch.simple:
+            return float(norms.sum())
+        several = np.bincount(batch.term_of) > 1
+        alone = norms[~several[batch.term_of]].sum()
+        sums = [self._term_squared_norm(term) for term in np.flatnonzero(several).tolist()]
+        return float(alone + math.fsum(sums))
 
     def _term_squared_norm(self, term: int) -> float:
         parts = self.batch.summands(term)
@@ -149,52 +156,28 @@ class ProductMap(LinearMap):
         return whole and bool(np.all(self.batch.coefficients == np.rint(self.batch.coefficients)))
 
     def contents(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {
-            "sizes": self.sizes,
-            "choice": self.batch.choice,
-            "coefficients": self.batch.coefficients,
-            "term-of": self.batch.term_of,
+        """Sizes, the kinds of the factors, and arrays; totals, the most common choice, left out."""
+        batch = self.batch
+        summand, attribute = np.nonzero(batch.choice)
+        rows = [
+            factor.rows.ravel()
+            for choices in batch.factors
+            for factor in choices
+            if factor.rows is not None
+        ]
+        return {
+            "sizes": batch.sizes,
             "factors": tuple(
-                tuple((factor.kind, len(factor)) for factor in choices)
-                for choices in self.batch.factors
+                tuple((factor.kind, len(factor)) for factor in choices) for choices in batch.factors
             ),
+            "coefficients": batch.coefficients,
+            "term-of": batch.term_of,
+            "places": summand * len(batch.sizes) + attribute,
+            "choices": batch.choice[summand, attribute].astype(np.int64),
+            "rows": np.concatenate([np.zeros(0), *rows]),
         }
-        for i, choices in enumerate(self.batch.factors):
-            for f, factor in enumerate(choices):
-                if factor.rows is not None:
-                    facts[f"rows-{i}-{f}"] = factor.rows
-        return facts
-
-
-def _filled(factor: Factor) -> int:
-    """Number of non-zero weights of a factor."""
-    n = factor.size
-    match factor.kind:
-        case "total" | "identity":
-            return n
-        case "prefix":
-            return n * (n + 1) // 2
-        case "all-ranges":
-            return n * (n + 1) * (n + 2) // 6
-        case _:
-            return int(np.count_nonzero(factor.dense()))
 
 
 def _inner(one: Factor, two: Factor) -> float:
     """``Σ one·two``, entry by entry."""
     return float(one.squares.sum()) if one is two else float((one.dense() * two.dense()).sum())
-
-
-def _sparse_kronecker(factors: list[Factor]) -> sp.csr_array:
-    product = sp.csr_array(np.ones((1, 1)))
-    for factor in factors:
-        rows = sp.eye_array(factor.size) if factor.kind == "identity" else factor.dense()
-        product = sp.csr_array(sp.kron(product, sp.csr_array(rows), format="csr"))
-    return product
-
-
-def _sum(parts: list[sp.csr_array]) -> sp.csr_array:
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = sp.csr_array(whole + part)
-    return whole

@@ -1,0 +1,108 @@
+"""Batches joined to one, and restricted to the records that meet a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+
+__all__ = ["MOST_FACTOR_WEIGHTS", "Product", "check_rows", "restricted", "stacked", "weighed"]
+
+Floats = NDArray[np.float64]
+
+Product = tuple[float, Mapping[int, Floats]]
+"""A coefficient, and one weight per value of some attributes: the others weigh 1."""
+
+MOST_FACTOR_WEIGHTS = 1 << 25
+"""Weights of a factor that is written out: 256 MB."""
+
+
+def check_rows(queries: int, size: int) -> None:
+    """Refuse a factor whose rows are too many to be written out."""
+    if queries * size > MOST_FACTOR_WEIGHTS:
+        raise WorkloadError(
+            f"{queries:,} queries over the {size:,} values of one attribute are too many to be "
+            "written out; ask for fewer, or declare wider cells"
+        )
+
+
+def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
+    """The terms of several batches over the same attributes, one after the other."""
+    first = batches[0]
+    if any(batch.sizes != first.sizes for batch in batches):
+        raise WorkloadError("batches over attributes of different sizes cannot be joined")
+    factors: list[list[Factor]] = [[choices[0]] for choices in first.factors]
+    known = [{choices[0].key: 0} for choices in first.factors]
+    choices, terms, start = [], [], 0
+    for batch in batches:
+        choice = np.zeros_like(batch.choice)
+        for i, own in enumerate(batch.factors):
+            numbers = np.zeros(len(own), dtype=np.int32)
+            for f, factor in enumerate(own):
+                numbers[f] = known[i].setdefault(factor.key, len(factors[i]))
+                if numbers[f] == len(factors[i]):
+                    factors[i].append(factor)
+            choice[:, i] = numbers[batch.choice[:, i]]
+        choices.append(choice)
+        terms.append(batch.term_of + start)
+        start += batch.terms
+    return ProductBatch(
+        tuple(map(tuple, factors)),
+        np.vstack(choices),
+        np.concatenate([batch.coefficients for batch in batches]),
+        np.concatenate(terms),
+        np.concatenate([batch.weights for batch in batches]),
+    )
+
+
+def weighed(factor: Factor, weights: Floats) -> Factor:
+    """The same queries with the weight of every value multiplied.
+
+    Examples
+    --------
+    >>> weighed(Factor("identity", 2), np.array([0.0, 1.0])).dense().tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    if np.all(weights == 1.0):
+        return factor
+    check_rows(len(factor), factor.size)
+    return Factor("rows", factor.size, np.ascontiguousarray(factor.dense() * weights))
+
+
+def restricted(batch: ProductBatch, condition: Sequence[Product]) -> ProductBatch:
+    """Every query, with the weight of each cell multiplied by a sum of products.
+
+    Parameters
+    ----------
+    condition
+        At least one product; their sum is 1 in the cells that are kept and 0 in the others.
+    """
+    factors = [list(choices) for choices in batch.factors]
+    known = [{factor.key: f for f, factor in enumerate(choices)} for choices in batch.factors]
+    choices, coefficients = [], []
+    for coefficient, weights in condition:
+        choice = batch.choice.copy()
+        for i, values in weights.items():
+            numbers = np.zeros(len(batch.factors[i]), dtype=np.int32)
+            for f in np.unique(batch.choice[:, i]).tolist():
+                factor = weighed(batch.factors[i][f], values)
+                numbers[f] = known[i].setdefault(factor.key, len(factors[i]))
+                if numbers[f] == len(factors[i]):
+                    factors[i].append(factor)
+            choice[:, i] = numbers[batch.choice[:, i]]
+        choices.append(choice)
+        coefficients.append(coefficient * batch.coefficients)
+    term_of = np.tile(batch.term_of, len(condition))
+    order = np.argsort(term_of, kind="stable")
+    return ProductBatch(
+        tuple(map(tuple, factors)),
+        np.vstack(choices)[order],
+        np.concatenate(coefficients)[order],
+        term_of[order],
+        batch.weights,
+    )

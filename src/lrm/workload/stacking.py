@@ -1,0 +1,69 @@
+"""Several batches over the same cells as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.products.combine import stacked
+from lrm.maps.products.map import ProductMap
+from lrm.showing.spelling import how_many
+from lrm.workload.core import Workload
+from lrm.workload.labels import Labels
+
+__all__ = ["stack"]
+
+
+def stack(workloads: Sequence[Workload]) -> Workload:
+    """Join the queries of several workloads over the same cells to one batch.
+
+    Numbered queries alone are numbered through; otherwise every name must be different. Batches
+    over the same attributes stay products; joined with a matrix, they are written out, which is
+    refused where that is too large.
+    """
+    if not workloads:
+        raise WorkloadError("a batch needs at least one query")
+    sizes = {workload.shape[1] for workload in workloads}
+    if len(sizes) > 1:
+        raise WorkloadError(
+            "stacked workloads must cover the same cells, but have "
+            f"{' and '.join(map(how_many, sorted(sizes)))} of them"
+        )
+    domains = [workload.domain for workload in workloads if workload.domain is not None]
+    if any(domain != domains[0] for domain in domains):
+        raise WorkloadError("batches over different domains cannot be joined")
+    return Workload(
+        _queries([workload.queries for workload in workloads]),
+        labels=Labels.joined([part.labels for part in workloads]),
+        importance=_importance(workloads),
+        domain=domains[0] if domains else None,
+    )
+
+
+def _queries(maps: list[LinearMap]) -> LinearMap | sp.csr_array:
+    if len(maps) == 1:
+        return maps[0]
+    products = [one for one in maps if isinstance(one, ProductMap)]
+    if len(products) == len(maps) and len({one.sizes for one in products}) == 1:
+        return ProductMap(stacked([one.batch for one in products]))
+    if not all(one.is_flat for one in products):
+        raise WorkloadError(
+            f"a batch over the product of attributes ({how_many(maps[0].shape[1])} cells) is too "
+            "large to be joined with a matrix; build both from the same attributes"
+        )
+    return sp.csr_array(sp.vstack([one.sparse() for one in maps], format="csr"))
+
+
+def _importance(workloads: Sequence[Workload]) -> Floats | None:
+    if all(part.importance is None for part in workloads):
+        return None
+    return np.concatenate(
+        [
+            np.ones(part.shape[0]) if part.importance is None else part.importance
+            for part in workloads
+        ]
+    )
