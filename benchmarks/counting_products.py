@@ -24,7 +24,7 @@ __all__ = ["CASES", "count", "generate", "works"]
 STATES = [f"state {number:02d}" for number in range(51)]
 AGES = 115
 GROUPS = [0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
-CASES = ("census marginals", "census marginals, 3 rows a household")
+CASES = ("census marginals", "census marginals, 3 rows per household")
 
 
 def domain_of(case: str) -> Domain:

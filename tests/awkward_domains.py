@@ -7,6 +7,7 @@ import numpy as np
 
 from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.maps.products.tabulation import Tabulation, total
 
 MANY = [f"v{number}" for number in range(70)] + STATES
 CELL = {"null": "cell", "outside": "cell"}
@@ -165,3 +166,24 @@ def random_domain(seed):
     names = rng.sample(sorted(made), rng.randint(2, 3))
     unit = PrivacyUnit("who", rng.randint(1, 3)) if rng.random() < 0.3 else PrivacyUnit()
     return Domain([made[name]() for name in names], unit=unit)
+
+
+def random_tabulations(domain, seed, tables=6):
+    """Random tabulations: merged values, values that are not counted, by any attributes."""
+    rng = np.random.default_rng(seed)
+    sizes = domain.shape
+
+    def labels(size):
+        kind = rng.integers(4)
+        if kind == 0:
+            return np.arange(size)
+        if kind == 1:
+            return np.sort(rng.integers(0, size, size)) // 2
+        return rng.integers(-1 if kind == 2 else 0, max(1, size // 2), size)
+
+    groups = [tuple(labels(size) for size in sizes) for _ in range(2)]
+    made = [total(sizes)]
+    for i in range(tables - 1):
+        by = rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)]
+        made.append(Tabulation(groups[i % 2], tuple(by.tolist())))
+    return made

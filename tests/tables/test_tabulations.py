@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from awkward_domains import DOMAINS, random_domain
+from awkward_domains import DOMAINS, random_domain, random_tabulations
 from awkward_table import WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import TableError
@@ -38,27 +38,6 @@ def numbers(counts):
     return counts._open()
 
 
-def tables_of(domain, seed, tables=6):
-    """Random tabulations: merged values, values that are not counted, by any attributes."""
-    rng = np.random.default_rng(seed)
-    sizes = domain.shape
-
-    def labels(size):
-        kind = rng.integers(4)
-        if kind == 0:
-            return np.arange(size)
-        if kind == 1:
-            return np.sort(rng.integers(0, size, size)) // 2
-        return rng.integers(-1 if kind == 2 else 0, max(1, size // 2), size)
-
-    groups = [tuple(labels(size) for size in sizes) for _ in range(2)]
-    made = [total(sizes)]
-    for i in range(tables - 1):
-        by = rng.permutation(len(sizes))[: rng.integers(0, len(sizes) + 1)]
-        made.append(Tabulation(groups[i % 2], tuple(by.tolist())))
-    return made
-
-
 def check_tables(table, rows, domain, tables):
     table.check(domain, tables)
     counted = numbers(table.counts(domain, tables))
@@ -75,7 +54,7 @@ def check_tables(table, rows, domain, tables):
 def test_tabulations_follow_from_the_counts_of_all_cells(awkward, name):
     _, table, rows = awkward
     domain = DOMAINS[name]
-    expected = check_tables(table, rows, domain, tables_of(domain, len(name)))
+    expected = check_tables(table, rows, domain, random_tabulations(domain, len(name)))
     assert expected[0] > 0
 
 
@@ -83,7 +62,7 @@ def test_tabulations_follow_from_the_counts_of_all_cells(awkward, name):
 def test_random_domains(awkward, seed):
     _, table, rows = awkward
     domain = random_domain(100 + seed)
-    check_tables(table, rows, domain, tables_of(domain, seed))
+    check_tables(table, rows, domain, random_tabulations(domain, seed))
 
 
 def test_engines_that_group_first_and_those_that_do_not_agree(awkward, monkeypatch):
@@ -93,7 +72,7 @@ def test_engines_that_group_first_and_those_that_do_not_agree(awkward, monkeypat
     monkeypatch.setattr(joined_rows, "GROUPED_CELLS", 0)
     for name in ("text", "persons"):
         domain = DOMAINS[name]
-        check_tables(table, rows, domain, tables_of(domain, 1))
+        check_tables(table, rows, domain, random_tabulations(domain, 1))
         np.testing.assert_array_equal(numbers(table.counts(domain)), domain.count(rows))
 
 
@@ -154,7 +133,7 @@ def test_one_person_moves_each_tabulation_by_at_most_the_declared_bound(max_rows
     )
     for edges in (np.linspace(0, 1, 5), np.linspace(0, 1, 300)):
         domain = Domain([Bins("x", edges), Integers("y", 0, 8)], unit=PrivacyUnit("who", max_rows))
-        tables = tables_of(domain, 3)
+        tables = random_tabulations(domain, 3)
         ends = np.cumsum([table.size for table in tables])[:-1]
         whole = numbers(open_table(frame).counts(domain, tables))
         for person in range(12):
@@ -174,7 +153,7 @@ def test_a_person_with_more_rows_than_stay_in_memory(monkeypatch):
         for _ in range(200)
     ]
     domain = Domain([Integers("x", 0, 49), Integers("y", 0, 2)], unit=PrivacyUnit("who", 40))
-    check_tables(open_table(pl.DataFrame(rows)), rows, domain, tables_of(domain, 5))
+    check_tables(open_table(pl.DataFrame(rows)), rows, domain, random_tabulations(domain, 5))
 
 
 def test_too_many_entries_are_refused_before_anything_is_read(awkward, monkeypatch):
@@ -194,7 +173,7 @@ def test_too_many_entries_are_refused_before_anything_is_read(awkward, monkeypat
 def test_an_empty_table_has_every_entry(empty):
     for name in ("text", "persons with many bins"):
         domain = DOMAINS[name]
-        tables = tables_of(domain, 7)
+        tables = random_tabulations(domain, 7)
         counted = numbers(empty.counts(domain, tables))
         assert counted.shape == (sum(table.size for table in tables),)
         assert not counted.any()

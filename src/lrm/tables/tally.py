@@ -67,8 +67,9 @@ class Tally:
         for number in marginal.parts:
             size = self._count.parts[number].size
             if places is None:
-                places = merged[number].astype(np.int32, copy=False)
+                places = merged[number]
             elif size > 1:
+                # Words of 16 bits become 32; of 64 bits, which persons' rows have, stay so.
                 places = places * np.int32(size) + merged[number]
         return np.zeros(rows, dtype=np.int32) if places is None else places
 
