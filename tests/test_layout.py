@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import lrm
+from import_graph import cycle, import_graph, package_graph
 
 SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
@@ -61,6 +62,19 @@ def test_imports_go_one_way():
         allowed = set(ORDER[: ORDER.index(module) + 1])
         wrong = _imports(path) - allowed
         assert not wrong, f"{path.name} imports {sorted(wrong)}, which stand below it"
+
+
+def test_modules_do_not_import_in_circles():
+    """Lazy imports and modules named by strings count; imports for the type checker do not run."""
+    graph = import_graph()
+    assert not cycle(graph), " → ".join(cycle(graph))
+    packages = {name: set(others) for name, others in package_graph(graph).items()}
+    assert not cycle(packages), " → ".join(cycle(packages))
+
+
+def test_a_circle_would_be_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+    assert not cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
 def test_public_names_are_the_same_for_people_and_for_type_checkers():

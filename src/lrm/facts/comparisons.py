@@ -15,7 +15,7 @@ from lrm.files.json_text import parse_json
 from lrm.plans.comparison import Comparison, SideBySide
 from lrm.privacy.amounts import parse_amount
 from lrm.privacy.budget import LEAST_DELTA, Privacy, zcdp_of
-from lrm.releases.file import privacy_facts
+from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import equation, number, ratio, seconds, text_table
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy as np
 from lrm.accuracy import Accuracy
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
-from lrm.releases.file import privacy_facts
+from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import many, number, ratio, seconds, spell_amount
 from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 

@@ -7,7 +7,7 @@ from typing import Any
 from lrm.facts.plans import Lines, error_facts, total_lines
 from lrm.privacy.budget import PureDP
 from lrm.releases import Preview
-from lrm.releases.file import privacy_facts
+from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import parameter_words, spell_amount
 
 __all__ = ["preview_facts", "preview_lines"]

@@ -6,12 +6,12 @@ from typing import Any
 
 from lrm.privacy.budget import PureDP, zcdp_of
 from lrm.releases.core import Release
-from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import Processed
 from lrm.releases.promise import (
     NOT_PROMISED,
     variant_name,
 )
+from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import parameter_words
 
 __all__ = ["registry_facts"]

@@ -17,10 +17,10 @@ from lrm.files.writing import write_text
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
 from lrm.releases.core import Release
-from lrm.releases.file import VERSION as FILE_VERSION
-from lrm.releases.file import privacy_facts
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
+from lrm.releases.saving import VERSION as FILE_VERSION
+from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import number, parameter_words
 from lrm.workload.answer_table import group_titles
 

@@ -19,6 +19,7 @@ from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.protocols import Measured, Reconstruction
 from lrm.maps.linear import Floats
+from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
@@ -294,8 +295,6 @@ class Plan:
 
     def save(self, path: str) -> None:
         """Write the plan to a file that ``lrm.load_plan`` reads."""
-        from lrm.plans.file import save_plan  # noqa: PLC0415 - files know plans, not the reverse
-
         save_plan(self, path)
 
     def report(

@@ -1,4 +1,4 @@
-"""Plans as files: everything that defines them, checked when it is read."""
+"""Plans from files: everything that defines them is checked when it is read."""
 
 from __future__ import annotations
 
@@ -7,51 +7,23 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lrm.domain.file import domain_text, parse_domain
+from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap, over_merged
 from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.reconstruction import FlatReconstruction
-from lrm.files.archive import blaming, read_archive, write_archive
+from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
-from lrm.maps.files import pack_map, unpack_map
+from lrm.maps.files import unpack_map
 from lrm.plans.core import Plan
+from lrm.plans.saving import FACTS, VERSION
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Workload
 
-__all__ = ["load_plan", "pack_plan", "save_plan", "unpack_plan"]
-
-VERSION = 2
-
-FACTS = (
-    "mechanism",
-    "noise",
-    "exact",
-    "least_error",
-    "details",
-    "digest",
-    "labels",
-    "domain",
-    "workload",
-    "strategy",
-    "reconstruction",
-    "merged_cells",
-    "bits",
-    "row_rank",
-    "sensitivity",
-    "max_records",
-)
-"""What a plan file states."""
+__all__ = ["load_plan", "unpack_plan"]
 
 ROUNDED = 1e-6
 """How far rounding may put an error below its bound."""
-
-
-def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
-    """Write ``plan`` to ``path``, whole or not at all."""
-    arrays: dict[str, NDArray[Any]] = {}
-    facts = pack_plan(plan, arrays)
-    write_archive(path, "plan", VERSION, facts, arrays)
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
@@ -61,36 +33,6 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         plan = unpack_plan(facts, arrays)
         arrays.check_all_taken()
         return plan
-
-
-def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Put a plan's arrays into ``arrays`` and return its plain facts."""
-    workload, measured, given = plan.workload, plan.measured.flat(), plan.reconstruction_map.given
-    if plan.spectrum is not None:
-        arrays["singular-values"] = plan.spectrum.singular_values
-    arrays["cell-index"] = measured.cell_map.index
-    arrays["cell-factor"] = measured.cell_map.factor
-    if workload.importance is not None:
-        arrays["importance"] = workload.importance
-    return {
-        "mechanism": plan.mechanism,
-        "noise": plan.noise,
-        "exact": plan.exact,
-        "least_error": plan.least_error,
-        "details": dict(plan.details),
-        "digest": plan.digest,
-        "labels": workload.labels.facts(),
-        "domain": None if workload.domain is None else domain_text(workload.domain),
-        "workload": pack_map("workload", workload.queries, arrays),
-        "strategy": pack_map("strategy", measured.matrix, arrays),
-        "reconstruction": (None if given is None else pack_map("reconstruction", given, arrays)),
-        "merged_cells": measured.cell_map.merged_size,
-        "bits": measured.bits,
-        "row_rank": measured.row_rank,
-        # Integers that pass 2^53 are spelled, since JSON readers may take numbers for floats.
-        "sensitivity": str(measured.sensitivity),
-        "max_records": str(measured.max_records),
-    }
 
 
 def unpack_plan(values: Any, arrays: Arrays) -> Plan:

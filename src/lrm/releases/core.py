@@ -24,6 +24,8 @@ from lrm.privacy.mechanism import (
     check_calibration,
 )
 from lrm.privacy.unit import PrivacyUnit
+from lrm.releases.further import answer_further
+from lrm.releases.saving import save_release
 from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
 from lrm.workload import AnswerTable
@@ -178,14 +180,10 @@ class Release:
             SQL over the release's domain, a ``Workload``, or a matrix with one row per query.
             A query that the measurements do not determine is an ``UnsupportedQuery``.
         """
-        from lrm.releases.further import answer_further  # noqa: PLC0415 - it makes releases
-
         return answer_further(self, queries)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a file that ``lrm.load_release`` reads."""
-        from lrm.releases.file import save_release  # noqa: PLC0415 - files know releases
-
         save_release(self, path)
 
     def report(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:

@@ -1,54 +1,25 @@
-"""Releases as files: the plan, the noisy measurements, and what they say."""
+"""Releases from files: what follows from the plan and the measurements is computed again."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
-from lrm.files.archive import blaming, read_archive, write_archive
+from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
-from lrm.plans.file import pack_plan, unpack_plan
-from lrm.privacy.amounts import format_amount
+from lrm.plans.file import unpack_plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.core import Release
+from lrm.releases.saving import FACTS, VERSION
 from lrm.workload import check_listable
 
-__all__ = ["load_release", "privacy_facts", "save_release"]
-
-VERSION = 2
-
-FACTS = (
-    "software",
-    "simulated",
-    "privacy",
-    "loss",
-    "unit",
-    "noise",
-    "ledger_head",
-    "plan",
-)
-"""What a release file states."""
+__all__ = ["load_release"]
 
 ROUNDED = 1e-6
 """How far a stated result may lie from the computed one, relatively."""
-
-
-def privacy_facts(privacy: Privacy) -> dict[str, str]:
-    """A promise in plain words and exact amounts."""
-    if isinstance(privacy, PureDP):
-        return {"guarantee": "pure", "epsilon": format_amount(privacy.epsilon)}
-    if isinstance(privacy, ZCDP):
-        return {"guarantee": "zCDP", "rho": format_amount(privacy.rho)}
-    return {
-        "guarantee": "approximate",
-        "epsilon": format_amount(privacy.epsilon),
-        "delta": format_amount(privacy.delta),
-    }
 
 
 def _privacy(facts: Facts) -> Privacy:
@@ -62,26 +33,6 @@ def _privacy(facts: Facts) -> Privacy:
         both = facts.part("privacy", ["guarantee", "epsilon", "delta"])
         return ApproxDP(both.fraction("epsilon"), both.fraction("delta"))
     raise FileFormatError("the guarantee must be 'pure', 'zCDP' or 'approximate'")
-
-
-def save_release(release: Release, path: str | os.PathLike[str]) -> None:
-    """Write ``release`` to ``path``, whole or not at all."""
-    arrays: dict[str, NDArray[Any]] = {}
-    plan = pack_plan(release.plan, arrays)
-    arrays["noisy-measurements"] = release.noisy_measurements
-    arrays["answers"] = release.answers
-    arrays["standard-errors"] = release.standard_errors
-    facts = {
-        "software": release.software,
-        "simulated": release.simulated,
-        "privacy": privacy_facts(release.privacy),
-        "loss": str(release.loss),
-        "unit": release.unit.facts,
-        "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
-        "ledger_head": release.ledger_head,
-        "plan": plan,
-    }
-    write_archive(path, "release", VERSION, facts, arrays)
 
 
 def load_release(path: str | os.PathLike[str]) -> Release:

@@ -7,12 +7,14 @@ follows from them, with a known error; any other one is refused.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
-from lrm.releases.core import Release
 from lrm.workload import Workload
+
+if TYPE_CHECKING:  # a release answers further queries through this module
+    from lrm.releases.core import Release
 
 __all__ = ["answer_further"]
 

@@ -1,0 +1,65 @@
+"""Releases into files: the plan, the noisy measurements, and what they say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from lrm.files.archive import write_archive
+from lrm.plans.saving import pack_plan
+from lrm.privacy.amounts import format_amount
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
+
+if TYPE_CHECKING:  # a release saves itself through this module
+    from lrm.releases.core import Release
+
+__all__ = ["FACTS", "VERSION", "privacy_facts", "save_release"]
+
+VERSION = 2
+
+FACTS = (
+    "software",
+    "simulated",
+    "privacy",
+    "loss",
+    "unit",
+    "noise",
+    "ledger_head",
+    "plan",
+)
+"""What a release file states."""
+
+
+def privacy_facts(privacy: Privacy) -> dict[str, str]:
+    """A promise in plain words and exact amounts."""
+    if isinstance(privacy, PureDP):
+        return {"guarantee": "pure", "epsilon": format_amount(privacy.epsilon)}
+    if isinstance(privacy, ZCDP):
+        return {"guarantee": "zCDP", "rho": format_amount(privacy.rho)}
+    return {
+        "guarantee": "approximate",
+        "epsilon": format_amount(privacy.epsilon),
+        "delta": format_amount(privacy.delta),
+    }
+
+
+def save_release(release: Release, path: str | os.PathLike[str]) -> None:
+    """Write ``release`` to ``path``, whole or not at all."""
+    arrays: dict[str, NDArray[Any]] = {}
+    plan = pack_plan(release.plan, arrays)
+    arrays["noisy-measurements"] = release.noisy_measurements
+    arrays["answers"] = release.answers
+    arrays["standard-errors"] = release.standard_errors
+    facts = {
+        "software": release.software,
+        "simulated": release.simulated,
+        "privacy": privacy_facts(release.privacy),
+        "loss": str(release.loss),
+        "unit": release.unit.facts,
+        "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
+        "ledger_head": release.ledger_head,
+        "plan": plan,
+    }
+    write_archive(path, "release", VERSION, facts, arrays)
