@@ -23,9 +23,9 @@ from lrm.study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
 from lrm.study.convergence import load_convergence, measure_convergence, save_convergence
 from lrm.study.data import DATASETS, LENGTHS, look_alike, merge_counts, read_dataset
 from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
-from lrm.study.grid import FIGURES, SCALES, PlanSpec, Setting, cells_of
+from lrm.study.grid import FIGURES, SCALES, PlanSpec, Setting, cases_of
 from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
-from lrm.study.runner import run_cells
+from lrm.study.runner import run_cases
 from lrm.study.simulate import (
     FALSE_ALARM,
     error_spread,
@@ -38,23 +38,23 @@ TINY = SCALES["tiny"]
 DRAWN = (3, 6, 9)
 
 
-def chosen_cells():
+def chosen_cases():
     """Every mechanism, both kinds of figures; few points, so that it takes seconds."""
     kept = []
     for number in DRAWN:
-        cells = cells_of(TINY, [number])
-        ends = {cells[0].x, cells[-1].x}
+        cases = cases_of(TINY, [number])
+        ends = {cases[0].x, cases[-1].x}
         family = FIGURES[number].workloads[-1]
-        kept += [c for c in cells if c.x in ends and c.plan.setting.family == family]
+        kept += [c for c in cases if c.x in ends and c.plan.setting.family == family]
     return kept
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    cells = chosen_cells()
-    result = run_cells(cells, folder, jobs=2, time_limit=60)
-    assert result.computed == len(cells)
+    cases = chosen_cases()
+    result = run_cases(cases, folder, jobs=2, time_limit=60)
+    assert result.computed == len(cases)
     assert not result.unfinished
     save_convergence(measure_convergence(TINY), folder / "convergence.json")
     return folder
@@ -65,20 +65,20 @@ def test_the_grid_is_table_1_of_the_paper():
     assert paper.cells == (128, 256, 512, 1024, 2048, 4096, 8192)
     assert paper.queries == (64, 128, 256, 512, 1024)
     assert (paper.default_cells, paper.default_queries, paper.repetitions) == (1024, 256, 20)
-    cells = cells_of(paper)
-    assert {cell.figure for cell in cells} == set(range(2, 10))
-    for cell in cells:
-        varied = FIGURES[cell.figure].varies
-        setting, options = cell.plan.setting, dict(cell.plan.options)
+    cases = cases_of(paper)
+    assert {case.figure for case in cases} == set(range(2, 10))
+    for case in cases:
+        varied = FIGURES[case.figure].varies
+        setting, options = case.plan.setting, dict(case.plan.options)
         assert varied == "n" or setting.cells == 1024
         assert varied == "m" or setting.queries == 256
-        if cell.label == "LRM":
-            assert options["gamma"] == (cell.x if varied == "gamma" else 0.01)
-            assert options["rank_ratio"] == (cell.x if varied == "rank_ratio" else 1.2)
+        if case.label == "LRM":
+            assert options["gamma"] == (case.x if varied == "gamma" else 0.01)
+            assert options["rank_ratio"] == (case.x if varied == "rank_ratio" else 1.2)
         if setting.family == "WRelated":
-            share = cell.x if varied == "s" else 0.5
+            share = case.x if varied == "s" else 0.5
             assert setting.s == round(share * min(setting.queries, setting.cells))
-    assert not [c for c in cells if c.label == "AMM" and c.figure not in (4, 5, 6)]
+    assert not [c for c in cases if c.label == "AMM" and c.figure not in (4, 5, 6)]
 
 
 def test_every_row_is_finished_and_says_what_it_is(finished):
@@ -108,15 +108,15 @@ def test_best_is_never_above_any_other_mechanism(finished):
 
 def test_a_second_run_computes_nothing(finished):
     before = RowStore(finished).load()
-    result = run_cells(chosen_cells(), finished)
-    assert (result.computed, result.kept) == (0, len(chosen_cells()))
+    result = run_cases(chosen_cases(), finished)
+    assert (result.computed, result.kept) == (0, len(chosen_cases()))
     assert repr(RowStore(finished).load()) == repr(before)  # NaN is not equal to itself
 
 
 def test_plans_are_shared_between_figures(finished):
     rows = RowStore(finished).load()
     plans = {row.plan_digest for row in rows}
-    assert len(list((finished / "plans").glob("*.lrm"))) < len({row.cell for row in rows})
+    assert len(list((finished / "plans").glob("*.lrm"))) < len({row.case for row in rows})
     assert len(plans) <= len(list((finished / "plans").glob("*.lrm")))
 
 
@@ -206,31 +206,31 @@ def test_a_killed_run_resumes(tmp_path):
     first.wait()
     first.stdout.close()
     first.stderr.close()
-    stored = {row.cell for row in RowStore(tmp_path).load()}
+    stored = {row.case for row in RowStore(tmp_path).load()}
     assert stored
     done = subprocess.run(command, capture_output=True, check=True)
     facts = json.loads(done.stdout)
     assert facts["kept"] >= len(stored)
-    assert facts["kept"] + facts["computed"] == len(cells_of(TINY, [7]))
+    assert facts["kept"] + facts["computed"] == len(cases_of(TINY, [7]))
     assert facts["failed"] == 0
     assert not list(parts.glob("*"))
 
 
 def test_a_failed_cell_is_a_row_with_its_reason(tmp_path):
-    cell = cells_of(TINY, [4])[0]
-    wrong = replace(cell, plan=PlanSpec(cell.plan.setting, "lowrank", (("gamma", -1.0),)))
-    run_cells([wrong, cells_of(TINY, [4])[1]], tmp_path)
+    case = cases_of(TINY, [4])[0]
+    wrong = replace(case, plan=PlanSpec(case.plan.setting, "lowrank", (("gamma", -1.0),)))
+    run_cases([wrong, cases_of(TINY, [4])[1]], tmp_path)
     failed, *fine = sorted(RowStore(tmp_path).load(), key=lambda row: row.status != FAILED)
     assert "gamma must be above 0" in failed.reason
     assert {row.status for row in fine} == {DONE}
-    again = run_cells([wrong], tmp_path)
+    again = run_cases([wrong], tmp_path)
     assert (again.computed, again.kept) == (0, 1)
-    assert run_cells([wrong], tmp_path, retry=True).computed == 1
+    assert run_cases([wrong], tmp_path, retry=True).computed == 1
 
 
 def test_a_cell_that_does_not_fit_is_named_with_its_estimate(tmp_path):
-    cells = [c for c in cells_of(SCALES["paper"], [4]) if c.label == "LRM" and c.x == 128]
-    run_cells(cells, tmp_path, time_limit=0.5)
+    cases = [c for c in cases_of(SCALES["paper"], [4]) if c.label == "LRM" and c.x == 128]
+    run_cases(cases, tmp_path, time_limit=0.5)
     (row,) = RowStore(tmp_path).load()
     assert row.status == STOPPED
     assert row.estimated_seconds > 0.5
@@ -238,27 +238,27 @@ def test_a_cell_that_does_not_fit_is_named_with_its_estimate(tmp_path):
 
 
 def test_a_plan_far_beyond_its_limit_is_named_and_not_begun(tmp_path):
-    small = [c for c in cells_of(TINY, [4, 5]) if c.label == "AMM"]
-    large = [c for c in cells_of(SCALES["paper"], [4]) if c.label == "AMM" and c.x == 8192]
+    small = [c for c in cases_of(TINY, [4, 5]) if c.label == "AMM"]
+    large = [c for c in cases_of(SCALES["paper"], [4]) if c.label == "AMM" and c.x == 8192]
     told = []
-    run_cells([*small, *large], tmp_path, time_limit=60, on_progress=told.append)
+    run_cases([*small, *large], tmp_path, time_limit=60, on_progress=told.append)
     assert [progress.done for progress in told] == list(range(1, 1 + len(told)))
     assert {progress.total for progress in told} == {len(told)}
     assert told[-1].seconds_left == 0
     assert told[-2].seconds_left == 0  # what will not be begun takes no time
-    rows = {row.cell: row for row in RowStore(tmp_path).load()}
-    assert all(rows[cell.key].status == DONE for cell in small)
-    for cell in large:
-        assert rows[cell.key].status == STOPPED
-        assert rows[cell.key].reason.startswith("not begun")
-        assert rows[cell.key].estimated_seconds > 180
+    rows = {row.case: row for row in RowStore(tmp_path).load()}
+    assert all(rows[case.key].status == DONE for case in small)
+    for case in large:
+        assert rows[case.key].status == STOPPED
+        assert rows[case.key].reason.startswith("not begun")
+        assert rows[case.key].estimated_seconds > 180
 
 
 def test_a_run_whose_time_is_over_names_what_is_left(tmp_path):
     command = ["study", "run", "--scale", "tiny", "--figures", "5", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, [*command, "--time-budget", "0.001", "--json"])
     told = json.loads(result.stdout)
-    assert len(told["unfinished"]) >= len(cells_of(TINY, [5])) - 1
+    assert len(told["unfinished"]) >= len(cases_of(TINY, [5])) - 1
 
 
 def test_simulated_noise_has_the_stated_error_and_is_stamped():
@@ -334,22 +334,22 @@ def invoke(*arguments):
     return CliRunner().invoke(main, ["study", *map(str, arguments)])
 
 
-def quick_cells(label="LM", number=4):
-    return [cell for cell in cells_of(TINY, [number]) if cell.label == label]
+def quick_cases(label="LM", number=4):
+    return [case for case in cases_of(TINY, [number]) if case.label == label]
 
 
 def test_the_page_names_what_a_stopped_run_left(tmp_path):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     assert invoke("plot", "--out", tmp_path).exit_code == 0
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    missing = len(cells_of(TINY, [4])) - len(quick_cells())
-    assert f"{missing} cells have no result" in page
+    missing = len(cases_of(TINY, [4])) - len(quick_cases())
+    assert f"{missing} cases have no result" in page
     assert f"{missing} points have no result" in page
     assert page.count("AMM on WDiscrete 8×16<") == 1
 
 
 def test_a_folder_keeps_to_one_scale_and_one_set_of_data(tmp_path):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     before = RowStore(tmp_path).load()
     result = invoke("run", "--scale", "quick", "--figures", "4", "--out", tmp_path)
     assert result.exit_code == 2
@@ -373,29 +373,29 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 
 
 def test_rows_that_come_while_others_are_put_together_stay(tmp_path, monkeypatch):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     store, row = RowStore(tmp_path), RowStore(tmp_path).load()[0]
-    store.append("one", [replace(row, cell="one")])
+    store.append("one", [replace(row, case="one")])
     really = RowStore.load
 
     def and_another(self):
         rows = really(self)
-        store.append("two", [replace(row, cell="two")])
+        store.append("two", [replace(row, case="two")])
         return rows
 
     monkeypatch.setattr(RowStore, "load", and_another)
     store.compact()
     monkeypatch.undo()
-    assert {"one", "two"} <= {row.cell for row in store.load()}
+    assert {"one", "two"} <= {row.case for row in store.load()}
 
 
 @pytest.mark.parametrize("suffix", ["lrm", "json"])
 def test_a_damaged_plan_in_the_cache_is_made_again(tmp_path, suffix):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     for path in (tmp_path / "plans").glob(f"*.{suffix}"):
         path.write_text("x")
     (tmp_path / "rows.parquet").unlink()
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     assert {row.status for row in RowStore(tmp_path).load()} == {DONE}
 
 
@@ -404,9 +404,9 @@ def test_a_plan_that_was_ended_from_outside_is_not_kept(tmp_path, monkeypatch):
         raise StopSolver
 
     monkeypatch.setattr(worker._Clock, "__call__", interrupted)
-    cell = quick_cells("LRM")[-1]
+    case = quick_cases("LRM")[-1]
     context = worker.Context(str(tmp_path), (), None, None, "", "", "")
-    ((_, (row,)),) = worker.work(worker.Task(cell.plan, (cell,)), context)
+    ((_, (row,)),) = worker.work(worker.Task(case.plan, (case,)), context)
     assert row.status == FAILED
     assert not list(tmp_path.glob("*"))
 
@@ -427,7 +427,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
 
 
 def test_a_damaged_convergence_is_told_before_anything_is_drawn(tmp_path):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     (tmp_path / "convergence.json").write_text("{}")
     result = invoke("plot", "--out", tmp_path)
     assert result.exit_code == 1
@@ -449,10 +449,10 @@ def test_a_data_file_of_too_few_lines_is_told_before_any_work(tmp_path):
 
 
 def test_a_broken_promise_has_an_exit_code(tmp_path):
-    run_cells(quick_cells(), tmp_path)
+    run_cases(quick_cases(), tmp_path)
     rows = RowStore(tmp_path).load()
     assert [promise.kept for promise in promises(Results(rows))] == [True, None]
-    RowStore(tmp_path).append(rows[0].cell, [replace(rows[0], error_measured=1e99)])
+    RowStore(tmp_path).append(rows[0].case, [replace(rows[0], error_measured=1e99)])
     result = invoke("claims", "--out", tmp_path)
     assert result.exit_code == 1
     assert "BROKEN: Expected and measured" in result.stdout

@@ -131,12 +131,12 @@ def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -
     callback=_chosen_data,
     help="A real data set, one whole number per line; synthetic look-alikes otherwise.",
 )
-@click.option("--retry", is_flag=True, help="Compute cells again that failed or did not fit.")
+@click.option("--retry", is_flag=True, help="Compute cases again that failed or did not fit.")
 @json_option
 def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> None:
     r"""Compute the rows of the chosen figures that FOLDER does not hold yet.
 
-    A failed cell is a row with its reason. Ctrl-C loses the plans that are being computed and
+    A failed case is a row with its reason. Ctrl-C loses the plans that are being computed and
     nothing else.
 
     \b
@@ -147,19 +147,19 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
     """
     from lrm.cli.output import print_json
     from lrm.study.data import open_datasets
-    from lrm.study.grid import SCALES, cells_of
-    from lrm.study.runner import run_cells
+    from lrm.study.grid import SCALES, cases_of
+    from lrm.study.runner import run_cases
 
-    cells = cells_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
+    cases = cases_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
     # A file that cannot be used is reported before any work.
-    open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cells), default=1))
+    open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cases), default=1))
     place = Path(folder)
     limits = {name: choices[name] for name in ("jobs", "retry")}
     limits["search_limit"] = SCALES[scale].search_limit
     for name in ("time_limit", "time_budget"):
         limits[name] = choices[name] or getattr(SCALES[scale], name)
     line = _Line(quiet=choices["as_json"])
-    result = run_cells(cells, place, data=choices["data"], on_progress=line, **limits)
+    result = run_cases(cases, place, data=choices["data"], on_progress=line, **limits)
     over = choices["time_budget"] is not None and result.unfinished
     if "convergence" in figures and not over:
         _run_convergence(place, scale, limits["time_limit"], line)
@@ -175,7 +175,7 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
 
 def _tell(facts: dict[str, Any]) -> None:
     echo(
-        f"{facts['rows']:,} rows in {facts['folder']}: {facts['computed']} cells computed in "
+        f"{facts['rows']:,} rows in {facts['folder']}: {facts['computed']} cases computed in "
         f"{facts['seconds']:.0f} s, {facts['kept']} kept, {facts['failed']} failed, "
         f"{facts['stopped']} over their limit, {len(facts['unfinished'])} not begun"
     )
@@ -195,14 +195,14 @@ def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line"
 
 
 def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
-    """Sum a run up, and name the cells that it did not come to."""
+    """Sum a run up, and name the cases that it did not come to."""
     from lrm.study.costs import Costs
     from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
 
     rows = RowStore(place).load()
     costs = Costs(rows)
-    ended = {status: {r.cell for r in rows if r.status == status} for status in (DONE, STOPPED)}
-    failed = {row.cell: row.reason for row in rows if row.status == FAILED}
+    ended = {status: {r.case for r in rows if r.status == status} for status in (DONE, STOPPED)}
+    failed = {row.case: row.reason for row in rows if row.status == FAILED}
     return {
         "folder": str(place),
         "rows": len(rows),
@@ -212,8 +212,8 @@ def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
         "failed": len(failed),
         "stopped": len(ended[STOPPED]),
         "unfinished": [
-            {"cell": str(cell), "estimated_seconds": costs.seconds(cell.plan)}
-            for cell in result.unfinished
+            {"case": str(case), "estimated_seconds": costs.seconds(case.plan)}
+            for case in result.unfinished
         ],
         "reasons": sorted(set(failed.values())),
         "seconds": result.seconds,

@@ -270,8 +270,8 @@ class _Classes:
     def numbered(self) -> tuple[CellMap, NDArray[np.int64]]:
         """Number classes by their representatives, so that the order of the cells survives."""
         kept = np.array(self.representatives, dtype=np.int64)
-        rank = np.argsort(np.argsort(kept))
-        return CellMap(len(kept), rank[self.index], self.factor), np.sort(kept)
+        number = np.argsort(np.argsort(kept))
+        return CellMap(len(kept), number[self.index], self.factor), np.sort(kept)
 
 
 def _small_ratio(value: float) -> tuple[int, int]:

@@ -204,13 +204,13 @@ class Release:
 
 
 def from_measurements(
-    plan: Plan, measured: Measurements, unit: PrivacyUnit, ledger_head: str | None = None
+    plan: Plan, measurements: Measurements, unit: PrivacyUnit, ledger_head: str | None = None
 ) -> Release:
     """A release of measurements that carry their noise already."""
-    noise = measured.noise
+    noise = measurements.noise
     return Release(
         plan,
-        measured.noisy_values,
+        measurements.noisy_values,
         noise.privacy,
         noise.loss,
         noise.distribution,

@@ -173,12 +173,12 @@ class _ChainAscent(WeightAscent):
         """
         del tolerance
         chain, v = self.chain, np.maximum(self.weights, 1e-26)
-        unit = np.sqrt(chain.diagonal)
-        links = chain.beside / (unit[1:] * unit[:-1])
+        root = np.sqrt(chain.diagonal)
+        links = chain.beside / (root[1:] * root[:-1])
         one = eigh_tridiagonal(
-            np.ones(len(unit)), links, eigvals_only=True, select="i", select_range=(0, 0)
+            np.ones(len(root)), links, eigvals_only=True, select="i", select_range=(0, 0)
         )
-        least = float(one[0]) - 8 * len(unit) * EPS
+        least = float(one[0]) - 8 * len(root) * EPS
         if not least > 0:
             return 0.0
         root = np.sqrt(v)

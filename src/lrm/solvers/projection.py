@@ -129,8 +129,8 @@ def optimise_projection(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(optimise_projection(W, np.eye(4)).error, 4)
     19.0
     """
-    unit = float(np.linalg.norm(W)) or 1.0
-    V, rounds, converged, interrupted = W / unit, 0, True, False
+    size = float(np.linalg.norm(W)) or 1.0
+    V, rounds, converged, interrupted = W / size, 0, True, False
     best = factorise(W, strategy)
     L = best.strategy.toarray()
     try:

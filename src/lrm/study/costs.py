@@ -47,11 +47,11 @@ class Costs:
         """Learn from further rows."""
         for row in rows:
             seen = self._seen.setdefault(row.mechanism, {})
-            if row.cell not in seen and row.status == DONE and row.cpu_seconds > 0:
+            if row.case not in seen and row.status == DONE and row.cpu_seconds > 0:
                 s = None if row.s < 0 else row.s
                 setting = Setting(row.workload, row.queries, row.cells, s)
                 cost = _cost(setting, row.mechanism, json.loads(row.options))
-                seen[row.cell] = cost, row.cpu_seconds
+                seen[row.case] = cost, row.cpu_seconds
 
     def seconds(self, spec: PlanSpec) -> float:
         """Seconds of CPU that a plan may take, from finished ones of the same mechanism.

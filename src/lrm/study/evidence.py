@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.study.grid import FIGURES, SCALES, Scale, cells_of
+from lrm.study.grid import FIGURES, SCALES, Scale, cases_of
 from lrm.study.rows import DONE, Row
 
 __all__ = [
@@ -53,7 +53,7 @@ class Finding:
 def judge(passed: Sequence[bool], numbers: str) -> Finding:
     """All pass: it holds. Some: in part. None: it does not. No rows: not tested."""
     if not passed:
-        return Finding(UNTESTED, "the cells that it speaks of have no finished rows")
+        return Finding(UNTESTED, "the cases that it speaks of have no finished rows")
     verdict = HOLDS if all(passed) else IN_PART if any(passed) else NOT
     return Finding(verdict, f"{sum(passed)} of {len(passed)} checks pass: {numbers}")
 
@@ -110,9 +110,9 @@ class Results:
         self.scale: Scale = SCALES[names.pop()]
         self.rows = [row for row in self.all_rows if row.status == DONE]
         self._grid: dict[tuple[int, str], list[tuple[str, float]]] = {}
-        for cell in cells_of(self.scale):
-            place = cell.plan.setting.family, float(cell.x)
-            self._grid.setdefault((cell.figure, cell.label), []).append(place)
+        for case in cases_of(self.scale):
+            place = case.plan.setting.family, float(case.x)
+            self._grid.setdefault((case.figure, case.label), []).append(place)
         self.looked = LookedUp()
 
     def unwatched(self) -> Results:

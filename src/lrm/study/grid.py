@@ -17,13 +17,13 @@ __all__ = [
     "FIGURES",
     "MECHANISMS",
     "SCALES",
-    "Cell",
+    "Case",
     "Figure",
     "Mechanism",
     "PlanSpec",
     "Scale",
     "Setting",
-    "cells_of",
+    "cases_of",
     "setting_of",
 ]
 
@@ -174,7 +174,7 @@ class PlanSpec:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Case:
     """One point of one series of one figure: all data sets and ε of it share a plan."""
 
     figure: int
@@ -188,12 +188,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Name of the cell in the results."""
+        """Name of the case in the results."""
         return _digest(asdict(self))
 
     @property
     def mechanism(self) -> Mechanism:
-        """The series that the cell belongs to."""
+        """The series that the case belongs to."""
         return _BY_LABEL[self.label]
 
     @property
@@ -219,9 +219,9 @@ def _digest(facts: object) -> str:
     return hashlib.sha256(spelled).hexdigest()[:20]
 
 
-def cells_of(scale: Scale, figures: Iterable[int] = tuple(FIGURES)) -> list[Cell]:
-    """Every cell of the grid, in the order of the figures."""
-    found: list[Cell] = []
+def cases_of(scale: Scale, figures: Iterable[int] = tuple(FIGURES)) -> list[Case]:
+    """Every case of the grid, in the order of the figures."""
+    found: list[Case] = []
     for number in figures:
         if number not in FIGURES:
             raise UsageError(f"the study has figures {', '.join(map(str, FIGURES))}, not {number}")
@@ -230,12 +230,12 @@ def cells_of(scale: Scale, figures: Iterable[int] = tuple(FIGURES)) -> list[Cell
             for label in figure.mechanisms:
                 spec = _plan_spec(_BY_LABEL[label], setting, scale, ratio, gamma)
                 if spec is not None:
-                    found.append(_cell(figure, x, label, spec, scale))
+                    found.append(_case(figure, x, label, spec, scale))
     return found
 
 
-def _cell(figure: Figure, x: float, label: str, spec: PlanSpec, scale: Scale) -> Cell:
-    return Cell(
+def _case(figure: Figure, x: float, label: str, spec: PlanSpec, scale: Scale) -> Case:
+    return Case(
         figure.number, x, label, spec, figure.data, figure.epsilons, scale.repetitions, scale.name
     )
 

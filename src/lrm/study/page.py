@@ -31,7 +31,7 @@ from lrm.study.convergence import (
 from lrm.study.costs import Costs
 from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
 from lrm.study.figures import draw_figure
-from lrm.study.grid import FIGURES, cells_of
+from lrm.study.grid import FIGURES, cases_of
 from lrm.study.rows import DONE, RowStore
 
 __all__ = ["plot_study"]
@@ -64,7 +64,7 @@ def plot_study(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Left:
-    """A cell without a result: its figure, what it is, why, and how long it would take."""
+    """A case without a result: its figure, what it is, why, and how long it would take."""
 
     figure: int
     name: str
@@ -73,17 +73,17 @@ class _Left:
 
 
 def _left(results: Results) -> list[_Left]:
-    """Cells of the figures that were begun which were stopped, failed, or are still to come."""
+    """Cases of the figures that were begun which were stopped, failed, or are still to come."""
     begun = sorted({row.figure for row in results.all_rows})
-    ended = {row.cell: row for row in results.all_rows}
+    ended = {row.case: row for row in results.all_rows}
     found, costs = [], Costs(results.all_rows)
-    for cell in cells_of(results.scale, begun):
-        row = ended.get(cell.key)
+    for case in cases_of(results.scale, begun):
+        row = ended.get(case.key)
         if row is None:
-            seconds = costs.seconds(cell.plan)
-            found.append(_Left(cell.figure, cell.name, "not begun: the run ended before", seconds))
+            seconds = costs.seconds(case.plan)
+            found.append(_Left(case.figure, case.name, "not begun: the run ended before", seconds))
         elif row.status != DONE:
-            found.append(_Left(cell.figure, cell.name, row.reason, row.estimated_seconds))
+            found.append(_Left(case.figure, case.name, row.reason, row.estimated_seconds))
     return found
 
 
@@ -169,7 +169,7 @@ def _captioned(path: Path, caption: str) -> Markup:
 def _figure(path: Path, left: Sequence[_Left]) -> Markup:
     number = int(path.stem.removeprefix("figure"))
     shown = FIGURES[number]
-    missing = sum(cell.figure == number for cell in left)
+    missing = sum(case.figure == number for case in left)
     parts = [f"Figure {number}. {shown.caption}."]
     parts.append("Lines are expected errors, markers means of simulated releases.")
     if len(shown.workloads) == 1:
@@ -195,36 +195,36 @@ def _convergence(result: Convergence, results: Results, paths: Sequence[Path]) -
 
 def _left_out(results: Results, left: Sequence[_Left]) -> list[Markup]:
     notes = []
-    early = {row.cell for row in results.rows if row.interrupted}
+    early = {row.case for row in results.rows if row.interrupted}
     if early:
         notes.append(f"{len(early)} searches of best ended at their limit with the best so far.")
-    unsettled = {row.cell for row in results.rows if is_loose(row)}
-    loose = sorted({c.name for c in cells_of(results.scale) if c.key in unsettled})
+    unsettled = {row.case for row in results.rows if is_loose(row)}
+    loose = sorted({c.name for c in cases_of(results.scale) if c.key in unsettled})
     if loose:
         notes.append(f"Ended without converging: {'; '.join(loose)}.")
     if not left:
-        notes.append("Every cell has its rows.")
+        notes.append("Every case has its rows.")
         return [paragraph(" ".join(notes))]
     # Several figures may wait for one plan: it is named once.
     plans: dict[tuple[str, str], list[_Left]] = {}
-    for cell in left:
-        plans.setdefault((cell.name, cell.why), []).append(cell)
-    known = [cells[0].seconds for cells in plans.values() if math.isfinite(cells[0].seconds)]
+    for case in left:
+        plans.setdefault((case.name, case.why), []).append(case)
+    known = [cases[0].seconds for cases in plans.values() if math.isfinite(cases[0].seconds)]
     notes.append(
-        f"{len(left)} cells have no result; their {len(plans)} plans are estimated at "
+        f"{len(left)} cases have no result; their {len(plans)} plans are estimated at "
         f"{_duration(sum(known))} of one core."
     )
     rows = [
         (
-            ", ".join(map(str, sorted({cell.figure for cell in cells}))),
+            ", ".join(map(str, sorted({case.figure for case in cases}))),
             name,
             why,
-            _duration(cells[0].seconds),
+            _duration(cases[0].seconds),
         )
-        for (name, why), cells in sorted(plans.items(), key=lambda item: item[1][0].figure)
+        for (name, why), cases in sorted(plans.items(), key=lambda item: item[1][0].figure)
     ]
-    columns = ("figure", "cell", "why", "estimated CPU time")
-    listed = table("Cells without a result", columns, rows, words=columns[:3])
+    columns = ("figure", "case", "why", "estimated CPU time")
+    listed = table("Cases without a result", columns, rows, words=columns[:3])
     return [paragraph(" ".join(notes)), listed]
 
 

@@ -19,7 +19,7 @@ from lrm.files.writing import write_bytes
 __all__ = ["DONE", "FAILED", "STOPPED", "Row", "RowStore"]
 
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
-"""How a cell ended: as asked; at its time limit; with the reason that the row holds."""
+"""How a case ended: as asked; at its time limit; with the reason that the row holds."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Row:
     was. What does not apply is NaN, −1 or empty.
     """
 
-    cell: str
+    case: str
     scale: str
     figure: int
     x: float
@@ -90,7 +90,7 @@ def _schema() -> Any:
 
 
 class RowStore:
-    """A folder of rows: one small file a finished cell, and one file of all when a run ends.
+    """A folder of rows: one small file a finished case, and one file of all when a run ends.
 
     A file appears whole or not at all, so a killed run leaves nothing half-written; what is
     there when the next run begins is not computed again.
@@ -101,16 +101,16 @@ class RowStore:
         self._parts = self.folder / "parts"
         self._whole = self.folder / "rows.parquet"
 
-    def append(self, cell: str, rows: Sequence[Row]) -> None:
-        """Write the rows of one cell, replacing what it had."""
+    def append(self, case: str, rows: Sequence[Row]) -> None:
+        """Write the rows of one case, replacing what it had."""
         self._parts.mkdir(parents=True, exist_ok=True)
-        _write(self._parts / f"{cell}.parquet", rows)
+        _write(self._parts / f"{case}.parquet", rows)
 
     def load(self) -> list[Row]:
-        """All rows; those of a cell's own file replace older ones."""
+        """All rows; those of a case's own file replace older ones."""
         rows = _read(self._whole) if self._whole.exists() else []
         for part in sorted(self._parts.glob("*.parquet")) if self._parts.is_dir() else ():
-            rows = [row for row in rows if row.cell != part.stem] + _read(part)
+            rows = [row for row in rows if row.case != part.stem] + _read(part)
         return rows
 
     def compact(self) -> None:

@@ -18,7 +18,7 @@ from lrm.errors import UsageError
 from lrm.strategies import MECHANISMS
 from lrm.study.costs import Costs, relative_cost
 from lrm.study.data import open_datasets
-from lrm.study.grid import Cell
+from lrm.study.grid import Case
 from lrm.study.machine import code_digest, machine_kind, versions
 from lrm.study.rows import DONE, FAILED, Row, RowStore
 from lrm.study.worker import (
@@ -34,7 +34,7 @@ from lrm.study.worker import (
     work,
 )
 
-__all__ = ["Progress", "RunResult", "run_cells", "tasks_of"]
+__all__ = ["Progress", "RunResult", "run_cases", "tasks_of"]
 
 KNOWN_PLANS, HOPELESS = 5, 3.0
 """A plan is not started if this many finished ones predict this many times its limit."""
@@ -53,25 +53,25 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended; ``unfinished`` cells have no rows yet."""
+    """How a run ended; ``unfinished`` cases have no rows yet."""
 
     computed: int
     kept: int
-    unfinished: tuple[Cell, ...]
+    unfinished: tuple[Case, ...]
     seconds: float
 
 
-def tasks_of(cells: Iterable[Cell]) -> list[Task]:
+def tasks_of(cases: Iterable[Case]) -> list[Task]:
     """One task a plan, those that take least first: a stopped run has as much as can be."""
-    groups: dict[Any, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.plan, []).append(cell)
+    groups: dict[Any, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.plan, []).append(case)
     tasks = [Task(plan, tuple(group)) for plan, group in groups.items()]
     return sorted(tasks, key=lambda task: relative_cost(task.plan))
 
 
-def run_cells(  # noqa: PLR0913 - each is a choice of the caller
-    cells: Sequence[Cell],
+def run_cases(  # noqa: PLR0913 - each is a choice of the caller
+    cases: Sequence[Case],
     folder: str | Path,
     *,
     jobs: int = 1,
@@ -82,18 +82,18 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
     retry: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> RunResult:
-    """Compute the rows of ``cells`` that ``folder`` does not hold yet.
+    """Compute the rows of ``cases`` that ``folder`` does not hold yet.
 
     Parameters
     ----------
-    cells
+    cases
         What to compute.
     folder
         Where rows and plans are kept.
     jobs
         Processes at a time, each with one thread.
     time_limit
-        Seconds of CPU for one plan; a cell that does not fit becomes a row that says so.
+        Seconds of CPU for one plan; a case that does not fit becomes a row that says so.
     search_limit
         The same for ``best``, which then ends with the best so far.
     time_budget
@@ -101,7 +101,7 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
     data
         Paths of real data sets by name.
     retry
-        Compute cells again that failed or were stopped.
+        Compute cases again that failed or were stopped.
     on_progress
         Told after every finished plan.
     """
@@ -117,9 +117,9 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
     )
     with store.locked():
         stored = store.load()
-        _refuse_another_study(stored, cells, context, folder)
+        _refuse_another_study(stored, cases, context, folder)
         kept = _kept(stored, retry=retry)
-        tasks = tasks_of(cell for cell in cells if cell.key not in kept)
+        tasks = tasks_of(case for case in cases if case.key not in kept)
         run = _Run(store, context, list(tasks), on_progress, time_budget, Costs(), {})
         run.note(stored)
         try:
@@ -127,16 +127,16 @@ def run_cells(  # noqa: PLR0913 - each is a choice of the caller
         finally:
             run.stop()
             store.compact()
-    left = tuple(cell for task in run.waiting for cell in task.cells)
-    begun = sum(len(task.cells) for task in tasks) - len(left)
-    return RunResult(begun, len(cells) - begun - len(left), left, time.monotonic() - run.began)
+    left = tuple(case for task in run.waiting for case in task.cases)
+    begun = sum(len(task.cases) for task in tasks) - len(left)
+    return RunResult(begun, len(cases) - begun - len(left), left, time.monotonic() - run.began)
 
 
 def _refuse_another_study(
-    stored: Sequence[Row], cells: Sequence[Cell], context: Context, folder: str | Path
+    stored: Sequence[Row], cases: Sequence[Case], context: Context, folder: str | Path
 ) -> None:
     """Rows of another scale or of other data would end up in the same figures."""
-    scales = {row.scale for row in stored}, {cell.scale for cell in cells}
+    scales = {row.scale for row in stored}, {case.scale for case in cases}
     if scales[0] - scales[1]:
         raise UsageError(
             f"{folder} holds rows of the scale {', '.join(sorted(scales[0]))}, but "
@@ -152,7 +152,7 @@ def _refuse_another_study(
 
 
 def _kept(rows: Iterable[Row], *, retry: bool) -> set[str]:
-    return {row.cell for row in rows if row.status == DONE or not retry}
+    return {row.case for row in rows if row.status == DONE or not retry}
 
 
 def _in_process(task: Task, context: Context, pipe: Connection) -> None:
@@ -184,7 +184,7 @@ class _Run:
         """Learn from finished rows what others may take."""
         for row in rows:
             if row.status == DONE:
-                self.finished.setdefault(row.label, set()).add(row.cell)
+                self.finished.setdefault(row.label, set()).add(row.case)
                 self.costs.add((row,))
 
     def work_off(self, jobs: int) -> None:
@@ -212,18 +212,18 @@ class _Run:
 
     def _hopeless(self, task: Task) -> OutOfTime | None:
         """Why a task need not be begun: smaller ones say that it is far beyond its limit."""
-        cell, expected = task.cells[0], self.costs.seconds(task.plan)
-        limit = self.context.limit_of(cell)
-        if limit is None or cell.mechanism.anytime or not expected > HOPELESS * limit:
+        case, expected = task.cases[0], self.costs.seconds(task.plan)
+        limit = self.context.limit_of(case)
+        if limit is None or case.mechanism.anytime or not expected > HOPELESS * limit:
             return None
-        known = len(self.finished.get(cell.label, ()))
+        known = len(self.finished.get(case.label, ()))
         return OutOfTime(0.0, expected) if known >= KNOWN_PLANS else None
 
     def _seconds_for(self, task: Task) -> float:
         """What a task may still take: nothing if it will not be begun, else up to its limit."""
         if self._hopeless(task) is not None:
             return 0.0
-        limit = self.context.limit_of(task.cells[0])
+        limit = self.context.limit_of(task.cases[0])
         expected = self.costs.seconds(task.plan)
         known = [seconds for seconds in (expected, limit) if seconds is not None]
         return min((s for s in known if math.isfinite(s)), default=0.0)
@@ -248,7 +248,7 @@ class _Run:
         process.join()
         self._store(task, results)
 
-    def _without_a_word(self, task: Task, code: int | None) -> list[tuple[Cell, list[Row]]]:
+    def _without_a_word(self, task: Task, code: int | None) -> list[tuple[Case, list[Row]]]:
         """Rows of a process that died: beyond its CPU-time limit, or out of memory."""
         limit = self.context.time_limit
         if code is not None and -code == signal.SIGXCPU and limit is not None:
@@ -258,13 +258,13 @@ class _Run:
         told = "ended by the system, possibly out of memory" if code == -9 else "ended"
         return failed_rows(task, self.context, f"the process {told} with code {code}")
 
-    def _store(self, task: Task, results: list[tuple[Cell, list[Row]]]) -> None:
-        for cell, rows in results:
-            self.store.append(cell.key, rows)
+    def _store(self, task: Task, results: list[tuple[Case, list[Row]]]) -> None:
+        for case, rows in results:
+            self.store.append(case.key, rows)
             self.note(rows)
             self.failed += rows[0].status == FAILED
         self.done += 1
-        self.on_progress(self._progress(str(task.cells[0]), len(self.working) + 1))
+        self.on_progress(self._progress(str(task.cases[0]), len(self.working) + 1))
 
     def _progress(self, last: str, jobs: int) -> Progress:
         remaining = [*self.waiting, *(task for _, task in self.working.values())]

@@ -24,7 +24,7 @@ from lrm.plans.planner import plan
 from lrm.solvers.progress import Step
 from lrm.study.costs import Costs
 from lrm.study.data import Dataset, open_datasets
-from lrm.study.grid import DELTA, Cell, PlanSpec
+from lrm.study.grid import DELTA, Case, PlanSpec
 from lrm.study.rows import DONE, FAILED, STOPPED, Row
 from lrm.study.simulate import Spread, error_spread, simulate
 
@@ -45,10 +45,10 @@ HARD_FACTOR, HARD_SECONDS = 1.5, 30
 
 @dataclass(frozen=True)
 class Task:
-    """A plan, and all cells that it serves."""
+    """A plan, and all cases that it serves."""
 
     plan: PlanSpec
-    cells: tuple[Cell, ...]
+    cases: tuple[Case, ...]
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Context:
     versions: str
     machine: str
 
-    def limit_of(self, cell: Cell) -> float | None:
-        """Seconds of CPU that the plan of a cell may take."""
-        limits = [self.time_limit, self.search_limit if cell.mechanism.anytime else None]
+    def limit_of(self, case: Case) -> float | None:
+        """Seconds of CPU that the plan of a case may take."""
+        limits = [self.time_limit, self.search_limit if case.mechanism.anytime else None]
         return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -94,10 +94,10 @@ class OutOfTime(Exception):  # noqa: N818 - says what happened
 class _Clock:
     """Takes a solver's steps: stops it at the limit, or where the limit is out of reach."""
 
-    def __init__(self, cell: Cell, context: Context) -> None:
-        self._mechanism = cell.mechanism
-        self._limit = context.limit_of(cell)
-        self._guess = Costs().seconds(cell.plan)
+    def __init__(self, case: Case, context: Context) -> None:
+        self._mechanism = case.mechanism
+        self._limit = context.limit_of(case)
+        self._guess = Costs().seconds(case.plan)
         self._began = time.process_time()
         self._parent = parent_process()
 
@@ -127,15 +127,15 @@ def limit_process(seconds: float | None) -> None:
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
 
 
-def work(task: Task, context: Context) -> list[tuple[Cell, list[Row]]]:
+def work(task: Task, context: Context) -> list[tuple[Case, list[Row]]]:
     """Compute everything that a task asks for; what goes wrong becomes rows."""
     try:
         with threadpool_limits(1):
             made, costs = _cached_plan(task, context)
-            return [(cell, _rows(cell, made, costs, context)) for cell in task.cells]
+            return [(case, _rows(case, made, costs, context)) for case in task.cases]
     except OutOfTime as reason:
         return stopped_rows(task, context, reason)
-    except Exception as reason:  # noqa: BLE001 - whatever it is, a failed cell is a row
+    except Exception as reason:  # noqa: BLE001 - whatever it is, a failed case is a row
         return failed_rows(task, context, f"{type(reason).__name__}: {reason}")
 
 
@@ -145,11 +145,11 @@ def _cached_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     with suppress(FileFormatError, OSError, ValueError, TypeError):  # else it is made again
         costs = _Costs(**json.loads(notes.read_text()))
         made = load_plan(place)
-        limit = context.limit_of(task.cells[0])
+        limit = context.limit_of(task.cases[0])
         if not (made.details.get("interrupted") and _longer(limit, costs.time_limit)):
             return made, costs
     made, costs = _computed_plan(task, context)
-    if made.details.get("interrupted") and not task.cells[0].mechanism.anytime:
+    if made.details.get("interrupted") and not task.cases[0].mechanism.anytime:
         raise StopSolver  # from outside: its limit would have raised
     place.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(notes, json.dumps(vars(costs)).encode())
@@ -163,62 +163,62 @@ def _longer(limit: float | None, than: float | None) -> bool:
 
 def _computed_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     workload = task.plan.setting.workload()
-    clock = _Clock(task.cells[0], context)
+    clock = _Clock(task.cases[0], context)
     wall, cpu = time.perf_counter(), time.process_time()
     options: dict[str, Any] = dict(task.plan.options)
     made = plan(workload, task.plan.mechanism, on_step=clock, **options)
     spent = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return made, _Costs(*spent, peak, context.limit_of(task.cells[0]))
+    return made, _Costs(*spent, peak, context.limit_of(task.cases[0]))
 
 
-def _base(cell: Cell, context: Context) -> Row:
-    setting = cell.plan.setting
+def _base(case: Case, context: Context) -> Row:
+    setting = case.plan.setting
     return Row(
-        cell=cell.key,
-        scale=cell.scale,
-        figure=cell.figure,
-        x=float(cell.x),
+        case=case.key,
+        scale=case.scale,
+        figure=case.figure,
+        x=float(case.x),
         workload=setting.family,
         queries=setting.queries,
         cells=setting.cells,
         s=-1 if setting.s is None else setting.s,
         workload_seed=setting.seed,
-        label=cell.label,
-        mechanism=cell.plan.mechanism,
-        options=json.dumps(dict(cell.plan.options)),
+        label=case.label,
+        mechanism=case.plan.mechanism,
+        options=json.dumps(dict(case.plan.options)),
         status=DONE,
-        time_limit=math.nan if (limit := context.limit_of(cell)) is None else limit,
+        time_limit=math.nan if (limit := context.limit_of(case)) is None else limit,
         code=context.code,
         versions=context.versions,
         machine=context.machine,
     )
 
 
-def failed_rows(task: Task, context: Context, reason: str) -> list[tuple[Cell, list[Row]]]:
-    """One row per cell, which says why there is no result."""
+def failed_rows(task: Task, context: Context, reason: str) -> list[tuple[Case, list[Row]]]:
+    """One row per case, which says why there is no result."""
     return [
-        (cell, [replace(_base(cell, context), status=FAILED, reason=reason)]) for cell in task.cells
+        (case, [replace(_base(case, context), status=FAILED, reason=reason)]) for case in task.cases
     ]
 
 
-def stopped_rows(task: Task, context: Context, why: OutOfTime) -> list[tuple[Cell, list[Row]]]:
-    """One row per cell, which says how long it would have taken."""
+def stopped_rows(task: Task, context: Context, why: OutOfTime) -> list[tuple[Case, list[Row]]]:
+    """One row per case, which says how long it would have taken."""
     begun = f"stopped after {why.spent:.0f} s of CPU" if why.spent else "not begun"
     reason = f"{begun}: the limit of {context.time_limit:g} s would be passed"
     row = {"status": STOPPED, "reason": reason, "interrupted": True}
     facts: dict[str, Any] = {**row, "cpu_seconds": why.spent, "estimated_seconds": why.estimated}
-    return [(cell, [replace(_base(cell, context), **facts)]) for cell in task.cells]
+    return [(case, [replace(_base(case, context), **facts)]) for case in task.cases]
 
 
-def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
-    datasets = open_datasets(dict(context.data), cell.data)
+def _rows(case: Case, made: Plan, costs: _Costs, context: Context) -> list[Row]:
+    datasets = open_datasets(dict(context.data), case.data)
     details = made.details
     planned = replace(
-        _base(cell, context),
+        _base(case, context),
         rank=-1 if made.workload_rank is None else made.workload_rank,
         measurements=made.measurement_count,
-        repetitions=cell.repetitions,
+        repetitions=case.repetitions,
         seconds=costs.seconds,
         cpu_seconds=costs.cpu_seconds,
         peak_memory_mb=costs.peak_memory_mb,
@@ -229,27 +229,27 @@ def _rows(cell: Cell, made: Plan, costs: _Costs, context: Context) -> list[Row]:
     )
     spread = error_spread(made)
     return [
-        _measured(planned, cell, made, (dataset, epsilon), spread)
+        _measured(planned, case, made, (dataset, epsilon), spread)
         for dataset in datasets.values()
-        for epsilon in cell.epsilons
+        for epsilon in case.epsilons
     ]
 
 
-def _measured(row: Row, cell: Cell, made: Plan, where: tuple[Dataset, str], spread: Spread) -> Row:
+def _measured(row: Row, case: Case, made: Plan, where: tuple[Dataset, str], spread: Spread) -> Row:
     """Add what simulated releases on one data set at one ε show."""
     dataset, epsilon = where
     delta = None if made.noise == "laplace" else DELTA
     # A seed of its own for every row, so that no two share their noise.
     seed = int(
         np.random.SeedSequence(
-            [int(cell.key[:15], 16), *f"{dataset.name} {epsilon}".encode()]
+            [int(case.key[:15], 16), *f"{dataset.name} {epsilon}".encode()]
         ).generate_state(1)[0]
     )
     result = simulate(
         made,
-        dataset.merged(cell.plan.setting.cells),
+        dataset.merged(case.plan.setting.cells),
         epsilon,
-        repetitions=cell.repetitions,
+        repetitions=case.repetitions,
         rng=np.random.default_rng(seed),
         delta=delta,
         spread=spread,
