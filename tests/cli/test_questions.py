@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lrm
+from lrm.domain.file import write_domain
 from lrm.privacy.budget import rho_for
 from visits import BATCH, DOMAIN, fits, refused
 
@@ -181,6 +182,15 @@ def test_domain_check(run, run_json):
     Path("bad.yaml").write_text(DOMAIN.replace("high: 29", "high: -1"))
     refused(run("domain", "check", "bad.yaml"), 2, "bad.yaml line 6", "'low'")
     refused(run("domain", "check", "none.yaml"), 1, "none.yaml")
+
+
+def test_domain_check_of_more_cells_than_can_be_counted(run):
+    names = [f"a{number}" for number in range(30)]
+    declared = lrm.Domain([lrm.Integers(name, 0, 9) for name in names])
+    write_domain(declared, Path("wide.yaml"))
+    Path("wide.csv").write_text(",".join(names) + "\n")
+    result = run("domain", "check", "wide.yaml", "--table", "wide.csv")
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(

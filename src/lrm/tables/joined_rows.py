@@ -25,7 +25,7 @@ from lrm.tables.dialect import Dialect
 
 __all__ = ["JoinedRows", "JoiningDialect"]
 
-GROUPED_CELLS = 1 << 20
+GROUPED_CELLS = 1 << 22
 """Cells up to which equal rows are counted first, where there are several marginals."""
 
 
