@@ -17,6 +17,9 @@ __all__ = ["RIVAL_COLUMNS", "errors_by_mechanism", "rival_rows"]
 SMALL_BATCH = 1 << 22
 """Weights (queries times cells) up to which trees are built to compare with."""
 
+LARGE_BATCH = 1 << 31
+"""Weights from which on no rival is rated: it would list the cells."""
+
 TREES = ("hierarchical", "wavelet")
 
 RIVAL_COLUMNS = ("mechanism", "typical error", "largest error", "total squared error")
@@ -35,6 +38,8 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
         Whether to build trees too, which takes longer.
     """
     queries = plan.workload.queries
+    if queries.shape[0] * queries.shape[1] > LARGE_BATCH:
+        return {plan.mechanism: accuracy.standard_errors}
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
     if plan.noise == "laplace":
         worst = float(queries.column_absolute_sums().max())
