@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-long quick lint format bench clean
+.PHONY: demo test test-long quick lint format bench graph clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -48,6 +48,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev  ## error and time ratios, side by side in one run
 	@$(BIN)/python -m benchmarks
+
+graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
+	@$(BIN)/python tests/import_graph.py
 
 clean:
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

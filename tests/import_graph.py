@@ -16,6 +16,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -96,74 +97,102 @@ def ranks(graph: Graph) -> dict[str, int]:
     return rank
 
 
-def draw(file: Path, graph: Graph, groups: Mapping[str, str], *, labels: bool) -> None:
-    """Draw nodes in rows by rank, each edge downwards, and write an SVG that does not change."""
+def reduced(graph: Graph) -> dict[str, set[str]]:
+    """Return the edges that do not also follow through another node (transitive reduction)."""
+    reached: dict[str, set[str]] = {}
+    for node in sorted(graph, key=ranks(graph).__getitem__):
+        reached[node] = set(graph[node]).union(*(reached[other] for other in graph[node]))
+    return {
+        node: {a for a in others if not any(a in reached[b] for b in others)}
+        for node, others in graph.items()
+    }
+
+
+def draw_packages(file: Path, graph: Graph) -> None:
+    """Draw packages in rows by rank; every import leads down, and bold ones imply the thin ones."""
+    rank, bold = ranks(graph), reduced(graph)
+    rows: dict[int, list[str]] = {}
+    for node in sorted(graph):
+        rows.setdefault(rank[node], []).append(node)
+    places = {
+        node: (i - (len(row) - 1) / 2 + 0.25 * (height % 2), height)
+        for height, row in rows.items()
+        for i, node in enumerate(row)
+    }
+    with _figure(file, (9, 10)) as axes:
+        for node, others in graph.items():
+            for other in sorted(others):
+                width = 1.6 if other in bold[node] else 0.4
+                bend = f"arc3,rad={0.0 if other in bold[node] else 0.25}"
+                style = {"arrowstyle": "-|>", "linewidth": width, "connectionstyle": bend}
+                style |= {"color": "#4a5260", "alpha": 0.9 if width > 1 else 0.35}
+                axes.annotate(
+                    "",
+                    places[other],
+                    places[node],
+                    arrowprops={**style, "shrinkA": 12, "shrinkB": 12},
+                )
+        for node, (x, y) in places.items():
+            box = {"boxstyle": "round,pad=0.4", "facecolor": "#e8eef7", "edgecolor": "#2b5ea7"}
+            axes.text(x, y, node, ha="center", va="center", fontsize=10, bbox=box)
+        wide = max(abs(x) for x, _ in places.values()) + 0.6
+        axes.set(xlim=(-wide, wide), ylim=(-0.6, max(rows) + 0.6))
+        axes.axis("off")
+
+
+def draw_modules(file: Path, graph: Graph) -> None:
+    """Draw a dot for every import, modules in the order of packages: none is above the line."""
+    packages = {name: set(others) for name, others in package_graph(graph).items()}
+    height, own = ranks(packages), ranks(graph)
+    order = sorted(
+        graph, key=lambda name: (height[package_of(name)], package_of(name), own[name], name)
+    )
+    place = {name: i for i, name in enumerate(order)}
+    dots = sorted((place[other], place[name]) for name in graph for other in graph[name])
+    with _figure(file, (9, 9)) as axes:
+        axes.plot([0, len(order)], [0, len(order)], color="#b00020", linewidth=0.6)
+        axes.scatter(*zip(*dots, strict=True), s=2.5, color="#2b5ea7", linewidths=0)
+        ends = [i for i, name in enumerate(order) if package_of(name) != package_of(order[i - 1])]
+        for start, end in zip(ends, [*ends[1:], len(order)], strict=True):
+            axes.axhline(start - 0.5, color="#d0d4dc", linewidth=0.4, zorder=0)
+            axes.axvline(start - 0.5, color="#d0d4dc", linewidth=0.4, zorder=0)
+            middle, name = (start + end) / 2, package_of(order[start])
+            axes.text(-2, middle, name, ha="right", va="center", fontsize=7)
+            axes.text(middle, len(order) + 2, name, ha="right", va="top", fontsize=7, rotation=45)
+        axes.set(xlim=(-1, len(order)), ylim=(len(order), -1), xticks=[], yticks=[])
+        axes.set_title(f"{len(order)} modules (rows) and the {len(dots)} imports of each other")
+
+
+@contextmanager
+def _figure(file: Path, size: tuple[float, float]) -> Iterator[Any]:
+    """Yield axes, and write them as an SVG file that is the same every time."""
     import matplotlib as mpl
 
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
-    colours = {
-        group: plt.get_cmap("tab20")(i % 20) for i, group in enumerate(sorted(set(groups.values())))
-    }
-    places = _places(graph, groups)
-    style = {"svg.hashsalt": "lrm", "font.size": 8, "svg.fonttype": "none"}
-    with mpl.rc_context(style):
-        figure, axes = plt.subplots(figsize=(12, 8) if labels else (12, 13))
-        for node, imported in graph.items():
-            for other in imported:
-                _arrow(axes, places[node], places[other], colours[groups[node]])
-        for node, (x, y) in places.items():
-            _node(axes, x, y, node.rpartition(".")[2], colours[groups[node]], labels=labels)
-        axes.axis("off")
-        figure.tight_layout()
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    with mpl.rc_context({"svg.hashsalt": "lrm", "svg.fonttype": "none"}):
+        figure, axes = plt.subplots(figsize=size)
+        yield axes
+        figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
         plt.close(figure)
     text = file.read_text(encoding="utf-8")
     file.write_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()), encoding="utf-8")
 
 
-def _places(graph: Graph, groups: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    rank = ranks(graph)
-    rows: dict[int, list[str]] = {}
-    for node in sorted(graph, key=lambda name: (groups[name], name)):
-        rows.setdefault(rank[node], []).append(node)
-    return {
-        node: ((i + 0.5) / len(row) + (0.02 if height % 2 else -0.02), float(height))
-        for height, row in rows.items()
-        for i, node in enumerate(row)
-    }
-
-
-def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], colour: Any) -> None:
-    arrow = {"arrowstyle": "-", "color": colour, "alpha": 0.35, "linewidth": 0.6}
-    axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
-
-
-def _node(axes: Any, x: float, y: float, name: str, colour: Any, *, labels: bool) -> None:
-    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour, "linewidth": 1.5}
-    size, turn = (10, 0) if labels else (5, 22)
-    if not labels:
-        box["boxstyle"] = "round,pad=0.15"
-        box["linewidth"] = 0.7
-    axes.text(x, y, name, ha="center", va="center", fontsize=size, rotation=turn, bbox=box)
-
-
 def main() -> None:
     """Draw both pictures."""
-    graph = import_graph()
-    packages = {name: set(others) for name, others in package_graph(graph).items()}
     # The façade imports everything; without it the order of the rest can be seen.
-    rooms = {name: others for name, others in packages.items() if name not in {"lrm", "__main__"}}
-    draw(PICTURES / "packages.svg", rooms, {name: name for name in rooms}, labels=True)
-    inner = {
+    graph = {
         name: others
-        for name, others in graph.items()
+        for name, others in sorted(import_graph().items())
         if package_of(name) not in {"lrm", "__main__"}
     }
-    draw(PICTURES / "modules.svg", inner, {name: package_of(name) for name in inner}, labels=False)
+    packages = {name: set(others) for name, others in package_graph(graph).items()}
+    draw_packages(PICTURES / "packages.svg", {name: packages[name] for name in sorted(packages)})
+    draw_modules(PICTURES / "modules.svg", graph)
     edges = sum(len(others) for others in graph.values())
-    print(f"{len(rooms)} packages, {len(graph)} modules, {edges} imports; drawn in docs/img")
+    print(f"{len(packages)} packages, {len(graph)} modules, {edges} imports; drawn in docs/img")
 
 
 if __name__ == "__main__":
