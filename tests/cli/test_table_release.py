@@ -71,7 +71,7 @@ WRONG = {
     "both sources": (("--epsilon", "0.5", "--counts", "c.csv"), 2, ("--table", "--counts")),
     "csv over table": (("--epsilon", "0.5", "--csv", "visits.csv", "--force"), 2, ("same file",)),
     "csv over ledger": (("--epsilon", "0.5", "--csv", "l.sqlite", "--force"), 2, ("same file",)),
-    "no folder": (("--epsilon", "0.5", "--csv", "none/a.csv"), 1, ("no folder",)),
+    "no folder": (("--epsilon", "0.5", "--csv", "none/a.csv"), 1, ("its folder does not exist",)),
 }
 
 

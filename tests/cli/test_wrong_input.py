@@ -237,7 +237,7 @@ def test_release_looks_at_its_outputs_before_noise_is_drawn(
     monkeypatch.setattr("lrm.releases.making.measure", drawn)
     monkeypatch.setattr("lrm.releases.counts_file.read_counts", drawn)
     args = ["release", "plan.lrm", "--counts", "counts.csv", "--epsilon", "1", "--no-ledger"]
-    refused(run(*args, "-o", "none/out.lrm"), 1, "no folder")
+    refused(run(*args, "-o", "none/out.lrm"), 1, "its folder does not exist")
     refused(run(*args, "-o", "."), 2, "folder")
     refused(run(*args, "-o", "plan.lrm", "--force"), 2, "same file")
     refused(run(*args, "-o", "counts.csv", "--force"), 2, "same file")
