@@ -7,9 +7,10 @@ In YAML:
     lrm-batch: 1
     queries:
       - {kind: total, importance: 5}
-      - {kind: marginals, of: [[state], [state, age]], name: cross}    # or ways: 2
+      - {kind: marginals, of: [[state], [state, age]], name: cross}    # or ways: [1, 2]
       - {kind: ranges, attribute: age, of: [[0, 17], [18, 64]], by: [state], name: groups}
       - {kind: prefix, attribute: income, where: "age >= 18", name: cumulated}
+      - {kind: products, of: [{state: identity, age: prefix}, {age: [1, 1, 0]}], name: terms}
       - kind: sql
         text: |
           SELECT state, COUNT(*) AS n FROM visits GROUP BY state;
@@ -30,11 +31,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrm.batches.builders import marginals, prefix, ranges, total, where, with_importance
+from lrm.batches.builders import (
+    marginals,
+    prefix,
+    products,
+    ranges,
+    total,
+    where,
+    with_importance,
+)
 from lrm.batches.compiler import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
 from lrm.files.yaml_nodes import Node, parse, read_text
-from lrm.workload import TakenLabels, Workload
+from lrm.workload import TakenLabels, Workload, check_listable
 from lrm.workload.csv_text import parse_csv
 from lrm.workload.families import stack
 from lrm.workload.file import read_workload
@@ -53,6 +62,7 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "marginals": (set(), {"of", "ways", *_SHARED}),
     "ranges": ({"attribute"}, {"of", "by", *_SHARED}),
     "prefix": ({"attribute"}, {"by", *_SHARED}),
+    "products": ({"of"}, _SHARED),
     "sql": ({"text"}, {"importance"}),
 }
 
@@ -195,18 +205,46 @@ def _build(kind: str, name: str, entries: dict[str, Node], domain: Domain) -> Wo
     if kind == "total":
         return total(domain, name=name)
     if kind == "marginals":
-        if ("of" in entries) == ("ways" in entries):
-            entries["kind"].fail("marginals need either of (lists of attributes) or ways")
-        if "ways" in entries:
-            return marginals(domain, entries["ways"].integer(), name=name)
-        ways = [[one.text() for one in way.items()] for way in entries["of"].items()]
-        return marginals(domain, ways, name=name)
+        return marginals(domain, _ways(entries), name=name)
+    if kind == "products":
+        return _products(name, entries["of"], domain)
     by = [item.text() for item in entries["by"].items()] if "by" in entries else []
     attribute = entries["attribute"].text()
     if kind == "prefix":
         return prefix(domain, attribute, by=by, name=name)
     bounds = [_pair(item) for item in entries["of"].items()] if "of" in entries else None
     return ranges(domain, attribute, bounds, by=by, name=name)
+
+
+def _products(name: str, node: Node, domain: Domain) -> Workload:
+    """Terms by attribute names: words, or lists of weights."""
+    terms: list[dict[str, Any]] = [
+        {key: _factor(value) for key, value in item.fields(set(), set(domain.names)).items()}
+        for item in node.items()
+    ]
+    names = [name] if len(terms) == 1 else [f"{name}.{i + 1}" for i in range(len(terms))]
+    return products(domain, terms, names=names)
+
+
+def _factor(node: Node) -> str | list[Any]:
+    if not node.is_sequence():
+        return node.text()
+    return [
+        [float(one.number()) for one in item.items()]
+        if item.is_sequence()
+        else float(item.number())
+        for item in node.items()
+    ]
+
+
+def _ways(entries: dict[str, Node]) -> list[int] | list[list[str]]:
+    """Numbers of attributes, or the attributes of each table."""
+    if ("of" in entries) == ("ways" in entries):
+        entries["kind"].fail("marginals need either of (lists of attributes) or ways")
+    if "of" in entries:
+        return [[one.text() for one in way.items()] for way in entries["of"].items()]
+    node = entries["ways"]
+    return [item.integer() for item in node.items()] if node.is_sequence() else [node.integer()]
 
 
 def _pair(node: Node) -> tuple[Any, Any]:
@@ -220,6 +258,7 @@ def _weighted(part: Workload, node: Node) -> Workload:
     """Give a part its importance: one number, or numbers by a query's or a row's name."""
     if not node.is_mapping():
         return with_importance(part, _importance(node))
+    check_listable(part)
     known = {text for label in part.labels for text in (label.name, label.query)}
     given = {key: _importance(value) for key, value in node.fields(set(), known).items()}
     values = [given.get(label.name, given.get(label.query, 1.0)) for label in part.labels]

@@ -241,6 +241,10 @@ class Node:
         """Tell whether this holds fields."""
         return isinstance(self.tree, _yaml().MappingNode)
 
+    def is_sequence(self) -> bool:
+        """Tell whether this is a list."""
+        return isinstance(self.tree, _yaml().SequenceNode)
+
     def unfilled(self) -> Iterator[Node]:
         """Yield every TODO below this node, named by the fields that lead to it."""
         if isinstance(self.tree, _yaml().MappingNode):

@@ -69,6 +69,7 @@ class ProductBatch:
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise WorkloadError("the weights of terms must be finite and not negative")
         self._check_choice()
+        self._check_heights()
         self._check_entries()
         for array in (self.choice, self.coefficients, self.term_of, self.weights):
             array.setflags(write=False)
@@ -84,6 +85,20 @@ class ProductBatch:
                 raise WorkloadError("all factors of an attribute must cover the same values")
             if chosen >= len(choices):
                 raise WorkloadError("a term chooses a factor that does not exist")
+
+    def _check_heights(self) -> None:
+        """Refuse a sum of products that differ in the queries of some attribute."""
+        if self.simple:
+            return
+        _, first = np.unique(self.term_of, return_index=True)
+        leading = first[self.term_of]
+        for column, choices in zip(self.choice.T, self.factors, strict=True):
+            heights = np.array([len(factor) for factor in choices])[column]
+            if not np.array_equal(heights, heights[leading]):
+                raise WorkloadError(
+                    "the products that a term adds up must have the same number of queries "
+                    "for each attribute"
+                )
 
     def _check_entries(self) -> None:
         """Refuse weights whose product over the attributes is too large or too small."""
@@ -265,7 +280,6 @@ def sum_batch(
     interned = _Interned(sizes)
     choice, coefficients, term_of = [], [], []
     for number, summands in enumerate(terms):
-        lengths = set()
         for coefficient, factors in summands:
             if len(factors) != len(sizes):
                 raise WorkloadError(
@@ -276,12 +290,6 @@ def sum_batch(
             choice.append(row)
             coefficients.append(float(coefficient))
             term_of.append(number)
-            if len(summands) > 1:
-                lengths.add(tuple(len(interned.factors[i][f]) for i, f in enumerate(row)))
-        if len(lengths) > 1:
-            raise WorkloadError(
-                f"the products that are added up in term {number + 1} differ in their queries"
-            )
     return ProductBatch(
         tuple(map(tuple, interned.factors)),
         np.array(choice, dtype=np.int32).reshape(len(choice), len(sizes)),
