@@ -68,13 +68,13 @@ def test_names_tell_the_group():
 
 FAULTS = [
     (lambda: batches.ranges(DOMAIN, "age", [(1, 4)]), "cuts through the cell 0..1; the nearest"),
-    (lambda: batches.ranges(DOMAIN, "age", [(6, 3)]), "holds no declared cell"),
+    (lambda: batches.ranges(DOMAIN, "age", [(6, 3)]), "contains no declared cell"),
     (lambda: batches.ranges(DOMAIN, "age", [("a", 3)]), "must be a number, not 'a'"),
     (lambda: batches.ranges(DOMAIN, "x", [(0, float("nan"))]), "must be a number, not nan"),
     (lambda: batches.ranges(DOMAIN, "age", []), "at least one"),
     (lambda: batches.ranges(DOMAIN, "state", [("NY", "NJ")]), "declared as categories"),
     (lambda: batches.ranges(DOMAIN, "d", [(1, 2)]), "expected a date"),
-    (lambda: batches.ranges(DOMAIN, "age", [(0, 1)], by=["age"]), "asked for twice"),
+    (lambda: batches.ranges(DOMAIN, "age", [(0, 1)], by=["age"]), "given twice"),
     (lambda: batches.prefix(DOMAIN, "town"), "no attribute is called 'town'"),
     (lambda: batches.marginals(DOMAIN, 5), "5-way marginals need 5 attributes"),
     (lambda: batches.marginals(DOMAIN, []), "at least one list"),
