@@ -35,7 +35,7 @@ def test_the_page_tells_everything(folder):
     text = (folder / "answers.html").read_text(encoding="utf-8")
     for words in ("53 answers about men", "What is promised", "What is not promised", "ε = 0.1"):
         assert words in text
-    assert "<script" not in text
+    assert text.count("<script") == 1  # the search box's own
 
 
 def test_the_files_hold_every_answer(folder):

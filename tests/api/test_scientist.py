@@ -140,7 +140,7 @@ def test_a_plan_takes_whatever_says_queries(domain):
         lrm.plan(SQL)
     with pytest.raises(WorkloadError, match=r"lrm\.read_batch"):
         lrm.plan("queries.sql", domain=domain)
-    with pytest.raises(WorkloadError, match="another domain"):
+    with pytest.raises(WorkloadError, match="a domain other than"):
         lrm.plan(batch, domain=lrm.Domain([lrm.Integers("x", 0, 39)]))
 
 
@@ -232,6 +232,6 @@ def test_names_from_outside_are_escaped(tmp_path):
 
 def test_a_batch_too_large_to_list_is_refused():
     plan = lrm.plan(lrm.families.all_ranges(2_900), "wavelet")
-    with pytest.raises(WorkloadError, match="too many"):
+    with pytest.raises(WorkloadError, match="too large to list"):
         plan.errors(1)
     assert "<svg" not in plan._repr_html_()
