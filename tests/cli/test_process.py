@@ -132,7 +132,7 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    with progress.Watch("plan best") as on_step:
+    with progress.ProgressLine("plan best") as on_step:
         time.sleep(0.01)
         on_step(Step("polish", 7, 19.0))
         time.sleep(0.2)

@@ -42,8 +42,8 @@ def test_a_page_is_replaced_only_by_force(run, release_file, in_folder):
     ("args", "code", "sentence"),
     [
         (["nothing.lrm"], 1, "no plan file at nothing.lrm"),
-        (["counts.csv"], 1, "no plan, no release and no comparison"),
-        (["noise.bin"], 1, "no plan, no release and no comparison"),
+        (["counts.csv"], 1, "not a plan, a release or a comparison"),
+        (["noise.bin"], 1, "not a plan, a release or a comparison"),
         (["answers.lrm", "--epsilon", "1"], 2, "--epsilon is for plans"),
         (["answers.lrm", "-o", "page.txt"], 2, "expected a file ending in .html"),
         (["answers.lrm", "--confidence", "2"], 2, "between 0 and 1"),

@@ -250,7 +250,7 @@ def test_pages_depend_on_the_file_alone(tmp_path):
     ],
 )
 def test_other_json_is_refused(text):
-    with pytest.raises(FileFormatError, match="no plan, no release and no comparison"):
+    with pytest.raises(FileFormatError, match="not a plan, a release or a comparison"):
         parse_comparison(text.encode(), "file.json")
 
 

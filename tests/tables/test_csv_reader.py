@@ -141,7 +141,7 @@ def test_the_declared_form_is_used(tmp_path):
     persons = Domain([attributes[2]], unit=PrivacyUnit("wer", 1), csv=form)
     assert open_table(path).counts(persons)._open().tolist() == [1, 0]
     assert open_table(path, csv=form).columns()[0][0] == "größe"
-    with pytest.raises(TableError, match="another CSV form"):
+    with pytest.raises(TableError, match="CSV form that the domain does not declare"):
         open_table(path, csv=CsvForm(delimiter=";")).check(domain)
 
 

@@ -72,7 +72,7 @@ def laplace_sum_half_widths(weights: Any, confidence: float) -> Vector:
     40-digit arithmetic).
 
     Cost: O(m·r) with about 40 operations a weight for rows of more than 96 weights (power
-    sums stand for the small ones), about 100 complex ones else; 1,000 × 1,000 weights take
+    sums stand for the small ones), about 100 complex ones otherwise; 1,000 × 1,000 weights take
     about 0.15 s. Memory: about 30 MB beside ``weights``. SciPy sparse matrices cost their nonzeros.
 
     Parameters

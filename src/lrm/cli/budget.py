@@ -44,7 +44,9 @@ def budget() -> None:
 
 @budget.command(short_help="Give a table its budget.")
 @click.argument("table")
-@click.option("--limit", required=True, metavar="AMOUNT", help="Exact, such as 1, 0.5 or 1/3.")
+@click.option(
+    "--limit", required=True, metavar="AMOUNT", help="Exact amount, such as 1, 0.5 or 1/3."
+)
 @click.option(
     "--accounting",
     type=click.Choice(["epsilon", "rho"]),

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None:
     r"""Plan WORKLOAD (see `lrm plan`) with every mechanism.
 
-    Tells the expected total squared error of each, its ratio to the least of them, the
-    number of measurements, and how long it took. A mechanism that cannot run on a workload of
+    Lists the expected total squared error of each, its ratio to the least of them, the
+    number of measurements, and the time. A mechanism that cannot run on a workload of
     this size is listed with its reason. Errors are stated at epsilon 1 (rho 1 for Gaussian
     noise) unless amounts are given.
 
@@ -119,7 +119,7 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 
 
 def print_comparison(facts: dict[str, Any]) -> None:
-    """Print a comparison as a table, and what it comes to."""
+    """Print a comparison as a table, with its conclusion."""
     from lrm.cli.output import print_table
     from lrm.facts.comparisons import comparison_rows, reasons, verdict
 
@@ -154,13 +154,13 @@ def _entered(
     seed: int = 0,
     effort: str = "normal",
 ) -> "Comparison":
-    from lrm.cli.progress import Watch
+    from lrm.cli.progress import ProgressLine
     from lrm.plans.comparison import Comparison
 
     outcomes = []
     for name in mechanisms:
         options = {"effort": effort} if name == "best" else {}
-        with Watch(name, noise) as on_step:
+        with ProgressLine(name, noise) as on_step:
             outcomes.append(
                 contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)
             )

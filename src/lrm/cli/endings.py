@@ -82,7 +82,7 @@ def one_line_warnings() -> Iterator[None]:
 def paying(ledger: str | None) -> Iterator[None]:
     """Say, where Ctrl-C ends a release, that its budget may be charged already.
 
-    Where it is known to be, the release itself has said so.
+    If it is known to be charged, the release itself has said so.
     """
     try:
         yield
@@ -93,7 +93,7 @@ def paying(ledger: str | None) -> Iterator[None]:
 
 
 def _leave() -> bool:
-    """Whether Ctrl-C was pressed; where this is the process's own command, hear of it no more."""
+    """Whether Ctrl-C was pressed; if this is the process's own command, ignore it from now on."""
     handler = signal.getsignal(signal.SIGINT)
     pressed = getattr(handler, "pressed", None)
     if pressed is not None:
@@ -125,7 +125,7 @@ def _paid(reason: BaseException | None) -> str:
 
 
 def _frames(reason: BaseException, *, private: bool) -> str:
-    """Where it happened; what an exception says only where no counts are in hand."""
+    """Where it happened; the message of an exception only if no counts are in memory."""
     if not private:
         return "".join(traceback.format_exception(reason))
     frames = "".join(traceback.format_tb(reason.__traceback__))

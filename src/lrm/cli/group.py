@@ -24,7 +24,7 @@ class LazyGroup(click.Group):
         _keep_lines(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table: that of a user's way."""
+        """Return the names in the order in which a user needs them."""
         del ctx
         return list(self._lazy)
 
@@ -41,7 +41,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name those that there are."""
+        """Find the command, or list the existing ones."""
         if args and args[0] not in self._lazy and not args[0].startswith("-"):
             ctx.fail(f"no command is called {args[0]!r}; commands are {', '.join(self._lazy)}")
         return super().resolve_command(ctx, args)
@@ -70,11 +70,11 @@ class LazyGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and end with the exit code and the sentence that belong to what happened."""
+        """Run, and exit with the code and the message of what happened."""
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **extra)
         for stream in (sys.stdout, sys.stderr):
-            # A terminal that has no ε shows a question mark; that is no reason to fail.
+            # A terminal without ε shows a question mark instead of failing.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         given = list(sys.argv[1:] if args is None else args)

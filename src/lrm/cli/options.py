@@ -16,7 +16,7 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# The names of ``lrm.strategies.MECHANISMS``, which would load NumPy; a test holds them equal.
+# The names of ``lrm.strategies.MECHANISMS``, which would load NumPy; a test compares them.
 MECHANISMS = (
     "best",
     "lowrank",

@@ -33,7 +33,7 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """Print one JSON object; what is no finite number becomes null."""
+    """Print one JSON object; numbers that are not finite become null."""
     text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     # Only a string can hold a control character, and there its escape means the same.
     click.echo(escape_controls(text, lambda found: json.dumps(found)[1:-1], lines=True))
@@ -136,7 +136,7 @@ def _table(*, show_header: bool) -> Any:
 def _text(text: str) -> Any:
     from rich.text import Text
 
-    return Text(visible(text))  # a query's name in square brackets is no markup
+    return Text(visible(text))  # square brackets in a query's name are not markup
 
 
 def _console() -> Any:

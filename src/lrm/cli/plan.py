@@ -78,7 +78,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     """
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.progress import Watch
+    from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
     from lrm.facts.plans import plan_facts, plan_lines
     from lrm.plans.planner import plan as make_plan
@@ -86,7 +86,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
     batch = read_questions(workload, choices["domain"])
-    with Watch("plan", noise=choices["noise"]) as on_step:
+    with ProgressLine("plan", noise=choices["noise"]) as on_step:
         made = make_plan(
             batch,
             mechanism,
@@ -110,7 +110,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
 
 
 def _mechanism_options(choices: dict[str, Any]) -> dict[str, Any]:
-    """Only what was said: the planner refuses what a mechanism does not take."""
+    """Only the options that were given: the planner refuses those a mechanism does not take."""
     names = ("effort", "rank", "rank_ratio", "gamma", "fanout")
     options = {name: choices[name] for name in names if choices[name] is not None}
     if choices["no_root"]:

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from lrm.privacy.budget import Noise
     from lrm.solvers.progress import Step
 
-__all__ = ["Watch"]
+__all__ = ["ProgressLine"]
 
 PATIENCE = 2.0
 """Seconds of work before a bar appears: what is over sooner needs none."""
 
 
-class Watch:
+class ProgressLine:
     """Takes a solver's steps and shows them on a terminal.
 
     Parameters

@@ -21,7 +21,7 @@ def amount_options(command: Command) -> Command:
     delta = click.option(
         "--delta", metavar="AMOUNT", help="Gaussian plans: with --epsilon, such as 1e-9."
     )
-    epsilon = click.option("--epsilon", metavar="AMOUNT", help="Exact, such as 0.1 or 1/3.")
+    epsilon = click.option("--epsilon", metavar="AMOUNT", help="Exact amount, such as 0.1 or 1/3.")
     return epsilon(delta(rho(command)))
 
 

@@ -85,13 +85,13 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
-    from lrm.cli.release_checks import check_confidence, check_places, check_said
+    from lrm.cli.release_checks import check_choices, check_confidence, check_places
     from lrm.plans.file import load_plan
     from lrm.releases import preview
     from lrm.releases import release as make_release
     from lrm.releases.counts_file import CountsFile
 
-    check_said(choices)
+    check_choices(choices)
     check_places(plan, choices)
     amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
@@ -103,12 +103,12 @@ def release(plan: str, **choices: Any) -> None:
         **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
     }
     if choices["dry_run"]:
-        _tell_preview(preview(**asked), choices)
+        _print_preview(preview(**asked), choices)
         return
     with paying(choices["ledger"]):
         answered = make_release(**asked)
         _save(answered, choices)
-        _tell(answered, choices)
+        _print_release(answered, choices)
 
 
 def _save(answered: "Release", choices: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
         export_csv(answered, choices["csv"], choices["confidence"])
 
 
-def _tell(answered: "Release", choices: dict[str, Any]) -> None:
+def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
     from lrm.facts.releases import release_lines, summary_facts
 
@@ -143,14 +143,14 @@ def _tell(answered: "Release", choices: dict[str, Any]) -> None:
     echo("saved to " + " and ".join(name for name in (output, csv) if name))
 
 
-def _tell_preview(told: "Preview", choices: dict[str, Any]) -> None:
+def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_facts, print_json, print_worst
     from lrm.facts.previews import preview_facts, preview_lines
 
     confidence = choices["confidence"]
     if choices["as_json"]:
-        print_json(preview_facts(told, confidence))
+        print_json(preview_facts(preview, confidence))
         return
-    print_facts(preview_lines(told))
-    print_worst(told.plan, told.accuracy, confidence, choices["limit"])
+    print_facts(preview_lines(preview))
+    print_worst(preview.plan, preview.accuracy, confidence, choices["limit"])
     echo("a dry run: nothing was spent, and no row was read")

@@ -6,10 +6,10 @@ import click
 
 from lrm.errors import BudgetError
 
-__all__ = ["check_confidence", "check_places", "check_said"]
+__all__ = ["check_choices", "check_confidence", "check_places"]
 
 
-def check_said(choices: dict[str, Any]) -> None:
+def check_choices(choices: dict[str, Any]) -> None:
     """Refuse options that leave open, or contradict, what is read and who pays."""
     if (choices["table"] is None) == (choices["counts"] is None):
         raise click.UsageError("give --table, or --counts with the counts of the cells")

@@ -16,7 +16,7 @@
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
          outside: drop}
 
-What happens to NULL and to values outside must be said for each attribute, ``drop`` or ``cell``
+What happens to NULL and to values outside must be declared for each attribute, ``drop`` or ``cell``
 (see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
 Section ``csv`` says how the table's CSV files are written, each field of it where that differs
 from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``.

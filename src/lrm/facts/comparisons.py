@@ -204,7 +204,7 @@ def parse_comparison(data: bytes, source: str) -> dict[str, Any]:
             _check(part)
     except (FileFormatError, ValueError, TypeError, KeyError, AttributeError):
         raise FileFormatError(
-            f"{source} is no plan, no release and no comparison; a comparison is what "
+            f"{source} is not a plan, a release or a comparison; a comparison is what "
             "`lrm compare … --json` prints"
         ) from None
     return dict(facts)

@@ -13,42 +13,42 @@ from lrm.showing.spelling import parameter_words, spell_amount
 __all__ = ["preview_facts", "preview_lines"]
 
 
-def preview_facts(told: Preview, confidence: float) -> dict[str, Any]:
+def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
     """What a release would cost, and how accurate it would be."""
-    after, budget = told.budget, None
+    after, budget = preview.budget, None
     if after is not None:
         budget = {
             "name": after.table,
             "accounting": after.accounting.value,
             "unit": after.unit.facts,
             "limit": str(after.limit),
-            "cost": str(after.cost(told.cost, told.unit)),
+            "cost": str(after.cost(preview.cost, preview.unit)),
             "remaining_after": str(after.remaining),
         }
     return {
         "dry_run": True,
-        "privacy": privacy_facts(told.privacy),
-        "cost": privacy_facts(told.cost),
+        "privacy": privacy_facts(preview.privacy),
+        "cost": privacy_facts(preview.cost),
         "budget": budget,
-        "unit": told.unit.facts,
-        **error_facts(told.plan, told.accuracy, confidence, None),
+        "unit": preview.unit.facts,
+        **error_facts(preview.plan, preview.accuracy, confidence, None),
     }
 
 
-def preview_lines(told: Preview) -> Lines:
+def preview_lines(preview: Preview) -> Lines:
     """The same as text, without the queries."""
-    promise = ("promise", f"{parameter_words(told.privacy)}, for {told.unit.words}")
-    return [promise, *_cost_lines(told), *total_lines(told.accuracy)]
+    promise = ("promise", f"{parameter_words(preview.privacy)}, for {preview.unit.words}")
+    return [promise, *_cost_lines(preview), *total_lines(preview.accuracy)]
 
 
-def _cost_lines(told: Preview) -> Lines:
-    after, cost = told.budget, told.cost
+def _cost_lines(preview: Preview) -> Lines:
+    after, cost = preview.budget, preview.cost
     if after is None:
         name, amount = ("epsilon", cost.epsilon) if isinstance(cost, PureDP) else ("rho", cost.rho)
         spelt = f"{spell_amount(amount, 'up')} {name}"
         return [("would spend", f"{spelt}, which no ledger would record")]
     name = after.accounting.value
-    paid = spell_amount(after.cost(cost, told.unit), "up")
+    paid = spell_amount(after.cost(cost, preview.unit), "up")
     left, limit = (spell_amount(amount, "down") for amount in (after.remaining, after.limit))
     return [
         ("would spend", f"{paid} {name} from the budget of '{after.table}'"),

@@ -108,7 +108,7 @@ class Plan:
     ) -> PrivacyUnit:
         """The unit of a release, which the caller may declare for counts.
 
-        A domain has declared it already, and nothing said later may contradict it.
+        A domain has declared it already, and cannot be contradicted later.
         """
         declared = self.unit
         unit = PrivacyUnit(

@@ -56,7 +56,7 @@ def parse_amount(
     Raises
     ------
     BudgetError
-        When the value is no number, not finite, not positive or out of range.
+        When the value is not a number, not finite, not positive or out of range.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def format_amount(value: Fraction) -> str:
 
 
 def check_exact(value: Fraction, name: str, least: Fraction, most: Fraction) -> None:
-    """Refuse a value that is no Fraction, out of range, or of absurd precision."""
+    """Refuse a value that is not a Fraction, is out of range, or has absurd precision."""
     if not isinstance(value, Fraction):
         raise BudgetError(
             f"{name} must be an exact Fraction, but it is of type {type(value).__name__}; "

@@ -99,7 +99,7 @@ class TrueCounts:
 
 
 def count_cells(counts: TrueCounts | ArrayLike) -> int:
-    """How many counts there are, by their form alone: refuses what is no list of numbers."""
+    """Number of counts, by their shape alone; refuses what is not a list of numbers."""
     return len(counts) if isinstance(counts, TrueCounts) else len(_array_of(counts))
 
 

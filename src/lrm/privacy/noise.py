@@ -34,7 +34,7 @@ LARGEST_SCALE = 2.0**54
 """With this scale a draw beyond 2^62 has probability below e^−256; larger ones are refused.
 
 The sampler saturates at the ends of its 64-bit integers. Saturation is harmless for
-privacy (it is applied to the sum), but a saturated value would be no measurement.
+privacy (it is applied to the sum), but a saturated value would not be a measurement.
 """
 
 

@@ -59,7 +59,7 @@ def answer_further(release: Release, queries: Any) -> Release:
         return _answered(release, asked)
     except UnsupportedQuery as reason:
         places = _unsupported(release, asked)
-        if not places:  # each alone would pass: what is said of all of them must do
+        if not places:  # each alone would pass, so the error is about all of them
             raise
         raise _refusal(places) from reason
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "Preview", "prepare", "preview", "release"]
 
 
-class Unsaid(Enum):
-    """The ledger was not mentioned, which is not the same as no ledger."""
+class NotGiven(Enum):
+    """Marks that no ledger argument was given, which differs from ``ledger=None``."""
 
-    UNSAID = "unsaid"
+    NOT_GIVEN = "not given"
 
 
-UNSAID = Unsaid.UNSAID
+NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
 def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
@@ -48,7 +48,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
     *,
     delta: Amount | None = None,
     rho: Amount | None = None,
-    ledger: Ledger | str | os.PathLike[str] | Unsaid | None = UNSAID,
+    ledger: Ledger | str | os.PathLike[str] | NotGiven | None = NOT_GIVEN,
     budget: str | None = None,
     neighbours: Neighbours | None = None,
     max_rows: int | None = None,
@@ -91,7 +91,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
     Raises
     ------
     TableError, BudgetExceeded
-        Where the table has not what the domain declares, or too little is left: nothing
+        Where the table lacks what the domain declares, or too little is left: nothing
         is spent then, and no row is read.
     CountsError
         Where counts that the caller passes do not fit the plan.
@@ -154,7 +154,7 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     data: Any,
     privacy: Privacy,
     unit: PrivacyUnit,
-    ledger: Ledger | str | os.PathLike[str] | Unsaid | None = UNSAID,
+    ledger: Ledger | str | os.PathLike[str] | NotGiven | None = NOT_GIVEN,
     budget: str | None = None,
 ) -> Prepared:
     """Check all that is public, and calibrate the noise: all of a release that needs no data."""
@@ -174,11 +174,11 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
 
 
 def _payer(
-    source: Source, ledger: Ledger | str | os.PathLike[str] | Unsaid | None
+    source: Source, ledger: Ledger | str | os.PathLike[str] | NotGiven | None
 ) -> Ledger | None:
     from lrm.ledger import Ledger  # noqa: PLC0415 - only where one is given
 
-    if isinstance(ledger, Unsaid):
+    if isinstance(ledger, NotGiven):
         if source.needs_ledger:
             raise UsageError(
                 "a release of a table needs ledger=, which pays for it; pass ledger=None if "
@@ -240,7 +240,7 @@ class Prepared:
         return privacy if isinstance(privacy, PureDP) else ZCDP(self.noise.loss)
 
     def preview(self) -> Preview:
-        """Tell cost and accuracy; refused where the ledger would refuse."""
+        """Return cost and accuracy; refused where the ledger would refuse."""
         after = None
         if self.ledger is not None:
             after = self.ledger.preview(self.budget, self.cost, unit=self.unit)

@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def table(self) -> str | None:
-        """What the table is called, where the data say so."""
+        """Name of the table, if the data have one."""
         ...
 
     @property

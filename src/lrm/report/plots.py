@@ -170,7 +170,7 @@ def _styled(draw: Callable[Choices, Drawing]) -> Callable[Choices, Drawing]:
 
 
 def guarantee(privacy: Privacy) -> str:
-    """The amounts and what they are amounts of: a ρ is no ε, and a δ makes a weaker promise."""
+    """The amounts with their names: ρ is not ε, and a δ makes a weaker promise."""
     if isinstance(privacy, PureDP):
         kind = "pure"
     else:

@@ -312,7 +312,7 @@ def _moved_off_zero(L: Matrix, size: float, norm: int, rng: np.random.Generator)
 
 
 def _exact_sensitivity(B: Matrix, L: Matrix, gap: Matrix, norm: int) -> float:
-    """Return Δ(L + B⁺gap), infinite while B has not full row rank.
+    """Return Δ(L + B⁺gap), infinite while B does not have full row rank.
 
     Multiplying by ``‖B‖²`` bounds the error after exactness: the best B for that L is shorter.
     """

@@ -236,7 +236,7 @@ def descend_orthantwise(  # noqa: PLR0913 - the knobs of one loop
                 continue
             step = trial - x
             change = gradient_there - gradient + orthant * (weight_there - weight)
-            # Entries held at zero are no part of the subspace whose curvature is learnt.
+            # Entries held at zero are not in the subspace whose curvature is estimated.
             change[step == 0] = 0.0
             pairs.add(step, change)
             x, value, gradient, weight = trial, tried, gradient_there, weight_there

@@ -21,7 +21,7 @@ __all__ = ["ROUNDING", "Candidate", "Record"]
 Matrix = NDArray[np.float64]
 
 ROUNDING = 1e-8
-"""A smaller relative gain is no better candidate: integer strategies of 30 bits lose as much."""
+"""A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
 
 
 @dataclass(frozen=True, slots=True)

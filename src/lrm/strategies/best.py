@@ -22,7 +22,7 @@ from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
-from lrm.strategies.rivals import Offer, best_rival, is_proven, own_rows, rival_start, rivals
+from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rival_start, rivals
 
 __all__ = ["best"]
 
@@ -103,7 +103,7 @@ def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
 
 
 def _searched(
-    problem: Problem, search: Search, effort: Effort, offers: Sequence[Offer]
+    problem: Problem, search: Search, effort: Effort, offers: Sequence[RivalResult]
 ) -> Strategy:
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)

@@ -16,10 +16,10 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["Offer", "best_rival", "is_proven", "own_rows", "rival_start", "rivals"]
+__all__ = ["RivalResult", "best_rival", "is_proven", "own_rows", "rival_start", "rivals"]
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
-"""Fan-outs of the trees that are looked at; the hierarchical mechanism offers any."""
+"""Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
 
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
@@ -32,7 +32,7 @@ FAR = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class RivalResult:
     """A rival's strategy, made when it is wanted, and its (weighted) error."""
 
     name: str
@@ -40,31 +40,31 @@ class Offer:
     make: Callable[[], Strategy]
 
 
-def rivals(problem: Problem, search: Search) -> list[Offer]:
+def rivals(problem: Problem, search: Search) -> list[RivalResult]:
     """Every rival that costs next to nothing; noise on data and on results in any case.
 
     Trees over very many cells take their time: when that is up, the others are left out. So are
     all of them where one of the first two is proven to be the best of all strategies.
     """
     on_data, on_results = naive_errors(problem, search.noise)
-    offers = [
-        Offer("noise-on-data", on_data, partial(noise_on_data, problem, search)),
-        Offer("noise-on-results", on_results, partial(noise_on_results, problem, search)),
+    results = [
+        RivalResult("noise-on-data", on_data, partial(noise_on_data, problem, search)),
+        RivalResult("noise-on-results", on_results, partial(noise_on_results, problem, search)),
     ]
-    if is_proven(problem, offers):
-        return offers
+    if is_proven(problem, results):
+        return results
     cells = CellMap.trivial(problem.cell_count)
     for name, tree in _trees(problem.cell_count):
         if search.deadline.expired:
             break
         error = problem.tree_error(tree, search.noise)
-        offers.append(Offer(name, error, partial(Strategy, "tree", cells, tree)))
-    return offers
+        results.append(RivalResult(name, error, partial(Strategy, "tree", cells, tree)))
+    return results
 
 
-def is_proven(problem: Problem, offers: Sequence[Offer]) -> bool:
+def is_proven(problem: Problem, results: Sequence[RivalResult]) -> bool:
     """Whether the best of them reaches a bound on all strategies: no search can find a better."""
-    return min(offer.error for offer in offers) <= PROVEN * problem.quick_bound
+    return min(result.error for result in results) <= PROVEN * problem.quick_bound
 
 
 def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
@@ -74,12 +74,12 @@ def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
         yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
 
 
-def best_rival(offers: Sequence[Offer], *, interrupted: bool = False) -> Strategy:
+def best_rival(results: Sequence[RivalResult], *, interrupted: bool = False) -> Strategy:
     """The rival of least error, where nothing else is affordable or can be better."""
-    best = min(offers, key=lambda offer: offer.error)
+    best = min(results, key=lambda result: result.error)
     details = {
         "winner": best.name,
-        "candidates": [{"name": o.name, "error": o.error, "iterations": 0} for o in offers],
+        "candidates": [{"name": r.name, "error": r.error, "iterations": 0} for r in results],
         "converged": not interrupted,
         "interrupted": interrupted,
     }

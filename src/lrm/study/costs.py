@@ -56,7 +56,7 @@ class Costs:
     def seconds(self, spec: PlanSpec) -> float:
         """Seconds of CPU that a plan may take, from finished ones of the same mechanism.
 
-        The median ratio of seconds to work over the plans of nearest size; a known one else.
+        The median ratio of seconds to work over the plans of nearest size; otherwise a known one.
         """
         work, seen = relative_cost(spec), self._seen.get(spec.mechanism)
         if not seen:

@@ -205,7 +205,7 @@ class Results:
             if found:
                 parts.append(f"{spread(found)} times {name}")
             if what != "error_expected":
-                break  # the time of a mechanism that searches nothing is no measure
+                break  # the time of a mechanism without a search says nothing
         quantity = "error" if what == "error_expected" else "time"
         return f"Here the {quantity} of best is {' and '.join(parts)}." if parts else ""
 

@@ -175,7 +175,7 @@ def _figure(path: Path, left: Sequence[_Left]) -> Markup:
     if len(shown.workloads) == 1:
         parts.append("The panels agree but for noise: no error of an exact strategy sees the data.")
     if "Gaussian" in shown.mechanisms:
-        parts.append("Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is no rival.")
+        parts.append("Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is not a rival.")
     parts.append("A flat time of best is the limit of its search.")
     if missing:
         spelled = "1 point has" if missing == 1 else f"{missing} points have"

@@ -185,7 +185,7 @@ def tolerance(
     within ``√(2t/T)`` deviations, and above by ``2tλ/T`` more, where λ is the largest eigenvalue:
     one that dominates makes the law a χ² of few degrees. For Laplace noise the upper limit
     also has the largest jump of a single variable, for their squares have tails ``exp(−√x)``
-    and one can outweigh all others together; that sum is no theorem, and a test counts.
+    and one can outweigh all others together; that sum is not a theorem; a test checks it.
 
     References
     ----------

@@ -37,7 +37,7 @@ LEAST_ROUNDS = 40
 """If even so few would pass the time limit at the pace of the first ones, it is hopeless."""
 
 AT_LEAST = 1.5
-"""A plan that was stopped is said to take this many times as long, if no guess says more."""
+"""A stopped plan is estimated to take this many times as long, unless a guess is higher."""
 
 HARD_FACTOR, HARD_SECONDS = 1.5, 30
 """A process that does not heed its limit is ended after limit·1.5 + 30 seconds of its CPU."""

@@ -51,7 +51,7 @@ Kind = Literal[
 
 ``instant`` is a timestamp with a time zone; ``raw`` is text of a CSV file, which is read as
 whatever the domain declares; ``cells`` are Python objects, placed in cells before an engine sees
-them; ``uuid`` and ``bytes`` can be no attribute, but may name a person; ``other`` can be neither.
+them; ``uuid`` and ``bytes`` may only identify a person; ``other`` cannot be used.
 """
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Column:
     bits: int = 64
     decimal_mark: str = "."
     loose: bool = False
-    """Whether the type holds different texts for equal, as a collation that ignores case does."""
+    """Whether the type treats different texts as equal, as a collation that ignores case does."""
 
 
 @runtime_checkable
@@ -153,7 +153,7 @@ def _check_person(table: str, column: Column) -> None:
     exact = column.kind in {"text", "integer", "uuid", "bytes", "raw", "cells"} or whole
     if exact and not column.loose:
         return
-    fault = "which takes different texts for equal" if column.loose else "which has no exact text"
+    fault = "which treats different texts as equal" if column.loose else "which has no exact text"
     raise TableError(
         f"column {column.name!r} of table {table!r} identifies the privacy unit but has type "
         f"{column.type_text}, {fault}; persons are identified by exact text, whole numbers, UUIDs "
@@ -176,7 +176,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def guarded(doing: str, call: Callable[[], T]) -> T:
-    """Run a call of an engine; of its errors only the class is told.
+    """Run a call of an engine; of its errors only the class is shown.
 
     The message of an engine may quote a value of the table. The new error is raised after the
     old one has been let go, so that no traceback or log finds it through ``__context__``.
@@ -218,6 +218,6 @@ def name_parts(name: str) -> tuple[str, ...]:
     rebuilt = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
     if not parts or rebuilt != name:
         raise TableError(
-            f'{shown(name)!r} is no name of a table; write table, schema.table or "a.b".c'
+            f'{shown(name)!r} is not the name of a table; write table, schema.table or "a.b".c'
         )
     return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)

@@ -125,7 +125,7 @@ def exact_integers(
 
 
 def float_integers(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
-    """SQL of a float among whole numbers: fractions are no value, infinities lie outside."""
+    """SQL of a float among whole numbers: fractions are invalid, infinities are outside."""
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
     low = dialect.number(_float_at_least(attribute.low))

@@ -105,7 +105,7 @@ def split_block(
     """Return the wanted columns of a block of lines.
 
     Rows are in no particular order: those of unreadable lines, whose every value is
-    `UNREADABLE`, come last. An empty line is no row, unless lines have one field only.
+    `UNREADABLE`, come last. An empty line is not a row, unless lines have only one field.
 
     Parameters
     ----------

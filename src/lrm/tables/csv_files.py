@@ -49,8 +49,8 @@ class CsvFiles:
         declared = None if domain is None else domain.csv
         if self._form is not None and declared not in (None, self._form):
             raise TableError(
-                f"table {self.label!r} was opened with another CSV form than the domain declares; "
-                "declare it in one place"
+                f"table {self.label!r} was opened with a CSV form that the domain does not declare"
+                "; declare it in one place"
             )
         return self._form or declared or CsvForm()
 

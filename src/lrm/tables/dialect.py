@@ -28,7 +28,7 @@ Clause = tuple[str, str]
 
 
 def case(clauses: Sequence[Clause]) -> str:
-    """Write a CASE whose last clauses need not be said where they yield NULL anyway."""
+    """Write a CASE, without trailing clauses that yield NULL anyway."""
     kept = [clause for clause in clauses if clause[0] != "FALSE"]
     while kept and kept[-1][1] == "NULL":
         kept.pop()
@@ -123,7 +123,7 @@ class Dialect(ABC):
         return f"isnan({x})"
 
     def is_exact_nan(self, x: str, column: Column) -> str:  # noqa: ARG002 - some engines look
-        """Whether a number that is no float is NaN all the same."""
+        """Whether a number that is not a float can still be NaN."""
         return "FALSE"
 
     @abstractmethod

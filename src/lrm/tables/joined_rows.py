@@ -1,6 +1,6 @@
 """Words and entries of rows on engines that join long lists of categories with the table.
 
-What these are is said in `lrm.tables.count`.
+`lrm.tables.count` defines them.
 """
 
 from __future__ import annotations

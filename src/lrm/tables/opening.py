@@ -60,7 +60,7 @@ def open_table(source: object, name: str | None = None, *, csv: CsvForm | None =
             return table
     what = repr(shown(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     raise TableError(
-        f"{what} is no table that lrm can open; give a .csv or .parquet file, "
+        f"{what} is not a table that lrm can open; give a .csv or .parquet file, "
         "FILE.duckdb::TABLE, postgresql://HOST/DB?table=NAME, spark:TABLE, or a frame"
     )
 
@@ -68,6 +68,6 @@ def open_table(source: object, name: str | None = None, *, csv: CsvForm | None =
 def _open_csv(source: object, name: str | None, form: CsvForm) -> Table:
     path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
     if not isinstance(path, str) or "::" in path or "://" in path:
-        raise TableError("csv= opens CSV files alone; leave it out for other tables")
+        raise TableError("csv= is only for CSV files; leave it out for other tables")
     opened: Table = import_module("lrm.tables.duckdb_table").open_csv(path, name, form)
     return opened

@@ -37,7 +37,7 @@ _SMALLEST = f"0.{5**1075:01075d}"  # 2^-1075, to its last digit: from here on do
 def column_of(name: str, type_text: str, category: str, loose: bool) -> Column:
     """Classify a column by PostgreSQL's text of its type; ``category`` E is an enumeration.
 
-    ``loose`` says that the type or its collation takes different texts for equal.
+    ``loose`` says that the type or its collation treats different texts as equal.
     """
     numeric = re.fullmatch(r"numeric(?:\((\d+),(-?\d+)\))?", type_text)
     if numeric:

@@ -64,7 +64,7 @@ def _errors_alone() -> Iterator[None]:
 
 
 def _configured() -> bool:
-    """Whether somebody has said how Spark shall log."""
+    """Whether Spark's logging is configured."""
     said = (os.environ.get(name, "") for name in (_SUBMIT, "PYSPARK_SUBMIT_ARGS"))
     home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
     places = [Path(folder)] if folder else [Path(home) / "conf"] if home else []

@@ -84,7 +84,7 @@ def _lines(text: str, source: str) -> list[_Line]:
                 lines.append(_Line(reader.line_num, stripped))
     except csv.Error as reason:
         raise FileFormatError(
-            f"{source}: line {reader.line_num} is no CSV ({reason}); save it as CSV again"
+            f"{source}: line {reader.line_num} is not valid CSV ({reason}); save it as CSV again"
         ) from reason
     if not lines:
         raise WorkloadError(

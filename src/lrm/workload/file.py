@@ -43,7 +43,7 @@ def read_workload(source: str | os.PathLike[str]) -> Workload:
     Raises
     ------
     WorkloadError
-        When the contents are no workload; the message names the file and the line.
+        When the contents are not a workload; the message names the file and the line.
     FileFormatError
         When the file is missing, unreadable or damaged.
 

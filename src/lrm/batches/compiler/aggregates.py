@@ -158,7 +158,7 @@ def _multiple(node: exp.Expr, scope: Scope) -> Weights:
 
 
 def _factor(node: exp.Expr) -> Decimal | None:
-    """Read a constant factor, itself perhaps a product; None where it is no constant."""
+    """Read a constant factor, possibly a product; None if it is not a constant."""
     if type(node) is exp.Paren and not is_constant(node):
         return _factor(node.this)
     if type(node) is exp.Mul:
