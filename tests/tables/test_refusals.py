@@ -61,7 +61,7 @@ def test_a_person_is_not_named_by_a_float(awkward):
         ("nowhere/data.csv", "no file matches 'nowhere/data.csv'"),
         ("nowhere/*.parquet", "no file matches"),
         ("nowhere.duckdb::people", "there is no database file 'nowhere.duckdb'"),
-        ("data.xlsx", "no table that lrm can open"),
+        ("data.xlsx", "not a table that lrm can open"),
         (7, "int is not a table that lrm can open"),
         ("postgresql://host/db", "must name one table"),
         ("postgresql://host/db?table=a;b", "cannot be reached"),
