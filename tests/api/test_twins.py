@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.errors import PrivacyWarning
-from lrm.facts.releases import release_facts
+from lrm.facts.releases import release_facts, summary_facts
 from visits import write_files
 
 NOISY = {"answer", "low", "high"}
@@ -55,6 +55,20 @@ def test_cli_and_api_make_the_same_release(folder):
     assert told(ours) == told(theirs)
     ledgers = [lrm.Ledger.open(name) for name in ("cli.sqlite", "api.sqlite")]
     assert ledgers[0].budget("visits") == ledgers[1].budget("visits")
+
+
+def test_json_is_what_python_tells(folder):
+    run("plan", "identity:3", "-m", "noise-on-data", "-o", "p.lrm")
+    Path("counts.csv").write_text("1\n2\n3\n")
+    asked = ("--counts", "counts.csv", "--no-ledger", "--epsilon", "1", "-o", "r.lrm", "--json")
+    printed = json.loads(run("release", "p.lrm", *asked).stdout)
+    release = lrm.load_release("r.lrm")
+    expected = json.loads(json.dumps(summary_facts(release)))
+    assert printed == {**expected, "file": "r.lrm", "csv": None}
+    shown = json.loads(run("show", "r.lrm", "--json").stdout)
+    assert shown == {"kind": "release", **expected}
+    whole = release_facts(release)
+    assert {**whole, "measurements": None} == {**expected, "measurements": None}
 
 
 def test_both_warn_of_a_promise_that_protects_nobody(folder):
