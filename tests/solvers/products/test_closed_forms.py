@@ -12,7 +12,8 @@ from lrm.maps.products.batch import sum_batch
 from lrm.maps.products.factors import Factor, make_factor
 from lrm.maps.products.values import fuse_attributes, merge_values
 from lrm.solvers.products.answers import (
-    GroupEstimate,
+    Estimate,
+    Lattice,
     can_answer,
     measure_exactly,
     term_variances,
@@ -112,7 +113,7 @@ def test_answers_and_variances_are_those_of_least_squares(seed):
     L = strategy.dense()
     scaled = np.concatenate([(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)])
     inverse = np.linalg.pinv(L)
-    estimate = GroupEstimate(group, noisy)
+    estimate = Estimate(group.axes, Lattice.of(group), noisy)
     row = 0
     W = batch.dense()
     for term in range(batch.terms):
@@ -121,7 +122,7 @@ def test_answers_and_variances_are_those_of_least_squares(seed):
         row += len(answers)
         np.testing.assert_allclose(answers, rows @ inverse @ scaled, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(
-            term_variances(group, batch, term),
+            term_variances(group.axes, Lattice.of(group), batch, term),
             np.sum((rows @ inverse) ** 2, axis=1),
             rtol=1e-7,
             atol=1e-9,
@@ -134,9 +135,9 @@ def test_what_no_measured_set_contains_is_refused():
     one_way = Marginals(masks_of(np.eye(2, dtype=bool)), np.array([0.5, 0.5]), bases)
     group = Group(np.arange(1), axes, one_way, 0.0)
     both = [make_factor("identity", 2), make_factor("identity", 2)]
-    assert not can_answer(group, both)
-    assert can_answer(group, [both[0], make_factor("total", 2)])
-    estimate = GroupEstimate(group, [np.zeros(2), np.zeros(2)])
+    assert not can_answer(group.axes, Lattice.of(group), both)
+    assert can_answer(group.axes, Lattice.of(group), [both[0], make_factor("total", 2)])
+    estimate = Estimate(group.axes, Lattice.of(group), [np.zeros(2), np.zeros(2)])
     with pytest.raises(UnsupportedQuery):
         estimate.answer(both)
 

@@ -7,7 +7,7 @@ import pytest
 
 from lrm.maps.products.batch import product_batch
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.answers import GroupEstimate, measure_exactly
+from lrm.solvers.products.answers import Estimate, Lattice, measure_exactly
 from lrm.solvers.products.basis import Basis, identity_basis
 from lrm.solvers.products.combine import Combination
 from lrm.solvers.products.marginals import Marginals, marginals_error
@@ -101,7 +101,7 @@ def test_combined_answers_are_the_least_squares_estimate(shared):
             for y, w in zip(measure_exactly(one, merged), one.marginals.weights, strict=True):
                 noisy.append(y + rng.standard_normal(y.shape) / (w * one.weight))
                 scaled.append((noisy[-1] * w * one.weight).ravel())
-            estimates.append(GroupEstimate(one, noisy))
+            estimates.append(Estimate(one.axes, Lattice.of(one), noisy))
         L = strategy.dense(whole.sizes)
         inverse = np.linalg.pinv(L, rcond=1e-11)
         x = inverse @ np.concatenate(scaled)

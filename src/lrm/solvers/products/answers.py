@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from lrm.errors import UnsupportedQuery
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
-from lrm.solvers.products.basis import Basis
-from lrm.solvers.products.strategy import Group
+from lrm.solvers.products.basis import AnyBasis
+from lrm.solvers.products.strategy import Axis, Group
 
 __all__ = [
-    "GroupEstimate",
+    "Estimate",
     "Lattice",
     "can_answer",
     "measure_exactly",
@@ -45,40 +45,44 @@ def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Fl
     return np.moveaxis(result.reshape(len(result), *moved.shape[1:]), 0, axis)
 
 
-def _basis_times(basis: Basis, X: Floats) -> Floats:
-    """``S·X``."""
-    scaled = X / basis.scale[:, None]
-    return np.vstack([scaled, basis.extra_rows @ scaled])
-
-
-def _basis_transpose_times(basis: Basis, Y: Floats) -> Floats:
-    """``Sᵀ·Y``."""
-    n = basis.size
-    return np.asarray(Y[:n] + basis.extra_rows.T @ Y[n:]) / basis.scale[:, None]
-
-
-def _projector_times(basis: Basis, X: Floats) -> Floats:
-    """``P·X``."""
-    return basis.inverse_times(X) - np.outer(basis.h, basis.h @ X) / basis.kappa
-
-
 class Lattice:
-    """The information λ of any subset of a group's axes."""
+    """What the measured sets of a group tell about each subset of its axes: the information λ.
 
-    def __init__(self, group: Group) -> None:
-        marginals = group.marginals
-        self.bases = marginals.bases
-        self.sets = [frozenset(np.flatnonzero(inside).tolist()) for inside in marginals.members]
-        self.weights = marginals.weights
+    A set of marginals tells about every subset of it; a set of residuals (``residual``) about
+    itself alone.
+    """
+
+    def __init__(
+        self,
+        bases: Sequence[AnyBasis],
+        members: NDArray[np.bool_],
+        weights: Floats,
+        *,
+        residual: bool = False,
+    ) -> None:
+        self.bases, self.weights, self.residual = tuple(bases), weights, residual
+        self.sets = [frozenset(np.flatnonzero(inside).tolist()) for inside in members]
         kappas = np.array([basis.kappa for basis in self.bases])
-        self.factors = np.exp(-(marginals.members @ np.log(kappas)))
+        self.factors = np.exp(-(members @ np.log(kappas)))
         self._known: dict[Subset, float] = {}
+
+    @classmethod
+    def of(cls, group: Group) -> Lattice:
+        """The lattice of a group's marginals."""
+        marginals = group.marginals
+        return cls(marginals.bases, marginals.members, marginals.weights)
+
+    def telling(self, subset: Subset) -> list[int]:
+        """Numbers of the sets that tell about a subset."""
+        wanted = frozenset(subset)
+        if self.residual:
+            return [b for b, one in enumerate(self.sets) if one == wanted]
+        return [b for b, one in enumerate(self.sets) if one >= wanted]
 
     def __getitem__(self, subset: Subset) -> float:
         if subset not in self._known:
-            wanted = frozenset(subset)
-            inside = np.array([wanted <= one for one in self.sets], dtype=bool)
-            self._known[subset] = float(np.sum((self.weights**2 * self.factors)[inside]))
+            own = self.telling(subset)
+            self._known[subset] = float(np.sum(self.weights[own] ** 2 * self.factors[own]))
         return self._known[subset]
 
 
@@ -91,12 +95,12 @@ def _subsets(support: Subset) -> Iterator[Subset]:
         yield from itertools.combinations(support, size)
 
 
-def can_answer(group: Group, factors: Sequence[Factor]) -> bool:
+def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[Factor]) -> bool:
     """Whether a product of factors over the original attributes follows from the measurements."""
-    if not all(axis.answers(factors) for axis in group.axes):
+    if not all(axis.answers(factors) for axis in axes):
         return False
-    support = _support([axis.factor(factors) for axis in group.axes])
-    return any(set(support) <= set(np.flatnonzero(m)) for m in group.marginals.members)
+    support = _support([axis.factor(factors) for axis in axes])
+    return all(lattice[subset] > 0 for subset in _subsets(support))
 
 
 def measure_exactly(group: Group, table: Floats) -> list[Floats]:
@@ -106,32 +110,29 @@ def measure_exactly(group: Group, table: Floats) -> list[Floats]:
         y = table
         for i, member in reversed(list(enumerate(inside))):
             if member:
-                y = _along(y, i, lambda X, i=i: _basis_times(group.marginals.bases[i], X))  # type: ignore[misc]
+                y = _along(y, i, lambda X, i=i: group.marginals.bases[i].times(X))  # type: ignore[misc]
             else:
                 y = y.sum(axis=i)
         measured.append(y)
     return measured
 
 
-class GroupEstimate:
+class Estimate:
     """Estimates from the measurements of one group.
 
     ``measured[b]`` is what was measured of set b: ``(⊗_{i∈B} S_i)·x_B`` plus noise of variance
     proportional to ``1/θ_B²``, with one array axis per member of B, in order.
     """
 
-    def __init__(self, group: Group, measured: Sequence[Floats]) -> None:
-        self.group, self.lattice = group, Lattice(group)
+    def __init__(self, axes: Sequence[Axis], lattice: Lattice, measured: Sequence[Floats]) -> None:
+        self.axes, self.lattice = axes, lattice
         self._measured = [np.asarray(y, dtype=np.float64) for y in measured]
         self._residuals: dict[Subset, Floats] = {}
 
     @cached_property
     def _averages(self) -> list[Floats]:
         """``a_i = S_i·h_i/κ_i``."""
-        return [
-            _basis_times(basis, basis.h[:, None])[:, 0] / basis.kappa
-            for basis in self.lattice.bases
-        ]
+        return [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in self.lattice.bases]
 
     def residual(self, subset: Subset) -> Floats:
         """``z_A``, computed once."""
@@ -140,11 +141,9 @@ class GroupEstimate:
             if not information > 0:
                 raise UnsupportedQuery("no measured marginal contains all attributes of the query")
             total: Floats | float = 0.0
-            for one, weight, y in zip(
-                self.lattice.sets, self.lattice.weights, self._measured, strict=True
-            ):
-                if one >= set(subset):
-                    total = total + weight**2 * self._contracted(y, sorted(one), subset)
+            for b in self.lattice.telling(subset):
+                part = self._contracted(self._measured[b], sorted(self.lattice.sets[b]), subset)
+                total = total + self.lattice.weights[b] ** 2 * part
             self._residuals[subset] = np.asarray(total) / information
         return self._residuals[subset]
 
@@ -153,7 +152,7 @@ class GroupEstimate:
             i = members[place]
             if i in subset:
                 basis = self.lattice.bases[i]
-                y = _along(y, place, lambda Y, basis=basis: _basis_transpose_times(basis, Y))  # type: ignore[misc]
+                y = _along(y, place, lambda Y, basis=basis: basis.transpose_times(Y))  # type: ignore[misc]
             else:
                 y = np.tensordot(y, self._averages[i], axes=(place, 0))
         return np.asarray(y)
@@ -171,7 +170,7 @@ class GroupEstimate:
                 part = _along(
                     part,
                     place,
-                    lambda Z, i=i: factors[i].times(_projector_times(bases[i], Z)),  # type: ignore[misc]
+                    lambda Z, i=i: factors[i].times(bases[i].projector_times(Z)),  # type: ignore[misc]
                 )
             for place, i in enumerate(support):
                 if i not in subset:
@@ -189,36 +188,21 @@ class GroupEstimate:
         """The answers of one term of a batch over the original attributes, flattened."""
         whole: Floats | float = 0.0
         for coefficient, factors in batch.summands(term):
-            on_axes = [axis.factor(factors) for axis in self.group.axes]
+            on_axes = [axis.factor(factors) for axis in self.axes]
             whole = whole + coefficient * self.answer(on_axes)
         return np.asarray(whole).ravel()
 
 
-def _quadratic_forms(basis: Basis, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
-    """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)`` row by row, for two factors of equally many rows."""
-    mean, mean_other = (f.times(basis.h[:, None])[:, 0] for f in (factor, other))
-    image = factor.times(basis.scaled_rows.T)
-    image_other = image if other is factor else other.times(basis.scaled_rows.T)
-    if other is factor and factor.rows is None:
-        own = factor.times((basis.scale**2)[:, None])[:, 0]  # entries are 0 or 1
-    else:
-        own = np.einsum("ij,ij,j->i", factor.dense(), other.dense(), basis.scale**2)
-    solved = basis.solve_inner(image_other.T).T
-    forms = own - np.einsum("ij,ij->i", image, solved)
-    return np.asarray(forms - mean * mean_other / basis.kappa), np.asarray(mean * mean_other)
-
-
 def variances(
-    group: Group, factors: Sequence[Factor], others: Sequence[Factor] | None = None
+    lattice: Lattice, factors: Sequence[Factor], others: Sequence[Factor] | None = None
 ) -> Floats:
-    """Variances of a product's queries over the group's axes, for unit noise at sensitivity 1.
+    """Variances of a product's queries over a group's axes, for unit noise.
 
     With ``others``, the covariances of the queries of two products, row by row.
     """
-    lattice = Lattice(group)
     others = factors if others is None else others
     bases = lattice.bases
-    forms = [_quadratic_forms(b, f, g) for b, f, g in zip(bases, factors, others, strict=True)]
+    forms = [basis.forms(f, g) for basis, f, g in zip(bases, factors, others, strict=True)]
     support = tuple(sorted(set(_support(factors)) & set(_support(others))))
     whole: Floats | float = 0.0
     for subset in _subsets(support):
@@ -234,18 +218,17 @@ def variances(
     return np.asarray(whole)
 
 
-def term_variances(group: Group, batch: ProductBatch, term: int) -> Floats:
-    """Variances of the queries of one term, for unit noise at the group's sensitivity 1.
-
-    Divide by the square of the group's weight for the whole strategy at sensitivity 1.
-    """
+def term_variances(
+    axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int
+) -> Floats:
+    """Variances of the queries of one term, for unit noise on what was measured."""
     parts = [
-        (coefficient, [axis.factor(factors) for axis in group.axes])
+        (coefficient, [axis.factor(factors) for axis in axes])
         for coefficient, factors in batch.summands(term)
     ]
     whole: Floats | float = 0.0
     for (a, left), (b, right) in itertools.combinations_with_replacement(parts, 2):
         twice = 1.0 if left is right else 2.0
-        both = variances(group, left, None if left is right else right)
+        both = variances(lattice, left, None if left is right else right)
         whole = whole + twice * a * b * both
     return np.asarray(whole).ravel()

@@ -5,16 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from lrm.maps.products.factors import Factor
 from lrm.solvers.products.quadratic import PairGram
 
-__all__ = ["Basis", "BasisStatistics", "identity_basis"]
+__all__ = ["AnyBasis", "Basis", "BasisStatistics", "identity_basis"]
 
 Floats = NDArray[np.float64]
+
+
+class AnyBasis(Protocol):
+    """What answers and variances need to know of a basis S of one attribute.
+
+    With ``H = (SᵀS)⁻¹`` (or, of a residual basis R, ``H = (RᵀR + 11ᵀ/κ)⁻¹``), ``h = H·1``,
+    ``κ = 1ᵀH1`` and ``P = H − h·hᵀ/κ``.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        ...
+
+    @property
+    def h(self) -> Floats:
+        """``H·1``."""
+        ...
+
+    @property
+    def kappa(self) -> float:
+        """``1ᵀH1``."""
+        ...
+
+    def times(self, X: Floats) -> Floats:
+        """``S·X`` for X of values x anything."""
+        ...
+
+    def transpose_times(self, Y: Floats) -> Floats:
+        """``Sᵀ·Y``."""
+        ...
+
+    def inverse_times(self, X: Floats) -> Floats:
+        """``H·X``."""
+        ...
+
+    def projector_times(self, X: Floats) -> Floats:
+        """``P·X``."""
+        ...
+
+    def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row, of factors with as many rows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +141,33 @@ class Basis:
     def projector(self) -> Floats:
         """``P = H − h·hᵀ/κ``, dense: the covariance of what the total does not tell."""
         return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
+
+    def projector_times(self, X: Floats) -> Floats:
+        """``P·X``."""
+        return np.asarray(self.inverse_times(X) - np.outer(self.h, self.h @ X) / self.kappa)
+
+    def times(self, X: Floats) -> Floats:
+        """``S·X``."""
+        scaled = X / self.scale[:, None]
+        return np.vstack([scaled, self.extra_rows @ scaled])
+
+    def transpose_times(self, Y: Floats) -> Floats:
+        """``Sᵀ·Y``."""
+        n = self.size
+        return np.asarray(Y[:n] + self.extra_rows.T @ Y[n:]) / self.scale[:, None]
+
+    def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+        """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
+        mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
+        image = factor.times(self.scaled_rows.T)
+        image_other = image if other is factor else other.times(self.scaled_rows.T)
+        if other is factor and factor.rows is None:
+            own = factor.times((self.scale**2)[:, None])[:, 0]  # entries are 0 or 1
+        else:
+            own = np.einsum("ij,ij,j->i", factor.dense(), other.dense(), self.scale**2)
+        solved = self.solve_inner(image_other.T).T
+        forms = own - np.einsum("ij,ij->i", image, solved)
+        return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)
 
     def dense(self) -> Floats:
         """S as an array."""

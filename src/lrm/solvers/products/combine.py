@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
-from lrm.solvers.products.answers import GroupEstimate, Lattice, term_variances
+from lrm.solvers.products.answers import Estimate, Lattice, term_variances
 from lrm.solvers.products.joint import needs_basis
 from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.strategy import Group, ProductStrategy
@@ -195,9 +195,7 @@ class Combination:
         rows = tuple(side.group.axes[i].factor(factors).dense() for i in side.own)
         return np.hstack([side.covariance(rows, table, members) for table in tables])
 
-    def corrected(
-        self, estimates: tuple[GroupEstimate, GroupEstimate]
-    ) -> tuple[list[Floats], list[Floats]]:
+    def corrected(self, estimates: tuple[Estimate, Estimate]) -> tuple[list[Floats], list[Floats]]:
         """Per component, what each group's answers are corrected by, over the shared values.
 
         ``answer`` takes these.
@@ -217,7 +215,7 @@ class Combination:
                 corrections[g].append(sign * solved / shares[g] ** 2)
         return corrections
 
-    def _seen(self, g: int, estimate: GroupEstimate, component: _Component) -> Floats:
+    def _seen(self, g: int, estimate: Estimate, component: _Component) -> Floats:
         """One group's common tables: own blocks (flattened) x shared values (or their total)."""
         side = self.sides[g]
         members = {side.shared[k] for k in component.inside}
@@ -236,9 +234,7 @@ class Combination:
             tables.append(answer.reshape(-1, *lengths))
         return np.concatenate(tables)
 
-    def term(
-        self, g: int, estimate: GroupEstimate, corrections: Sequence[Floats], term: int
-    ) -> Floats:
+    def term(self, g: int, estimate: Estimate, corrections: Sequence[Floats], term: int) -> Floats:
         """The corrected answers of one term of group ``g``, flattened."""
         side = self.sides[g]
         whole = estimate.term(self.batch, term)
@@ -266,7 +262,7 @@ class Combination:
         side = self.sides[g]
         share = self.groups[g].weight
         shares = np.array([group.weight for group in self.groups])
-        whole = term_variances(side.group, self.batch, term) / share**2
+        whole = term_variances(side.group.axes, side.lattice, self.batch, term) / share**2
         summands = self.batch.summands(term)
         for component in self.components:
             members = tuple(side.shared[k] for k in component.inside)
@@ -319,7 +315,7 @@ def _side(group: Group, shared: Sequence[int]) -> _Side:
         next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
     ]
     own = tuple(k for k in range(len(group.axes)) if k not in places)
-    return _Side(group, Lattice(group), own, tuple(places))
+    return _Side(group, Lattice.of(group), own, tuple(places))
 
 
 def _common_tables(
