@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
+from lrm.exact.products.integers import round_strategy
 from lrm.maps.products.batch import ProductBatch, cross_tabs
 from lrm.solvers.products.gaussian import optimise_gaussian_products
-from lrm.solvers.products.integers import round_strategy
 from lrm.solvers.products.optimise import optimise_products
 
 __all__ = ["main"]

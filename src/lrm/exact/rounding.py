@@ -28,7 +28,14 @@ from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
 from lrm.privacy.budget import Noise
 
-__all__ = ["DEFAULT_MAX_RECORDS", "Quantised", "quantise"]
+__all__ = [
+    "DEFAULT_MAX_RECORDS",
+    "FINEST_MAX_RECORDS",
+    "FINE_MAX_RECORDS",
+    "Quantised",
+    "most_bits",
+    "quantise",
+]
 
 DEFAULT_MAX_RECORDS = 1 << 32
 """Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
@@ -94,13 +101,13 @@ def quantise(  # noqa: PLR0913 - what a strategy is, and what it is for
         return _nothing(cell_map, max_records)
     matrix = strategy.compact(drop_idle=reconstruction is None)
     if reconstruction is not None:
-        fine = _most_bits(max_records or FINE_MAX_RECORDS)
+        fine = most_bits(max_records or FINE_MAX_RECORDS)
         factor = 2.0**fine / norm
         if queries.is_integer():  # a power of two keeps whole numbers whole: nothing is rounded
             factor = 2.0 ** np.floor(np.log2(factor))
         final = _admitting(matrix.rounded(factor), cell_map, fine, max_records)
         return Quantised(final, None, reconstruction.scaled(2.0**fine / factor))
-    coarse = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    coarse = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
     final = _admitting(matrix.rounded(2.0**coarse / norm), cell_map, coarse, max_records)
     if matrix.shape[0] >= matrix.shape[1]:
         inverse = final.left_inverse()
@@ -127,13 +134,13 @@ def _row_space_route(
     combination = _integer_combination(dense, queries)
     if combination is not None:
         base, mix, rank = combination
-        bits = _most_bits(max_records or DEFAULT_MAX_RECORDS)
+        bits = most_bits(max_records or DEFAULT_MAX_RECORDS)
         whole = np.rint(mix * 2.0**bits) @ base
         if np.abs(whole).max() < LARGEST_WHOLE:
             final = _admitting(DenseMap(whole), cell_map, bits, max_records, rank)
             return Quantised(final, final.left_inverse(), None)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
-        bits = _most_bits(most)
+        bits = most_bits(most)
         final = _admitting(matrix.rounded(2.0**bits / norm), cell_map, bits, max_records)
         result = Quantised(final, final.left_inverse(), None)
         if result.residual(queries) < RESIDUAL_WANTED:
@@ -149,7 +156,7 @@ def _anchored(dense: Floats, cell_map: CellMap, max_records: int | None) -> Quan
     """
     each = sp.eye_array(dense.shape[1], format="csr")
     matrix = SparseMap(sp.csr_array(sp.vstack([(1 - ANCHOR) * dense, ANCHOR * each])))
-    bits = min(30, _most_bits(max_records or DEFAULT_MAX_RECORDS))
+    bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
     final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
     return Quantised(final, final.left_inverse(), None)
 
@@ -178,7 +185,7 @@ def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:
     return float((norms * factors).max(initial=0.0))
 
 
-def _most_bits(max_records: int) -> int:
+def most_bits(max_records: int) -> int:
     """The binary exponent that leaves room for so many records, and for float64's digits."""
     room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
     return min(room, LARGEST_WHOLE.bit_length() - 2)

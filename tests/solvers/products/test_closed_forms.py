@@ -8,22 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lrm.errors import UnsupportedQuery
-from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.factors import Factor, make_factor
-from lrm.maps.products.values import fuse_attributes, merge_values
-from lrm.solvers.products.answers import (
+from lrm.exact.products.answers import (
     Estimate,
     Lattice,
     can_answer,
     measure_exactly,
     term_variances,
 )
-from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.gaussian import GaussianStrategy, GramBasis, residual_error
-from lrm.solvers.products.marginals import Marginals, Point, SetWeights, marginals_error
-from lrm.solvers.products.quadratic import Quadratic
-from lrm.solvers.products.strategy import Axis, Group
-from lrm.solvers.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals_error
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
+from lrm.exact.products.strategy import Axis, Group
+from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.maps.products.batch import sum_batch
+from lrm.maps.products.factors import Factor, make_factor
+from lrm.maps.products.values import fuse_attributes, merge_values
+from lrm.solvers.products.gaussian import residual_error
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 seeds = st.integers(0, 10_000)

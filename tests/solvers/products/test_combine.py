@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lrm.exact.products.answers import Estimate, Lattice, measure_exactly
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.combine import Combination
+from lrm.exact.products.marginals import Marginals, marginals_error
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import Axis, Group, ProductStrategy, axes_of
+from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import product_batch
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.answers import Estimate, Lattice, measure_exactly
-from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.combine import Combination
-from lrm.solvers.products.marginals import Marginals, marginals_error
-from lrm.solvers.products.quadratic import Quadratic
-from lrm.solvers.products.strategy import Axis, Group, ProductStrategy, axes_of
-from lrm.solvers.products.subsets import masks_of
 
 PAIRS = np.kron(np.eye(3), np.ones((1, 2)))
 

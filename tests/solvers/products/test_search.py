@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lrm.errors import StopSolver
+from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.solvers.products.flat import search_flat
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.optimise import optimise_products
-from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.rivals import (
     classical_marginals_error,
     noise_on_data_error,

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.marginals import Point
-from lrm.solvers.products.subsets import (
+from lrm.exact.products.marginals import Point
+from lrm.exact.products.subsets import (
     SubsetIndex,
     bits_of,
     contained,

@@ -17,76 +17,28 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.errors import StopSolver
+from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
+from lrm.exact.products.strategy import axes_of
+from lrm.exact.products.subsets import members_of
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import kronecker
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.joint import needs_basis
-from lrm.solvers.products.quadratic import PairGram, Quadratic
-from lrm.solvers.products.strategy import Axis, axes_of
-from lrm.solvers.products.subsets import members_of
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
 
-__all__ = ["GaussianStrategy", "GramBasis", "optimise_gaussian_products", "residual_error"]
+__all__ = ["optimise_gaussian_products", "residual_error"]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
 #: Attributes of more merged values keep the identity: a Gram is dense.
 MOST_VALUES = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class GramBasis:
-    """A Gram of unit diagonal over one attribute; the identity has ``columns`` None.
-
-    ``columns`` is S (r x n) with columns of L2 norm 1.
-    """
-
-    size: int
-    columns: Floats | None = None
-
-    @cached_property
-    def gram(self) -> Floats:
-        """``G = SᵀS``."""
-        columns = np.eye(self.size) if self.columns is None else self.columns
-        return np.asarray(columns.T @ columns)
-
-    @cached_property
-    def inverse(self) -> Floats:
-        """``H = G⁻¹``."""
-        if self.columns is None:
-            return np.eye(self.size)
-        return np.asarray(np.linalg.inv(self.gram), dtype=np.float64)
-
-    @cached_property
-    def h(self) -> Floats:
-        """``H·1``."""
-        return np.ones(self.size) if self.columns is None else self.inverse.sum(axis=1)
-
-    @cached_property
-    def kappa(self) -> float:
-        """``1ᵀH1``."""
-        return float(self.h.sum())
-
-    @cached_property
-    def projector(self) -> Floats:
-        """``H − h·hᵀ/κ``."""
-        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
-
-    def residual_rows(self) -> Floats:
-        """R with ``RᵀR = G − 11ᵀ/κ``."""
-        values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
-        kept = values > 1e-12 * max(values[-1], 1e-300)
-        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
 
 class _Statistics:
@@ -122,36 +74,6 @@ class _Statistics:
         H = self.basis.inverse
         assert self.basis.columns is not None  # noqa: S101 - the identity is not optimised
         return np.asarray(-2.0 * self.basis.columns @ (H @ Y @ H))
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianStrategy:
-    """Residuals of subsets A with weights ω (their sum of squares makes sensitivity 1).
-
-    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known.
-    """
-
-    axes: tuple[Axis, ...]
-    bases: tuple[GramBasis, ...]
-    subsets: Masks
-    weights: Floats
-    error: float
-    bound: float
-    interrupted: bool = False
-
-    def dense(self) -> Floats:
-        """The measurements over merged cells; for small products."""
-        parts = []
-        members = members_of(self.subsets, len(self.bases))
-        for inside, weight in zip(members, self.weights, strict=True):
-            parts.append(
-                weight
-                * kronecker(
-                    basis.residual_rows() if member else np.ones((1, basis.size))
-                    for basis, member in zip(self.bases, inside, strict=True)
-                )
-            )
-        return np.vstack(parts)
 
 
 def _evaluate(
@@ -201,10 +123,10 @@ def optimise_gaussian_products(
     quadratic = Quadratic(reduced.batch)
     watch = Watch(on_step, remaining)
     needy = [
-        i for i, n in enumerate(quadratic.sizes) if n <= MOST_VALUES and needs_basis(quadratic, i)
+        i for i, n in enumerate(quadratic.sizes) if n <= MOST_VALUES and quadratic.needs_basis(i)
     ]
     bases = [GramBasis(n) for n in quadratic.sizes]
-    optimal = not any(needs_basis(quadratic, i) for i in range(quadratic.d))
+    optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
         bases = _optimise_bases(quadratic, bases, needy, watch, max_rounds)
     *_, v, spread = _evaluate(quadratic, bases)

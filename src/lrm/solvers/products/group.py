@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
-from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.joint import descend_jointly, needs_basis, own_basis
-from lrm.solvers.products.marginals import Marginals, Point
-from lrm.solvers.products.quadratic import Quadratic
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.marginals import Marginals, Point
+from lrm.exact.products.quadratic import Quadratic
+from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch
 from lrm.solvers.products.weights import Family
@@ -62,7 +62,7 @@ class GroupSearch:
         self, quadratic: Quadratic, rng: np.random.Generator, watch: Watch, effort: GroupEffort
     ) -> None:
         self.quadratic, self.rng, self.watch, self.effort = quadratic, rng, watch, effort
-        self.needy = [i for i in range(quadratic.d) if needs_basis(quadratic, i)]
+        self.needy = [i for i in range(quadratic.d) if quadratic.needs_basis(i)]
         self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
         search = SetSearch(Point.at(quadratic), rng, lambda _: None)
         self.large = search.large

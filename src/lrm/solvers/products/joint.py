@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.errors import StopSolver
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
+from lrm.exact.products.quadratic import Quadratic
 from lrm.solvers.augmented import AugmentedResult, optimise_augmented
-from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.marginals import LEAST_LOG, Point, SetWeights
-from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.weights import Family
 from lrm.solvers.starts import random_rows
 
-__all__ = ["descend_jointly", "needs_basis", "own_basis"]
+__all__ = ["descend_jointly", "own_basis"]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
@@ -25,22 +25,6 @@ GoOn = Callable[[float], None]
 
 #: A row whose largest entry is smaller is dropped at the end of a descent.
 VANISHED = 1e-3
-
-
-def needs_basis(quadratic: Quadratic, attribute: int) -> bool:
-    """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ."""
-    for number in quadratic.of_attribute(attribute):
-        gram = quadratic.grams[number]
-        if not gram.tells or gram.left.kind == gram.right.kind == "identity":
-            continue
-        M = gram.dense()
-        n = len(M)
-        if n == 1:
-            continue
-        off = M[0, 1]
-        if not np.allclose(M, np.full((n, n), off) + (M[0, 0] - off) * np.eye(n)):
-            return True
-    return False
 
 
 def own_basis(

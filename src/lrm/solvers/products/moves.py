@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.marginals import Point
-from lrm.solvers.products.subsets import bits_of, contained
+from lrm.exact.products.marginals import Point
+from lrm.exact.products.subsets import bits_of, contained
 from lrm.solvers.products.weights import Family
 
 __all__ = ["Moves", "neighbours", "score_moves"]

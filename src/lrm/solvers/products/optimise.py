@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.combine import combine_groups
+from lrm.exact.products.marginals import Marginals, Point
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import Axis, Group, ProductStrategy, axes_of, on_axes
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.augmented import optimise_augmented
-from lrm.solvers.products.basis import Basis, identity_basis
-from lrm.solvers.products.combine import combine_groups
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
-from lrm.solvers.products.marginals import Marginals, Point
-from lrm.solvers.products.quadratic import Quadratic
 from lrm.solvers.products.search import SetSearch
-from lrm.solvers.products.strategy import Axis, Group, ProductStrategy, axes_of, on_axes
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.starts import random_rows

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.products.basis import Basis
+from lrm.exact.products.marginals import Marginals, marginals_error
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.basis import Basis
 from lrm.solvers.products.group import EFFORTS, Effort, GroupSearch
-from lrm.solvers.products.marginals import Marginals, marginals_error
-from lrm.solvers.products.quadratic import Quadratic
-from lrm.solvers.products.subsets import masks_of
 from lrm.solvers.products.watch import Watch, forever
 
 __all__ = [

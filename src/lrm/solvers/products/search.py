@@ -13,16 +13,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.solvers.products.covers import MANY, greedy_cover
-from lrm.solvers.products.marginals import Point
-from lrm.solvers.products.moves import Moves, neighbours, score_moves
-from lrm.solvers.products.subsets import (
+from lrm.exact.products.marginals import Point
+from lrm.exact.products.subsets import (
     SubsetIndex,
     contained,
     masks_of,
     members_of,
     popcount,
 )
+from lrm.solvers.products.covers import MANY, greedy_cover
+from lrm.solvers.products.moves import Moves, neighbours, score_moves
 from lrm.solvers.products.weights import Family, descend_weights, score_families
 
 __all__ = ["SetSearch", "maximal_sets"]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from lrm.solvers.products.marginals import LEAST_LOG, Point, SetWeights
-from lrm.solvers.products.subsets import contained
+from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
+from lrm.exact.products.subsets import contained
 
 __all__ = ["Family", "descend_weights", "score_families"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from lrm.exact.products.quadratic import PairGram
 from lrm.maps.products.factors import Factor
-from lrm.solvers.products.quadratic import PairGram
 
 __all__ = ["AnyBasis", "Basis", "BasisStatistics", "identity_basis"]
 
@@ -59,6 +59,10 @@ class AnyBasis(Protocol):
 
     def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row, of factors with as many rows."""
+        ...
+
+    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
+        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
         ...
 
 
@@ -172,6 +176,11 @@ class Basis:
     def dense(self) -> Floats:
         """S as an array."""
         return np.vstack([np.eye(self.size), self.extra_rows]) / self.scale
+
+    def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
+        """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
+        found = self.statistics(grams)
+        return found.residual, found.total
 
     def statistics(self, grams: Sequence[PairGram]) -> BasisStatistics:
         """What the error needs to know of this basis, for some Gram matrices."""

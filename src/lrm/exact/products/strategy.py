@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.products.marginals import Marginals
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
-from lrm.solvers.products.marginals import Marginals
 
 __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]
 

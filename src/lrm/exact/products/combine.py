@@ -24,12 +24,11 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lrm.exact.products.answers import Estimate, Lattice, term_variances
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import Group, ProductStrategy
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
-from lrm.solvers.products.answers import Estimate, Lattice, term_variances
-from lrm.solvers.products.joint import needs_basis
-from lrm.solvers.products.quadratic import Quadratic
-from lrm.solvers.products.strategy import Group, ProductStrategy
 
 __all__ = ["Combination", "combine_groups"]
 
@@ -303,7 +302,7 @@ def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[in
             place = next(k for k, axis in enumerate(group.axes) if i in axis.attributes)
             axis = group.axes[place]
             alike &= axis.attributes == (i,) and axis.size > 1
-            alike &= group.marginals.bases[place].plain and not needs_basis(quadratic, place)
+            alike &= group.marginals.bases[place].plain and not quadratic.needs_basis(place)
             marks.append(axis.labels[axis.attributes.index(i)])
         if alike and np.array_equal(marks[0], marks[1]):
             found.append(i)

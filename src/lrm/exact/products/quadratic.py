@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.products.subsets import SubsetIndex, bits_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
-from lrm.solvers.products.subsets import SubsetIndex, bits_of
 
 __all__ = ["MAX_PATTERNS", "PairGram", "Quadratic"]
 
@@ -157,6 +157,21 @@ class Quadratic:
             for g, i in enumerate(self.attribute_of)
             if i == attribute and self.grams[g].constant is None
         ]
+
+    def needs_basis(self, attribute: int) -> bool:
+        """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ."""
+        for number in self.of_attribute(attribute):
+            gram = self.grams[number]
+            if not gram.tells or gram.left.kind == gram.right.kind == "identity":
+                continue
+            M = gram.dense()
+            n = len(M)
+            if n == 1:
+                continue
+            off = M[0, 1]
+            if not np.allclose(M, np.full((n, n), off) + (M[0, 0] - off) * np.eye(n)):
+                return True
+        return False
 
     def values(self, residual: Floats, total: Floats) -> Floats:
         """``v_A`` for every subset, from one number r and one number s per Gram."""

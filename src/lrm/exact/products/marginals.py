@@ -1,7 +1,7 @@
 """Weighted marginals over one basis per attribute: the error in closed form, and its gradient.
 
 For some sets B of attributes, measure ``θ_B · ⊗_{i∈B} S_i ⊗_{i∉B} 1ᵀ``. With the numbers r and s
-of :class:`~lrm.solvers.products.basis.BasisStatistics` and ``w_B = Π_{i∈B} 1/κ_i``::
+of :class:`~lrm.exact.products.basis.BasisStatistics` and ``w_B = Π_{i∈B} 1/κ_i``::
 
     λ_A = Σ_{B⊇A} θ_B²·w_B        v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij
     err = (Σ_B θ_B)² · Σ_A v_A/λ_A
@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.subsets import members_of
 from lrm.maps.products.factors import kronecker
-from lrm.solvers.products.basis import Basis, BasisStatistics, identity_basis
-from lrm.solvers.products.quadratic import Quadratic
-from lrm.solvers.products.subsets import members_of
 
 __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
 

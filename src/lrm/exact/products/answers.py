@@ -1,7 +1,7 @@
 """Answers and variances from measured marginals, one term at a time, without a flat list.
 
 With ``P_i = H_i − h_i·h_iᵀ/κ_i``, ``a_i = S_i·h_i/κ_i`` and λ as in
-:mod:`lrm.solvers.products.marginals`, the least-squares estimate of a product is::
+:mod:`lrm.exact.products.marginals`, the least-squares estimate of a product is::
 
     z_A  = (1/λ_A) Σ_{B⊇A} θ_B² [y_B contracted with a_i for i∈B∖A, S_iᵀ applied for i∈A]
     term = Π_{supp} 1/κ_i · Σ_{A⊆supp} (⊗_{i∈A} W_i·P_i) z_A ⊗_{i∈supp∖A} (W_i·h_i)
@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
+from lrm.exact.products.basis import AnyBasis
+from lrm.exact.products.strategy import Axis, Group
+from lrm.exact.products.subsets import SubsetIndex, masks_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
-from lrm.solvers.products.basis import AnyBasis
-from lrm.solvers.products.strategy import Axis, Group
 
 __all__ = [
     "Estimate",
@@ -84,6 +85,19 @@ class Lattice:
             own = self.telling(subset)
             self._known[subset] = float(np.sum(self.weights[own] ** 2 * self.factors[own]))
         return self._known[subset]
+
+    def informations(self, index: SubsetIndex) -> Floats:
+        """λ of all subsets of an index."""
+        masks = masks_of(
+            np.array([[i in one for i in range(len(self.bases))] for one in self.sets])
+        )
+        weights = self.weights**2 * self.factors
+        if self.residual:
+            place = index.find(masks)
+            found = np.zeros(len(index))
+            np.add.at(found, place[place >= 0], weights[place >= 0])
+            return found
+        return np.asarray(index.inside(masks) @ weights)
 
 
 def _support(factors: Sequence[Factor]) -> Subset:

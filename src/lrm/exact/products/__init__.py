@@ -1,0 +1,1 @@
+"""Strategies over products of attributes: what they measure, and what follows from it."""

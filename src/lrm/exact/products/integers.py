@@ -1,0 +1,373 @@
+"""Integer bases: what is measured of one attribute, exactly.
+
+Laplace noise asks for equal L1 norms of all columns, Gaussian noise for a vector that the basis
+sends to 0 exactly, so that the closed forms hold for the integers themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.exact.products.basis import AnyBasis, Basis
+from lrm.exact.products.residuals import RealResidual
+
+__all__ = [
+    "IntegerBasis",
+    "MarginalBasis",
+    "ResidualBasis",
+    "largest_remainders",
+    "round_basis",
+    "round_residual",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LARGEST_ENTRY = 1 << 31
+"""Entries of integer bases lie below this."""
+
+
+FINENESS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+"""Sizes of the largest entry of a rounded null vector."""
+
+FEW_VALUES = 16
+"""Attributes of so few values get all the bits there are."""
+
+PAIRED = 100
+"""Entries that are moved by one in pairs, to make the product with a null vector 0."""
+
+MOST_BITS = 12
+"""Bits of the entries of a rounded residual basis; more gain less than 1e-5 of the error."""
+
+
+class IntegerBasis(Protocol):
+    """An integer matrix over the values of one attribute, and what follows from it."""
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        ...
+
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def peak(self) -> int:
+        """Largest size of an entry."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """What the integers are divided by to have the real basis."""
+        ...
+
+    def column_norm(self, power: int) -> int:
+        """Largest ``Σ|entry|^power`` of a column, exactly."""
+        ...
+
+    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The matrix times X, in X's own integers: 64-bit ones or Python's."""
+        ...
+
+    def real(self) -> AnyBasis:
+        """The basis in real numbers, for answers and variances."""
+        ...
+
+    def contents(self) -> dict[str, Integers]:
+        """The arrays that define it."""
+        ...
+
+
+def largest_remainders(shares: Floats, total: int) -> Integers:
+    """Round shares ≥ 0 that sum to 1 (along axis 0) to integers that sum to exactly ``total``.
+
+    Examples
+    --------
+    >>> largest_remainders(np.array([0.5, 0.3, 0.2]), 7).tolist()
+    [4, 2, 1]
+    """
+    scaled = shares * total
+    whole = np.floor(scaled).astype(np.int64)
+    missing = total - whole.sum(axis=0)
+    order = np.argsort(-(scaled - whole), axis=0, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(
+        rank, order, np.broadcast_to(_column(len(shares), order.ndim), order.shape), 0
+    )
+    return np.asarray(whole + (rank < missing))
+
+
+def _column(n: int, ndim: int) -> Integers:
+    return np.arange(n).reshape(n, *([1] * (ndim - 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalBasis:
+    """``S = [diag(diagonal); rows]`` in integers ≥ 0, all of whose columns sum to ``total``."""
+
+    diagonal: Integers
+    rows: Integers
+
+    def __post_init__(self) -> None:
+        n = len(self.diagonal)
+        if self.diagonal.ndim != 1 or not n or self.rows.ndim != 2 or self.rows.shape[1] != n:
+            raise WorkloadError("an integer basis needs a diagonal, and rows of the same length")
+        if (self.diagonal < 1).any() or (self.rows < 0).any():
+            raise WorkloadError("an integer basis needs a positive diagonal and rows >= 0")
+        if max(self.diagonal.max(), self.rows.max(initial=0)) >= LARGEST_ENTRY:
+            raise WorkloadError("an entry of an integer basis is too large")
+        if len(self.rows) >= LARGEST_ENTRY:
+            raise WorkloadError("an integer basis has too many rows")
+        sums = self.diagonal + self.rows.sum(axis=0)
+        if not np.all(sums == sums[0]):
+            raise WorkloadError("all columns of an integer basis must have the same sum")
+        self.diagonal.setflags(write=False)
+        self.rows.setflags(write=False)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.diagonal)
+
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        return self.size + len(self.rows)
+
+    @property
+    def total(self) -> int:
+        """The sum of every column."""
+        return int(self.diagonal[0] + self.rows[:, 0].sum())
+
+    @property
+    def scale(self) -> float:
+        """The real basis has columns of L1 norm 1."""
+        return float(self.total)
+
+    @property
+    def peak(self) -> int:
+        """Largest entry."""
+        return int(max(self.diagonal.max(), self.rows.max(initial=0)))
+
+    def column_norm(self, power: int) -> int:
+        """Largest ``Σ entry^power`` of a column."""
+        if power == 1:
+            return self.total
+        whole = np.vstack([self.diagonal, self.rows]).astype(object)
+        return int((whole**power).sum(axis=0).max())
+
+    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
+        """``S·X``."""
+        own = self.diagonal.astype(X.dtype)[:, None] * X
+        return np.concatenate([own, self.rows.astype(X.dtype) @ X]) if len(self.rows) else own
+
+    def dense(self) -> Integers:
+        """S as an array."""
+        return np.vstack([np.diag(self.diagonal), self.rows])
+
+    def real(self) -> Basis:
+        """The real basis ``S/total``."""
+        return Basis(self.rows / self.diagonal)
+
+    def contents(self) -> dict[str, Integers]:
+        """Diagonal and rows."""
+        return {"diagonal": self.diagonal, "rows": self.rows}
+
+
+def round_basis(basis: Basis, column_sum: int) -> MarginalBasis:
+    """Round a basis by largest remainders; the identity stays the identity, with sum 1."""
+    n = basis.size
+    if basis.plain:
+        return MarginalBasis(np.ones(n, dtype=np.int64), np.zeros((0, n), dtype=np.int64))
+    shares = np.vstack([np.ones(n), basis.extra_rows]) / basis.scale
+    entries = largest_remainders(shares, column_sum)
+    # Full column rank needs a diagonal of at least 1.
+    short = entries[0] < 1
+    if short.any():
+        takes = np.argmax(entries[:, short], axis=0)
+        columns = np.flatnonzero(short)
+        entries[takes, columns] -= 1
+        entries[0, columns] += 1
+    return MarginalBasis(entries[0], entries[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualBasis:
+    """An integer matrix R with ``R·u = 0`` for an integer vector u: what totals do not tell.
+
+    The sum of u is positive. Without ``rows``, R is ``n·I − 11ᵀ`` and u is 1.
+
+    Examples
+    --------
+    >>> ResidualBasis(3).apply(np.array([[5], [3], [1]])).ravel().tolist()
+    [6, 0, -6]
+    """
+
+    size: int
+    rows: Integers | None = None
+    null: Integers | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is None or self.null is None:
+            if self.rows is not None or self.null is not None or self.size < 1:
+                raise WorkloadError("a residual basis needs rows together with a null vector")
+            return
+        if self.rows.ndim != 2 or self.rows.shape[1] != self.size or not len(self.rows):
+            raise WorkloadError("the rows of a residual basis must cover its values")
+        if self.null.shape != (self.size,) or not 1 <= self.null.sum() < LARGEST_ENTRY:
+            raise WorkloadError("the null vector of a residual basis must have a positive sum")
+        if max(np.abs(self.rows).max(), np.abs(self.null).max()) >= LARGEST_ENTRY >> 8:
+            raise WorkloadError("an entry of a residual basis is too large")
+        if self.size > LARGEST_ENTRY >> 16 or np.any(self.rows @ self.null != 0):
+            raise WorkloadError("a residual basis must send its null vector to 0 exactly")
+        self.rows.setflags(write=False)
+        self.null.setflags(write=False)
+
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        return self.size if self.rows is None else len(self.rows)
+
+    @property
+    def peak(self) -> int:
+        """Largest size of an entry."""
+        return self.size if self.rows is None else int(np.abs(self.rows).max())
+
+    @cached_property
+    def scale(self) -> float:
+        """The real basis has columns of L2 norm at most 1."""
+        return math.sqrt(self.column_norm(2)) or 1.0
+
+    def column_norm(self, power: int) -> int:
+        """Largest ``Σ|entry|^power`` of a column."""
+        n = self.size
+        if self.rows is None:
+            return int((n - 1) ** power) + n - 1
+        return int((np.abs(self.rows).astype(object) ** power).sum(axis=0).max())
+
+    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
+        """``R·X``."""
+        if self.rows is None:
+            return np.asarray(self.size * X - X.sum(axis=0, keepdims=True))
+        return np.asarray(self.rows.astype(X.dtype) @ X)
+
+    def real(self) -> RealResidual:
+        """The basis in real numbers, divided by ``scale``."""
+        if self.rows is None or self.null is None:
+            return RealResidual(self.size, None, np.ones(self.size), self.size / self.scale)
+        return RealResidual(self.size, self.rows / self.scale, self.null.astype(np.float64), 1.0)
+
+    def contents(self) -> dict[str, Integers]:
+        """Rows and null vector, where they are not those of the identity."""
+        if self.rows is None or self.null is None:
+            return {}
+        return {"rows": self.rows, "null": self.null}
+
+
+def round_residual(columns: Floats, null: Floats, bits: int) -> ResidualBasis:
+    """Round a basis S without its total, so that its null vector is one exactly.
+
+    Parameters
+    ----------
+    columns
+        S, whose columns have norm 1.
+    null
+        ``h = (SᵀS)⁻¹·1``: what the residual ``R = S − S·h·1ᵀ/κ`` sends to 0.
+    bits
+        Entries of the result stay below 2^bits.
+
+    Notes
+    -----
+    Two ways, of which the nearest Gram matrix is kept. Rows of R are rounded, and a few entries
+    are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
+    rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
+    """
+    kappa = float(null.sum())
+    residual = columns - np.outer(columns @ null, np.ones(len(null))) / kappa
+    values, vectors = np.linalg.eigh(residual.T @ residual)
+    kept = values > 1e-12 * values[-1]
+    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    found = []
+    for finest in FINENESS:
+        u = np.rint(null * (finest / np.abs(null).max())).astype(np.int64)
+        u //= max(math.gcd(*u.tolist()), 1)
+        if u.sum() > 0:
+            found += [_moved(rows, u, bits), _exact(columns, u, bits)]
+    gram = residual.T @ residual
+    fitting = [one for one in found if one is not None]
+    return min(fitting, key=lambda one: _distance(one, gram))
+
+
+def _moved(rows: Floats, u: Integers, bits: int) -> ResidualBasis | None:
+    """Rounded rows with entries moved until they are orthogonal to u."""
+    # The fewer values, the wider the steps between rows that are orthogonal to u.
+    largest = 1 << (bits - 1 if len(u) <= FEW_VALUES else min(bits - 1, MOST_BITS))
+    scaled = rows * (largest / np.abs(rows).max())
+    whole = np.rint(scaled).astype(np.int64)
+    moves = _Moves(u)
+    if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
+        return None
+    return ResidualBasis(len(u), whole[np.abs(whole).max(axis=1) > 0], u)
+
+
+def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
+    """``(Σu)·S − S·u·1ᵀ`` of rounded S."""
+    total = int(u.sum())
+    room = 2.0**bits / (2 * (total + np.abs(u).sum()) * np.abs(columns).max())
+    if room < 8:
+        return None
+    whole = np.rint(columns * min(room, 2.0**MOST_BITS)).astype(np.int64)
+    rows = total * whole - (whole @ u)[:, None]
+    rows //= max(math.gcd(*rows.ravel().tolist()), 1)
+    return ResidualBasis(len(u), rows[np.abs(rows).max(axis=1) > 0], u)
+
+
+def _distance(basis: ResidualBasis, gram: Floats) -> float:
+    """How far the Gram matrix of rounded rows is from the wanted one, at the same sensitivity."""
+    rows = np.asarray(basis.rows, dtype=np.float64)
+    own = rows.T @ rows
+    gap = own / own.diagonal().max() - gram / gram.diagonal().max()
+    return float(np.linalg.norm(gap))
+
+
+class _Moves:
+    """Changes of an integer row by a few ones that change its product with u as wanted."""
+
+    def __init__(self, u: Integers) -> None:
+        self.u = u
+        used = np.flatnonzero(u)[:PAIRED].tolist()
+        one = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
+        self._two: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
+        for change, how in one:
+            self._two.setdefault(change, how)
+        for (a, left), (b, right) in itertools.combinations(one, 2):
+            self._two.setdefault(a + b, (*left, *right))
+
+    def cancel(self, row: Integers, wanted: Floats) -> bool:
+        """Move entries of ``row`` until ``row·u = 0``; say whether that worked."""
+        gap = int(row @ self.u)
+        size = np.abs(self.u)
+        while abs(gap) > 2 * int(size.max()):
+            # Of the entries that bring the product nearer to 0, the one that costs least.
+            step = -np.sign(self.u) * (1 if gap > 0 else -1)
+            cost = (row + step - wanted) ** 2 - (row - wanted) ** 2
+            j = int(np.argmin(np.where(size > 0, cost / np.maximum(size, 1), np.inf)))
+            row[j] += step[j]
+            gap += int(step[j] * self.u[j])
+        for change, first in self._two.items():
+            second = self._two.get(-gap - change)
+            if second is not None:
+                for j, sign in (*first, *second):
+                    row[j] += sign
+                return True
+        return False

@@ -1,0 +1,327 @@
+"""Integer strategies over products: what is counted, what is measured, how far a record moves it.
+
+Of each set of axes the tabulation is counted, an integer basis is applied along each axis, and
+the result is multiplied by a whole number: the weight of the set. All measurements of all sets
+then carry noise of one scale, as those of a flat strategy do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.exact.integers import CARRIER_BITS
+from lrm.exact.products.answers import Lattice
+from lrm.exact.products.integers import IntegerBasis
+from lrm.exact.products.strategy import Axis
+from lrm.maps.products.factors import kronecker
+from lrm.maps.products.tabulation import Tabulation
+
+__all__ = ["MeasuredGroup", "MeasuredProducts"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_DENSE = 1 << 24
+"""Entries of a strategy that is written out as an array."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredGroup:
+    """Some sets of axes, each measured through one integer basis per axis.
+
+    Parameters
+    ----------
+    terms
+        The terms of the batch that are answered from this group.
+    axes
+        How values are merged, and attributes fused.
+    bases
+        One per axis.
+    sets
+        The axes of each set, ascending.
+    factors
+        What each set's integers are multiplied by.
+    """
+
+    terms: Integers
+    axes: tuple[Axis, ...]
+    bases: tuple[IntegerBasis, ...]
+    sets: tuple[tuple[int, ...], ...]
+    factors: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
+            raise WorkloadError("each axis needs a basis over its own values")
+        if len(self.sets) != len(self.factors) or len(set(self.sets)) != len(self.sets):
+            raise WorkloadError("each set of axes must be there once, with one factor")
+        for one in self.sets:
+            if tuple(sorted(set(one))) != one or not set(one) <= set(range(len(self.axes))):
+                raise WorkloadError("a set must consist of axes of its group, in order")
+        if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
+            raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
+
+    def attributes(self) -> list[int]:
+        """The attributes of all axes."""
+        return [i for axis in self.axes for i in axis.attributes]
+
+    @cached_property
+    def tabulations(self) -> tuple[Tabulation, ...]:
+        """What must be counted, one for each set."""
+        labels = {
+            i: marks
+            for axis in self.axes
+            for i, marks in zip(axis.attributes, axis.labels, strict=True)
+        }
+        every = tuple(labels[i] for i in sorted(labels))
+        return tuple(
+            Tabulation(every, tuple(i for k in one for i in self.axes[k].attributes))
+            for one in self.sets
+        )
+
+    def shape(self, one: Sequence[int]) -> tuple[int, ...]:
+        """The measurements of a set, one array axis per axis of it."""
+        return tuple(self.bases[k].height for k in one)
+
+    @cached_property
+    def heights(self) -> list[int]:
+        """Number of measurements of each set."""
+        return [math.prod(self.shape(one)) for one in self.sets]
+
+    def norms(self, power: int) -> list[int]:
+        """The most that a record moves ``Σ|measurement|^power`` of each set by."""
+        known = [basis.column_norm(power) for basis in self.bases]
+        return [
+            int(factor) ** power * math.prod(known[k] for k in one)
+            for one, factor in zip(self.sets, self.factors, strict=True)
+        ]
+
+    def peaks(self) -> Iterator[int]:
+        """The largest weight of each set, and of what comes before its factor."""
+        peaks = [max(basis.peak, 1) for basis in self.bases]
+        for one, factor in zip(self.sets, self.factors, strict=True):
+            yield factor * math.prod(peaks[k] for k in one)
+
+    def measure(
+        self, entries: NDArray[np.generic], one: Sequence[int], factor: int
+    ) -> NDArray[np.generic]:
+        """The measurements of one set from its tabulation, in the integers of ``entries``."""
+        table = entries.reshape([self.axes[k].size for k in one])
+        for place, k in enumerate(one):
+            moved = np.moveaxis(table, place, 0)
+            image = self.bases[k].apply(moved.reshape(len(moved), -1))
+            table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
+        return np.asarray(table.reshape(-1) * factor)
+
+    def weights(self, bits: int) -> Floats:
+        """θ of each set: its factor with the scales of its bases, beside 2^bits."""
+        scales = [basis.scale for basis in self.bases]
+        return np.array(
+            [
+                float(factor) * math.prod(scales[k] for k in one) * 2.0**-bits
+                for one, factor in zip(self.sets, self.factors, strict=True)
+            ]
+        )
+
+    @cached_property
+    def members(self) -> NDArray[np.bool_]:
+        """Sets x axes."""
+        members = np.zeros((len(self.sets), len(self.axes)), dtype=bool)
+        for b, one in enumerate(self.sets):
+            members[b, list(one)] = True
+        return members
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that is measured."""
+        seal = hashlib.sha256(json.dumps([self.sets, [str(f) for f in self.factors]]).encode())
+        seal.update(self.terms.tobytes())
+        for axis, basis in zip(self.axes, self.bases, strict=True):
+            seal.update(json.dumps(axis.attributes).encode())
+            arrays = [*axis.labels, *(array for _, array in sorted(basis.contents().items()))]
+            for array in arrays:
+                seal.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return seal.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredProducts:
+    """What is really measured: integers on the tabulations of some groups.
+
+    Sensitivity and the largest number of records are read off the integers themselves.
+
+    Parameters
+    ----------
+    sizes
+        Number of values of each attribute.
+    groups
+        What is measured.
+    bits
+        The binary exponent of the scale.
+    residual
+        Whether sets hold residuals, which tell about themselves alone, or marginals.
+    combined
+        Whether two groups are answered from both, by generalised least squares.
+    """
+
+    sizes: tuple[int, ...]
+    groups: tuple[MeasuredGroup, ...]
+    bits: int
+    residual: bool
+    combined: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.groups or not 0 <= self.bits <= CARRIER_BITS:
+            raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
+        for group in self.groups:
+            if sorted(group.attributes()) != list(range(len(self.sizes))):
+                raise WorkloadError("the axes of a group must cover every attribute once")
+            for axis in group.axes:
+                for i, marks in zip(axis.attributes, axis.labels, strict=True):
+                    if len(marks) != self.sizes[i]:
+                        raise WorkloadError("an axis must label every value of its attributes")
+        if self.combined and (len(self.groups) != 2 or self.residual):
+            raise WorkloadError("two groups of marginals can be combined, and no others")
+        if self.sensitivity < 1:
+            raise WorkloadError("the strategy measures nothing: all its weights are 0")
+
+    @property
+    def noise(self) -> str:
+        """The noise that the strategy was rounded for."""
+        return "gaussian" if self.residual else "laplace"
+
+    @cached_property
+    def tabulations(self) -> tuple[Tabulation, ...]:
+        """What must be counted, in the order in which ``measure`` takes the entries."""
+        return tuple(table for group in self.groups for table in group.tabulations)
+
+    @cached_property
+    def cell_count(self) -> int:
+        """Number of entries of all tabulations."""
+        return sum(table.size for table in self.tabulations)
+
+    @cached_property
+    def measurement_count(self) -> int:
+        """Number of measurements."""
+        return sum(sum(group.heights) for group in self.groups)
+
+    def sensitivity_for(self, noise: str) -> float:
+        """Sensitivity in the norm that ``noise`` asks for, on the integers."""
+        if noise == "laplace":
+            return float(self.sensitivity)
+        return math.sqrt(self.squared_l2_sensitivity)
+
+    @cached_property
+    def sensitivity(self) -> int:
+        """The most that one record moves the measurements by in L1: an exact integer."""
+        return sum(sum(group.norms(1)) for group in self.groups)
+
+    @cached_property
+    def squared_l2_sensitivity(self) -> int:
+        """The same in squared L2."""
+        return sum(sum(group.norms(2)) for group in self.groups)
+
+    @cached_property
+    def max_records(self) -> int:
+        """With at most this many records no measurement leaves 62 bits."""
+        largest = max((peak for group in self.groups for peak in group.peaks()), default=1)
+        return (1 << CARRIER_BITS) // max(largest, 1)
+
+    def records(self, entries: Integers) -> int:
+        """The largest number of records that a tabulation counts, in exact integers."""
+        return max(sum(int(count) for count in part.tolist()) for part in self._parts(entries))
+
+    def _parts(self, entries: NDArray[np.generic]) -> list[NDArray[np.generic]]:
+        ends = np.cumsum([table.size for table in self.tabulations])[:-1]
+        return np.split(entries, ends)
+
+    def measure(self, entries: Integers) -> Integers:
+        """The true measurements, in exact 64-bit integers (see ``max_records``)."""
+        return np.asarray(self._measured(entries), dtype=np.int64)
+
+    def measure_clamped(self, entries: Integers) -> Integers:
+        """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
+        limit = 1 << CARRIER_BITS
+        whole = self._measured(entries.astype(object))
+        return np.array([max(-limit, min(limit, int(value))) for value in whole], dtype=np.int64)
+
+    def _measured(self, entries: NDArray[np.generic]) -> NDArray[np.generic]:
+        sets = (
+            (group, one, factor)
+            for group in self.groups
+            for one, factor in zip(group.sets, group.factors, strict=True)
+        )
+        parts = [
+            group.measure(part, one, factor)
+            for part, (group, one, factor) in zip(self._parts(entries), sets, strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def split(self, measurements: Floats) -> list[list[Floats]]:
+        """Measurements by group and set, in the shape of each set."""
+        found, start = [], 0
+        for group in self.groups:
+            own = []
+            for one, height in zip(group.sets, group.heights, strict=True):
+                own.append(measurements[start : start + height].reshape(group.shape(one)))
+                start += height
+            found.append(own)
+        return found
+
+    def lattice(self, group: MeasuredGroup) -> Lattice:
+        """What a group's sets tell, for unit noise on the integers divided by 2^bits."""
+        bases = [basis.real() for basis in group.bases]
+        return Lattice(bases, group.members, group.weights(self.bits), residual=self.residual)
+
+    def real_matrix(self) -> Floats:
+        """L over all cells, in units where a record counts about 1; for small tables."""
+        if self.measurement_count * math.prod(self.sizes) > MOST_DENSE:
+            raise WorkloadError(
+                f"the strategy has {self.measurement_count:,} × {math.prod(self.sizes):,} entries, "
+                "too many for an array"
+            )
+        parts = [
+            self._dense_set(group, one, factor)
+            for group in self.groups
+            for one, factor in zip(group.sets, group.factors, strict=True)
+        ]
+        return np.vstack(parts) * 2.0**-self.bits
+
+    def _dense_set(self, group: MeasuredGroup, one: Sequence[int], factor: int) -> Floats:
+        selectors: list[Floats] = []
+        order: list[int] = []
+        height = 1
+        for k, axis in enumerate(group.axes):
+            parts = []
+            for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
+                pick = np.zeros((size, len(marks)))
+                kept = np.flatnonzero(marks >= 0)
+                pick[marks[kept], kept] = 1.0
+                parts.append(pick)
+            rows = kronecker(parts)
+            if k in one:
+                basis = group.bases[k]
+                rows = basis.apply(np.eye(basis.size, dtype=np.int64)).astype(np.float64) @ rows
+            else:
+                rows = rows.sum(axis=0, keepdims=True)
+            height *= len(rows)
+            selectors.append(rows)
+            order.extend(axis.attributes)
+        cells = (factor * kronecker(selectors)).reshape(height, *[self.sizes[i] for i in order])
+        cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
+        return np.asarray(cells.reshape(height, -1))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that is measured."""
+        parts = [group.digest for group in self.groups]
+        flags = [self.bits, self.residual, self.combined, self.sizes]
+        return hashlib.sha256(json.dumps([flags, parts]).encode()).hexdigest()

@@ -1,0 +1,303 @@
+"""From measurements over products back to answers, term by term, and how noise travels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import UnsupportedQuery, WorkloadError
+from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
+from lrm.exact.products.coefficients import term_rows
+from lrm.exact.products.combine import Combination
+from lrm.exact.products.marginals import Marginals
+from lrm.exact.products.measured import MeasuredProducts
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
+from lrm.exact.products.subsets import masks_of
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+
+__all__ = ["ProductReconstruction"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PROBED_TERMS = 400
+"""Terms whose answers are compared with the truth on a table without noise."""
+
+EXPLICIT_ENTRIES = 1 << 26
+"""B is built as an array up to this many entries (512 MB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProductReconstruction:
+    """B of a batch over products, in closed form; nothing has the size of the product.
+
+    Parameters
+    ----------
+    batch
+        The terms, over the original attributes, with weights 1.
+    measured
+        What is measured for them.
+    """
+
+    batch: ProductBatch
+    measured: MeasuredProducts
+
+    def __post_init__(self) -> None:
+        covered = np.sort(np.concatenate([group.terms for group in self.measured.groups]))
+        if not np.array_equal(covered, np.arange(self.batch.terms)):
+            raise WorkloadError("each term of the batch must be answered by one group")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and of measurements."""
+        return self.batch.queries, self.measured.measurement_count
+
+    @cached_property
+    def _group_of(self) -> Integers:
+        place = np.zeros(self.batch.terms, dtype=np.int64)
+        for g, group in enumerate(self.measured.groups):
+            place[group.terms] = g
+        return place
+
+    @cached_property
+    def _lattices(self) -> list[Lattice]:
+        return [self.measured.lattice(group) for group in self.measured.groups]
+
+    @cached_property
+    def _combination(self) -> Combination | None:
+        if not self.measured.combined:
+            return None
+        return Combination(self.batch, ProductStrategy(self._real_groups(), 0.0, combined=True))
+
+    def _real_groups(self) -> tuple[Group, ...]:
+        groups: list[Group] = []
+        for group, lattice in zip(self.measured.groups, self._lattices, strict=True):
+            share = float(lattice.weights.sum())
+            bases = tuple(basis.real() for basis in group.bases)
+            marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by MeasuredProducts
+            own = share**2 * self._group_norm(len(groups))
+            groups.append(Group(group.terms, group.axes, marginals, own, share))
+        return tuple(groups)
+
+    def answers(self, measurements: Floats) -> Iterator[tuple[int, Floats]]:
+        """Yield each term with its answers, in the order of the batch."""
+        estimates = []
+        parts = self.measured.split(measurements)
+        for group, lattice, own in zip(self.measured.groups, self._lattices, parts, strict=True):
+            seen = [y / weight for y, weight in zip(own, lattice.weights, strict=True)]
+            estimates.append(Estimate(group.axes, lattice, seen))
+        if self._combination is None:
+            for term, g in enumerate(self._group_of.tolist()):
+                yield term, estimates[g].term(self.batch, term)
+            return
+        corrections = self._combination.corrected((estimates[0], estimates[1]))
+        for term, g in enumerate(self._group_of.tolist()):
+            yield term, self._combination.term(g, estimates[g], corrections[g], term)
+
+    def apply(self, measurements: Floats) -> Floats:
+        """Answers to all queries from (noisy) measurements."""
+        return np.concatenate([answers for _, answers in self.answers(measurements)])
+
+    def term_squared_norms(self, term: int) -> Floats:
+        """‖B_i‖² of each query of one term."""
+        g = int(self._group_of[term])
+        if self._combination is not None:
+            return self._combination.term_variances(g, term)
+        axes = self.measured.groups[g].axes
+        return term_variances(axes, self._lattices[g], self.batch, term)
+
+    @cached_property
+    def row_squared_norms(self) -> Floats:
+        """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
+        return np.concatenate([self.term_squared_norms(t) for t in range(self.batch.terms)])
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """``‖B‖_F²``: the total error per unit of noise variance."""
+        return self.weighted_squared_norm(self.batch)
+
+    def weighted_squared_norm(self, batch: ProductBatch) -> float:
+        """The same with the weights of ``batch``, which has the same terms."""
+        if self._combination is not None:
+            if batch is self.batch:
+                shares = np.array([group.weight for group in self._combination.groups])
+                return self._combination.error(shares)
+            rows = (self.term_squared_norms(t).sum() for t in range(batch.terms))
+            return float(sum(w * w * s for w, s in zip(batch.weights, rows, strict=True)))
+        return sum(self._group_norm(g, batch) for g in range(len(self.measured.groups)))
+
+    def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
+        """``Σ_A v_A/λ_A`` of a group's own terms."""
+        group, lattice = self.measured.groups[g], self._lattices[g]
+        own = (self.batch if batch is None else batch).take(group.terms)
+        quadratic = Quadratic(on_axes(own, group.axes))
+        residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
+        for i, basis in enumerate(lattice.bases):
+            numbers = quadratic.of_attribute(i)
+            grams = [quadratic.grams[n] for n in numbers]
+            residual[numbers], total[numbers] = basis.numbers(grams)
+        v = np.maximum(quadratic.values(residual, total), 0.0)
+        information = lattice.informations(quadratic.index)
+        asked = v > 0
+        if np.any(information[asked] <= 0):
+            return math.inf
+        return float(np.sum(v[asked] / information[asked]))
+
+    def row_ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of the queries of each term."""
+        start = 0
+        for count in self.batch.term_queries().tolist():
+            yield start, start + count
+            start += count
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether rows of B can be had as arrays."""
+        m, r = self.shape
+        return m * r <= EXPLICIT_ENTRIES and self._combination is None
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """Rows ``start:stop`` of B."""
+        ends = np.cumsum(self.batch.term_queries())
+        parts = []
+        first = int(np.searchsorted(ends, start, side="right"))
+        for term in range(first, self.batch.terms):
+            begin = int(ends[term] - self.batch.term_queries()[term])
+            if begin >= stop:
+                break
+            rows = self._term_rows(term)
+            parts.append(rows[max(start - begin, 0) : stop - begin])
+        return np.vstack(parts) if parts else np.zeros((0, self.shape[1]))
+
+    def _term_rows(self, term: int) -> Floats:
+        if self._combination is not None:
+            raise WorkloadError("the rows of combined groups are not written out")
+        g = int(self._group_of[term])
+        before = sum(sum(group.heights) for group in self.measured.groups[:g])
+        own = term_rows(self.measured.groups[g].axes, self._lattices[g], self.batch, term)
+        rows = np.zeros((len(own), self.shape[1]))
+        rows[:, before : before + own.shape[1]] = own
+        return rows
+
+    def matrix(self) -> Floats:
+        """All of B, for small batches."""
+        m, r = self.shape
+        if not self.is_explicit:
+            raise WorkloadError(
+                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
+                "use its products"
+            )
+        return np.vstack([self._term_rows(term) for term in range(self.batch.terms)])
+
+    @property
+    def residual(self) -> float:
+        """How far answers without noise lie from the truth: closed forms, so rounding alone."""
+        return self.relative_residual
+
+    @cached_property
+    def relative_residual(self) -> float:
+        """The largest error of answers to a table without noise, beside their size.
+
+        The table is a product of random vectors, so that its tabulations and true answers are
+        known for any number of cells.
+        """
+        if not math.isfinite(self.squared_norm):
+            return math.inf
+        rng = np.random.default_rng(0)
+        x = [rng.uniform(0.5, 1.5, n) / n for n in self.batch.sizes]
+        terms = np.arange(self.batch.terms)
+        if len(terms) > PROBED_TERMS:
+            terms = np.sort(rng.choice(terms, PROBED_TERMS, replace=False))
+        worst = 0.0
+        measurements = np.concatenate([self._noiseless(g, x) for g in range(len(self._lattices))])
+        wanted = set(terms.tolist())
+        for term, found in self._answers_of(measurements, wanted):
+            truth = _product_truth(self.batch.summands(term), x)
+            size = float(np.abs(truth).max(initial=0.0)) or 1.0
+            worst = max(worst, float(np.abs(found - truth).max(initial=0.0)) / size)
+        return worst
+
+    def _answers_of(self, measurements: Floats, wanted: set[int]) -> Iterator[tuple[int, Floats]]:
+        if self._combination is not None:
+            yield from ((t, a) for t, a in self.answers(measurements) if t in wanted)
+            return
+        parts = self.measured.split(measurements)
+        for g, (group, lattice) in enumerate(
+            zip(self.measured.groups, self._lattices, strict=True)
+        ):
+            seen = [y / weight for y, weight in zip(parts[g], lattice.weights, strict=True)]
+            estimate = Estimate(group.axes, lattice, seen)
+            for term in group.terms.tolist():
+                if term in wanted:
+                    yield term, estimate.term(self.batch, term)
+
+    def _noiseless(self, g: int, x: Sequence[Floats]) -> Floats:
+        """The measurements of a table that is the product of ``x``."""
+        group, lattice = self.measured.groups[g], self._lattices[g]
+        merged = []
+        for axis in group.axes:
+            vector: Floats = np.ones(1)
+            for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
+                kept = marks >= 0
+                own = np.bincount(marks[kept], x[i][kept], size)
+                vector = np.asarray(np.kron(vector, own), dtype=np.float64)
+            merged.append(vector)
+        images = [
+            basis.times(vector[:, None])[:, 0]
+            for basis, vector in zip(lattice.bases, merged, strict=True)
+        ]
+        totals = [float(vector.sum()) for vector in merged]
+        parts = []
+        for one, weight in zip(group.sets, lattice.weights, strict=True):
+            table = np.full((), weight * math.prod(t for k, t in enumerate(totals) if k not in one))
+            for k in one:
+                table = np.multiply.outer(table, images[k])
+            parts.append(table.reshape(-1))
+        return np.concatenate(parts)
+
+    def over(self, batch: ProductBatch) -> ProductReconstruction:
+        """The reconstruction of other terms from the same measurements.
+
+        Each term is answered by the group of least error that can; a term that none can answer
+        is an `UnsupportedQuery`.
+        """
+        chosen: list[list[int]] = [[] for _ in self.measured.groups]
+        for term in range(batch.terms):
+            able = [
+                g
+                for g, (group, lattice) in enumerate(
+                    zip(self.measured.groups, self._lattices, strict=True)
+                )
+                if all(can_answer(group.axes, lattice, f) for _, f in batch.summands(term))
+            ]
+            if not able:
+                raise UnsupportedQuery(
+                    "no measured marginal contains all attributes and values of the query"
+                )
+            errors = [
+                term_variances(self.measured.groups[g].axes, self._lattices[g], batch, term).sum()
+                for g in able
+            ]
+            chosen[able[int(np.argmin(errors))]].append(term)
+        groups = tuple(
+            replace(group, terms=np.array(terms, dtype=np.int64))
+            for group, terms in zip(self.measured.groups, chosen, strict=True)
+        )
+        return ProductReconstruction(batch, replace(self.measured, groups=groups, combined=False))
+
+
+def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:
+    whole: Floats | float = 0.0
+    for coefficient, factors in summands:
+        table = np.full((), coefficient)
+        for factor, vector in zip(factors, x, strict=True):
+            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0])
+        whole = whole + table
+    return np.asarray(whole).reshape(-1)

@@ -1,0 +1,93 @@
+"""The record of a Gaussian strategy over products: residuals of subsets, in real numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.exact.products.strategy import Axis
+from lrm.exact.products.subsets import members_of
+from lrm.maps.products.factors import kronecker
+
+__all__ = ["GaussianStrategy", "GramBasis"]
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class GramBasis:
+    """A Gram of unit diagonal over one attribute; the identity has ``columns`` None.
+
+    ``columns`` is S (r x n) with columns of L2 norm 1.
+    """
+
+    size: int
+    columns: Floats | None = None
+
+    @cached_property
+    def gram(self) -> Floats:
+        """``G = SᵀS``."""
+        columns = np.eye(self.size) if self.columns is None else self.columns
+        return np.asarray(columns.T @ columns)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """``H = G⁻¹``."""
+        if self.columns is None:
+            return np.eye(self.size)
+        return np.asarray(np.linalg.inv(self.gram), dtype=np.float64)
+
+    @cached_property
+    def h(self) -> Floats:
+        """``H·1``."""
+        return np.ones(self.size) if self.columns is None else self.inverse.sum(axis=1)
+
+    @cached_property
+    def kappa(self) -> float:
+        """``1ᵀH1``."""
+        return float(self.h.sum())
+
+    @cached_property
+    def projector(self) -> Floats:
+        """``H − h·hᵀ/κ``."""
+        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
+
+    def residual_rows(self) -> Floats:
+        """R with ``RᵀR = G − 11ᵀ/κ``."""
+        values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
+        kept = values > 1e-12 * max(values[-1], 1e-300)
+        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStrategy:
+    """Residuals of subsets A with weights ω (their sum of squares makes sensitivity 1).
+
+    ``error`` is ``‖B‖²·Δ²``; ``bound`` is proven for every strategy, 0 where none is known.
+    """
+
+    axes: tuple[Axis, ...]
+    bases: tuple[GramBasis, ...]
+    subsets: Masks
+    weights: Floats
+    error: float
+    bound: float
+    interrupted: bool = False
+
+    def dense(self) -> Floats:
+        """The measurements over merged cells; for small products."""
+        parts = []
+        members = members_of(self.subsets, len(self.bases))
+        for inside, weight in zip(members, self.weights, strict=True):
+            parts.append(
+                weight
+                * kronecker(
+                    basis.residual_rows() if member else np.ones((1, basis.size))
+                    for basis, member in zip(self.bases, inside, strict=True)
+                )
+            )
+        return np.vstack(parts)

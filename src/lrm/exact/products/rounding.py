@@ -1,0 +1,174 @@
+"""From strategies over products in real numbers to integers, whose sensitivity is exact.
+
+All bits are shared: the entries of the bases of a set multiply, and what they leave of 2^bits is
+the resolution of the set's weight. So the entries are as large as the number of bases that are
+no identity allows, and the error is computed again from the integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import CountsError
+from lrm.exact.products.integers import (
+    IntegerBasis,
+    ResidualBasis,
+    round_basis,
+    round_residual,
+)
+from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
+from lrm.exact.products.reconstruction import ProductReconstruction
+from lrm.exact.products.residual_strategy import GaussianStrategy
+from lrm.exact.products.strategy import Axis, Group, ProductStrategy
+from lrm.exact.products.subsets import members_of
+from lrm.exact.rounding import (
+    DEFAULT_MAX_RECORDS,
+    FINE_MAX_RECORDS,
+    FINEST_MAX_RECORDS,
+    most_bits,
+)
+from lrm.maps.products.batch import ProductBatch
+
+__all__ = ["round_gaussian", "round_products"]
+
+Floats = NDArray[np.float64]
+
+WEIGHT_BITS = 9
+"""Bits of 2^bits that are kept for the weight of a set."""
+
+MOST_ENTRY_BITS = 10
+"""Bits of the entries of a basis: more gained less than 1e-5 of the error."""
+
+COST = 1.001
+"""By how much rounding may raise the error before more bits are spent."""
+
+
+def round_products(
+    batch: ProductBatch, strategy: ProductStrategy, max_records: int | None = None
+) -> ProductReconstruction:
+    """Round weighted marginals for Laplace noise.
+
+    Parameters
+    ----------
+    batch
+        The terms, weighted by the roots of their importances.
+    strategy
+        Groups in real numbers.
+    max_records
+        The declared largest number of records of a table.
+    """
+
+    def build(bits: int, entry_bits: int) -> MeasuredProducts:
+        sums = min(MOST_ENTRY_BITS, entry_bits)
+        groups = tuple(_marginal_group(group, bits, sums) for group in strategy.groups)
+        return MeasuredProducts(
+            batch.sizes, groups, bits, residual=False, combined=strategy.combined
+        )
+
+    most = max(
+        int((~np.array([basis.plain for basis in group.marginals.bases]) & inside).sum())
+        for group in strategy.groups
+        for inside in group.marginals.members
+    )
+    return _least_error(batch, build, most, strategy.error, max_records)
+
+
+def round_gaussian(
+    batch: ProductBatch, strategy: GaussianStrategy, max_records: int | None = None
+) -> ProductReconstruction:
+    """Round residuals for Gaussian noise."""
+    members = members_of(strategy.subsets, len(strategy.bases))
+
+    def build(bits: int, entry_bits: int) -> MeasuredProducts:
+        bases = _residual_bases(strategy, entry_bits)
+        # The real basis has columns of norm sqrt(1 − 1/κ); `scale` makes the largest 1.
+        reals = [math.sqrt(max(1.0 - 1.0 / basis.kappa, 1e-300)) for basis in strategy.bases]
+        sets = [tuple(np.flatnonzero(inside).tolist()) for inside in members]
+        wanted = [
+            weight * math.prod(reals[k] for k in one)
+            for one, weight in zip(sets, strategy.weights, strict=True)
+        ]
+        group = _group(np.arange(batch.terms), strategy.axes, bases, sets, wanted, bits)
+        return MeasuredProducts(batch.sizes, (group,), bits, residual=True)
+
+    most = max(int(inside.sum()) for inside in members) if len(members) else 0
+    return _least_error(batch, build, most, strategy.error, max_records)
+
+
+def _residual_bases(strategy: GaussianStrategy, entry_bits: int) -> list[IntegerBasis]:
+    bases: list[IntegerBasis] = []
+    for basis in strategy.bases:
+        if basis.columns is None:
+            bases.append(ResidualBasis(basis.size))
+        else:
+            bases.append(round_residual(basis.columns, basis.h, entry_bits))
+    return bases
+
+
+def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
+    marginals = group.marginals
+    bases = [round_basis(basis, 1 << entry_bits) for basis in marginals.bases]
+    sets = [tuple(np.flatnonzero(inside).tolist()) for inside in marginals.members]
+    wanted = (group.weight * marginals.weights).tolist()
+    return _group(group.terms, group.axes, bases, sets, wanted, bits)
+
+
+def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
+    terms: NDArray[np.int64],
+    axes: Sequence[Axis],
+    bases: Sequence[IntegerBasis],
+    sets: Sequence[tuple[int, ...]],
+    wanted: Sequence[float],
+    bits: int,
+) -> MeasuredGroup:
+    factors = [
+        max(1, round(weight * 2.0**bits / math.prod(bases[k].scale for k in one)))
+        for one, weight in zip(sets, wanted, strict=True)
+    ]
+    return MeasuredGroup(terms, tuple(axes), tuple(bases), tuple(sets), tuple(factors))
+
+
+def _least_error(
+    batch: ProductBatch,
+    build: Callable[[int, int], MeasuredProducts],
+    most: int,
+    error: float,
+    max_records: int | None,
+) -> ProductReconstruction:
+    """The first rounding whose error is hardly above ``error``, else the one of least error."""
+    plain = np.ones(batch.terms)
+    alike = replace(batch, weights=plain)
+    best, least = None, math.inf
+    for bits, entry_bits in _choices(most, max_records):
+        measured = build(bits, entry_bits)
+        if max_records is not None and measured.max_records < max_records:
+            continue
+        found = ProductReconstruction(alike, measured)
+        sensitivity = measured.sensitivity_for(measured.noise) * 2.0**-bits
+        rounded = found.weighted_squared_norm(batch) * sensitivity**2
+        if best is None or rounded < least:
+            best, least = found, rounded
+        if least <= COST * error:
+            break
+    if best is None:
+        raise CountsError(
+            f"a table of up to {max_records:,} records needs more than 62 bits with this strategy; "
+            "declare a smaller max_records"
+        )
+    return best
+
+
+def _choices(most: int, max_records: int | None) -> Iterator[tuple[int, int]]:
+    """Bits, and bits of the entries of bases of which at most ``most`` are multiplied."""
+    usual = (DEFAULT_MAX_RECORDS,) if most == 0 else ()
+    for records in (
+        (max_records,) if max_records else (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
+    ):
+        bits = most_bits(records)
+        room = (bits - WEIGHT_BITS) // max(most, 1)
+        yield bits, max(2, min(20, room))

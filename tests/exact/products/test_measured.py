@@ -1,0 +1,176 @@
+"""Integer strategies over products: exact, and equal to dense computation on small tables."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lrm.errors import UnsupportedQuery
+from lrm.exact.products.basis import Basis
+from lrm.exact.products.integers import (
+    ResidualBasis,
+    largest_remainders,
+    round_basis,
+    round_residual,
+)
+from lrm.exact.products.residual_strategy import GramBasis
+from lrm.exact.products.rounding import round_gaussian, round_products
+from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
+from lrm.maps.products.tabulation import tabulate
+from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.optimise import optimise_products
+
+PAIRS = np.kron(np.eye(4), np.ones((1, 2)))
+SOME = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+BATCHES = {
+    "tables": cross_tabs([4, 3, 2, 2], [0, 1, 2]),
+    "prefixes": product_batch([8, 3], [["prefix", "identity"], ["total", "identity"]]),
+    "ranges and rows": product_batch(
+        [5, 3, 2], [["all-ranges", "total", "identity"], ["identity", SOME, "total"]]
+    ),
+    "dropped values": product_batch([4, 3], [[[[1, 1, 0, 0]], SOME], [[[0, 1, 0, 0]], "total"]]),
+    "coarse and fine": product_batch(
+        [8, 2, 3],
+        [
+            ["identity", "identity", "total"],
+            [PAIRS, "identity", "identity"],
+            [PAIRS, "total", "total"],
+        ],
+    ),
+    "sums": sum_batch(
+        [2, 3, 2],
+        [
+            [(1, [[[1, 0]], "total", "total"]), (1, ["total", [[1, 0, 0]], "total"])],
+            [(1, ["identity", "total", "total"])],
+        ],
+    ),
+}
+
+
+def rounded(batch, noise):
+    if noise == "laplace":
+        strategy = optimise_products(batch, effort="quick")
+        return strategy.error, round_products(batch, strategy)
+    strategy = optimise_gaussian_products(batch)
+    return strategy.error, round_gaussian(batch, strategy)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_integers_agree_with_dense_computation(name, noise):
+    batch = BATCHES[name]
+    error, found = rounded(batch, noise)
+    measured = found.measured
+    L, W = measured.real_matrix(), batch.dense()
+    whole = np.rint(L * 2.0**measured.bits)
+    norms = np.abs(whole).sum(axis=0), (whole**2).sum(axis=0)
+    assert norms[0].max() <= measured.sensitivity
+    assert norms[1].max() <= measured.squared_l2_sensitivity * (1 + 1e-12)
+    if noise == "laplace":
+        assert norms[0].max() == measured.sensitivity
+    # B as an array, its norms, and W = B·L.
+    if found.is_explicit:
+        B = found.matrix()
+        np.testing.assert_allclose(B @ L, W, atol=1e-9)
+        np.testing.assert_allclose((B**2).sum(axis=1), found.row_squared_norms, rtol=1e-8)
+    assert found.squared_norm == pytest.approx(found.row_squared_norms.sum(), rel=1e-9)
+    least_squares = W @ np.linalg.pinv(L)
+    if len(measured.groups) == 1:
+        np.testing.assert_allclose(
+            found.row_squared_norms, (least_squares**2).sum(axis=1), rtol=1e-7, atol=1e-12
+        )
+    # Rounding costs next to nothing.
+    sensitivity = measured.sensitivity_for(noise) * 2.0**-measured.bits
+    assert found.squared_norm * sensitivity**2 <= 1.001 * error
+    assert found.relative_residual < 1e-9
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_measurements_without_noise_give_the_true_answers(name, noise):
+    batch = BATCHES[name]
+    measured = rounded(batch, noise)[1].measured
+    found = rounded(batch, noise)[1]
+    counts = np.random.default_rng(1).integers(0, 50, math.prod(batch.sizes))
+    entries = tabulate(measured.tabulations, counts, batch.sizes)
+    exact = measured.measure(entries)
+    np.testing.assert_array_equal(exact, measured.measure_clamped(entries))
+    np.testing.assert_allclose(
+        exact, np.rint(measured.real_matrix() * 2.0**measured.bits) @ counts, rtol=1e-12
+    )
+    answers = found.apply(exact * 2.0**-measured.bits)
+    np.testing.assert_allclose(answers, batch.dense() @ counts, rtol=1e-9, atol=1e-8)
+    assert measured.records(entries) <= counts.sum()
+    assert len(exact) == measured.measurement_count
+    assert len(entries) == measured.cell_count
+
+
+def test_other_products_follow_from_the_same_measurements():
+    batch = cross_tabs([4, 3, 2, 2, 2, 2], [1])
+    found = rounded(batch, "laplace")[1]
+    further = product_batch(batch.sizes, [["total", SOME, *["total"] * 4]])
+    other = found.over(further)
+    counts = np.random.default_rng(2).integers(0, 50, 192)
+    measurements = found.measured.measure(tabulate(found.measured.tabulations, counts, batch.sizes))
+    answers = other.apply(measurements * 2.0**-found.measured.bits)
+    np.testing.assert_allclose(answers, further.dense() @ counts, rtol=1e-9)
+    with pytest.raises(UnsupportedQuery, match="no measured marginal"):
+        found.over(product_batch(batch.sizes, [["identity"] * 6]))
+
+
+def test_importance_is_weighed_in_the_error():
+    batch = replace(cross_tabs([4, 3, 2], [1, 2]), weights=np.array([1.0, 2, 3, 4, 5, 6]))
+    found = rounded(batch, "laplace")[1]
+    weights = np.repeat(batch.weights**2, batch.term_queries())
+    assert found.weighted_squared_norm(batch) == pytest.approx(weights @ found.row_squared_norms)
+
+
+def test_many_attributes_take_no_list_of_cells():
+    batch = cross_tabs([10] * 30, [1])
+    error, found = rounded(batch, "laplace")
+    assert found.measured.cell_count < 10_000
+    sensitivity = found.measured.sensitivity * 2.0**-found.measured.bits
+    assert found.squared_norm * sensitivity**2 <= 1.001 * error
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(5, 300))
+def test_rounded_columns_have_one_sum(seed, q):
+    rng = np.random.default_rng(seed)
+    basis = Basis(rng.random((3, 4)) * rng.uniform(0, 50))
+    found = round_basis(basis, q)
+    assert np.all(found.dense().sum(axis=0) == q)
+    assert np.linalg.matrix_rank(found.dense()) == 4
+    np.testing.assert_allclose(found.real().dense() * q, found.dense(), atol=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0.001, 1), min_size=1, max_size=9), st.integers(1, 10_000))
+def test_largest_remainders_sum_to_the_total(shares, total):
+    shares = np.array(shares) / sum(shares)
+    counts = largest_remainders(shares, total)
+    assert counts.sum() == total
+    assert np.all(np.abs(counts - shares * total) < 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 12))
+def test_rounded_residuals_keep_their_null_vector(seed, n):
+    rng = np.random.default_rng(seed)
+    S = np.tri(n) + rng.uniform(0, 0.5, (n, n))
+    basis = GramBasis(n, S / np.linalg.norm(S, axis=0))
+    found = round_residual(basis.columns, basis.h, 16)
+    assert np.all(found.rows @ found.null == 0)
+    assert found.peak < 2**16
+    assert np.linalg.matrix_rank(found.rows) == n - 1
+
+
+def test_the_residual_of_the_identity_is_exact():
+    basis = ResidualBasis(5)
+    R = basis.apply(np.eye(5, dtype=np.int64))
+    assert np.array_equal(R, 5 * np.eye(5, dtype=int) - 1)
+    assert basis.column_norm(2) == (R**2).sum(axis=0).max()
+    assert basis.column_norm(1) == np.abs(R).sum(axis=0).max()
