@@ -38,6 +38,9 @@ LARGEST_ENTRY = 1 << 31
 FINENESS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 """Sizes of the largest entry of a rounded null vector."""
 
+BALANCING = 30
+"""Steps of the scaling that makes the columns of a residual basis equally long."""
+
 FEW_VALUES = 16
 """Attributes of so few values get all the bits there are."""
 
@@ -288,28 +291,35 @@ def round_residual(columns: Floats, null: Floats, bits: int) -> ResidualBasis:
 
     Notes
     -----
-    Two ways, of which the nearest Gram matrix is kept. Rows of R are rounded, and a few entries
+    Two ways, of which the cheaper one is kept. Rows of R are rounded, and a few entries
     are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
     rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
     """
-    kappa = float(null.sum())
-    residual = columns - np.outer(columns @ null, np.ones(len(null))) / kappa
-    values, vectors = np.linalg.eigh(residual.T @ residual)
-    kept = values > 1e-12 * values[-1]
-    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     found = []
     for finest in FINENESS:
         u = np.rint(null * (finest / np.abs(null).max())).astype(np.int64)
         u //= max(math.gcd(*u.tolist()), 1)
         if u.sum() > 0:
-            found += [_moved(rows, u, bits), _exact(columns, u, bits)]
-    gram = residual.T @ residual
+            balanced = _balanced(columns, u)
+            found += [_moved(balanced, u, bits), _exact(balanced, u, bits)]
     fitting = [one for one in found if one is not None]
-    return min(fitting, key=lambda one: _distance(one, gram))
+    return min(fitting, key=lambda one: _cost(one, columns, null))
 
 
-def _moved(rows: Floats, u: Integers, bits: int) -> ResidualBasis | None:
+def _balanced(columns: Floats, u: Integers) -> Floats:
+    """S with its columns scaled so that ``S − S·u·1ᵀ/Σu`` has columns of one norm."""
+    for _ in range(BALANCING):
+        norms = np.linalg.norm(columns - (columns @ u)[:, None] / u.sum(), axis=0)
+        columns = columns * np.sqrt(norms.max() / np.maximum(norms, 1e-3 * norms.max()))
+    return columns
+
+
+def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     """Rounded rows with entries moved until they are orthogonal to u."""
+    residual = columns - (columns @ u)[:, None] / u.sum()
+    values, vectors = np.linalg.eigh(residual.T @ residual)
+    kept = values > 1e-12 * values[-1]
+    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     # The fewer values, the wider the steps between rows that are orthogonal to u.
     largest = 1 << (bits - 1 if len(u) <= FEW_VALUES else min(bits - 1, MOST_BITS))
     scaled = rows * (largest / np.abs(rows).max())
@@ -332,12 +342,24 @@ def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     return ResidualBasis(len(u), rows[np.abs(rows).max(axis=1) > 0], u)
 
 
-def _distance(basis: ResidualBasis, gram: Floats) -> float:
-    """How far the Gram matrix of rounded rows is from the wanted one, at the same sensitivity."""
-    rows = np.asarray(basis.rows, dtype=np.float64)
-    own = rows.T @ rows
-    gap = own / own.diagonal().max() - gram / gram.diagonal().max()
-    return float(np.linalg.norm(gap))
+def _cost(basis: ResidualBasis, columns: Floats, null: Floats) -> float:
+    """What rounding costs where S is the optimum: of the residual, and of the total.
+
+    With ``G = SᵀS``, S is the optimum for queries with the Gram matrix ``G²``.
+    """
+    gram = columns.T @ columns
+    square = gram @ gram
+    assert basis.rows is not None  # noqa: S101 - rounded ones have them
+    assert basis.null is not None  # noqa: S101
+    rows, u = basis.rows / basis.scale, basis.null / basis.null.sum()
+    if np.linalg.matrix_rank(rows) < len(u) - 1:
+        return math.inf
+    own = np.linalg.inv(rows.T @ rows + 1.0)
+    kappa = float(null.sum())
+    spread = float(np.vdot(own, square) - (own.sum(axis=1) @ square @ own.sum(axis=1)) / own.sum())
+    ideal = (float(np.trace(gram)) - len(null) / kappa) * (1 - 1 / kappa)
+    total = float(u @ square @ u) / (float(null @ square @ null) / kappa**2)
+    return spread / ideal + total
 
 
 class _Moves:
