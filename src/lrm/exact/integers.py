@@ -71,6 +71,19 @@ class IntegerStrategy:
         return self.cell_map.size
 
     @property
+    def wanted(self) -> CellMap:
+        """What an engine must count of a table."""
+        return self.cell_map
+
+    def counts_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The counts that ``measure`` takes, from counts of all cells: the same."""
+        return cells
+
+    def records(self, counts: NDArray[np.int64]) -> int:
+        """How many records were counted, in exact integers."""
+        return sum(counts.tolist())  # Python's: the sum itself must not wrap around
+
+    @property
     def merged_cell_count(self) -> int:
         """Number of cells that the queries tell apart."""
         return self.cell_map.merged_size

@@ -7,13 +7,17 @@ needs a list of cells asks for `Measured.flat`, which refuses where there is non
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy
 from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.products.tabulation import Tabulation
 from lrm.privacy.mechanism import Measurable
 
 __all__ = ["Measured", "Reconstruction"]
@@ -33,6 +37,15 @@ class Measured(Measurable, Protocol):
     @property
     def measurement_count(self) -> int:
         """Number of measurements r."""
+        ...
+
+    @property
+    def wanted(self) -> CellMap | Sequence[Tabulation]:
+        """What an engine must count of a table."""
+        ...
+
+    def counts_of(self, cells: NDArray[np.int64], /) -> NDArray[np.int64]:
+        """The counts that ``measure`` takes, from counts of all cells."""
         ...
 
     @property

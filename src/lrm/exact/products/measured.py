@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.integers import CARRIER_BITS
+from lrm.exact.cells import CellMap
+from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.strategy import Axis
+from lrm.exact.protocols import Reconstruction
+from lrm.maps.linear import DenseMap, LinearMap
 from lrm.maps.products.factors import kronecker
-from lrm.maps.products.tabulation import Tabulation
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.tabulation import Tabulation, tabulate
 
 __all__ = ["MeasuredGroup", "MeasuredProducts"]
 
@@ -281,19 +285,44 @@ class MeasuredProducts:
         bases = [basis.real() for basis in group.bases]
         return Lattice(bases, group.members, group.weights(self.bits), residual=self.residual)
 
-    def real_matrix(self) -> Floats:
-        """L over all cells, in units where a record counts about 1; for small tables."""
-        if self.measurement_count * math.prod(self.sizes) > MOST_DENSE:
+    @property
+    def wanted(self) -> tuple[Tabulation, ...]:
+        """What an engine must count of a table."""
+        return self.tabulations
+
+    @property
+    def merged_cell_count(self) -> int:
+        """Number of cells that the queries tell apart."""
+        return max(math.prod(axis.size for axis in group.axes) for group in self.groups)
+
+    def counts_of(self, cells: Integers) -> Integers:
+        """The entries of all tabulations from counts of all cells."""
+        return tabulate(self.tabulations, cells, self.sizes)
+
+    def reconstruction_of(self, queries: LinearMap) -> Reconstruction | None:
+        """Answers to other queries over the same attributes, from the same measurements."""
+        from lrm.exact.products.reconstruction import (  # noqa: PLC0415 - it knows what is measured
+            ProductReconstruction,
+        )
+
+        if not isinstance(queries, ProductMap) or queries.sizes != self.sizes:
+            return self.flat().reconstruction_of(queries)
+        return ProductReconstruction.over(self, queries.batch)
+
+    def flat(self) -> IntegerStrategy:
+        """The same as one matrix over a list of cells, for small tables."""
+        cells = math.prod(self.sizes)
+        if self.measurement_count * cells > MOST_DENSE:
             raise WorkloadError(
-                f"the strategy has {self.measurement_count:,} × {math.prod(self.sizes):,} entries, "
-                "too many for an array"
+                f"the strategy has {self.measurement_count:,} measurements over {cells:,} cells, "
+                "which are too many to be listed"
             )
         parts = [
             self._dense_set(group, one, factor)
             for group in self.groups
             for one, factor in zip(group.sets, group.factors, strict=True)
         ]
-        return np.vstack(parts) * 2.0**-self.bits
+        return IntegerStrategy(DenseMap(np.vstack(parts)), CellMap.trivial(cells), self.bits)
 
     def _dense_set(self, group: MeasuredGroup, one: Sequence[int], factor: int) -> Floats:
         selectors: list[Floats] = []

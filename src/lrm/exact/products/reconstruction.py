@@ -15,7 +15,7 @@ from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_varia
 from lrm.exact.products.coefficients import term_rows
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
-from lrm.exact.products.measured import MeasuredProducts
+from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
@@ -262,35 +262,46 @@ class ProductReconstruction:
             parts.append(table.reshape(-1))
         return np.concatenate(parts)
 
-    def over(self, batch: ProductBatch) -> ProductReconstruction:
-        """The reconstruction of other terms from the same measurements.
+    @property
+    def given(self) -> None:
+        """B is the least-squares one."""
+        return
+
+    @property
+    def digest(self) -> str:
+        """Nothing but the queries and what is measured decides the answers."""
+        return "least squares"
+
+    @classmethod
+    def over(cls, measured: MeasuredProducts, batch: ProductBatch) -> ProductReconstruction:
+        """The reconstruction of any terms from what is measured.
 
         Each term is answered by the group of least error that can; a term that none can answer
         is an `UnsupportedQuery`.
         """
-        chosen: list[list[int]] = [[] for _ in self.measured.groups]
+        lattices = [measured.lattice(group) for group in measured.groups]
+        chosen: list[list[int]] = [[] for _ in lattices]
         for term in range(batch.terms):
-            able = [
-                g
-                for g, (group, lattice) in enumerate(
-                    zip(self.measured.groups, self._lattices, strict=True)
-                )
-                if all(can_answer(group.axes, lattice, f) for _, f in batch.summands(term))
+            errors = [
+                _term_error(group, lattice, batch, term)
+                for group, lattice in zip(measured.groups, lattices, strict=True)
             ]
-            if not able:
+            if min(errors) == math.inf:
                 raise UnsupportedQuery(
                     "no measured marginal contains all attributes and values of the query"
                 )
-            errors = [
-                term_variances(self.measured.groups[g].axes, self._lattices[g], batch, term).sum()
-                for g in able
-            ]
-            chosen[able[int(np.argmin(errors))]].append(term)
+            chosen[int(np.argmin(errors))].append(term)
         groups = tuple(
             replace(group, terms=np.array(terms, dtype=np.int64))
-            for group, terms in zip(self.measured.groups, chosen, strict=True)
+            for group, terms in zip(measured.groups, chosen, strict=True)
         )
-        return ProductReconstruction(batch, replace(self.measured, groups=groups, combined=False))
+        return cls(batch, replace(measured, groups=groups, combined=False))
+
+
+def _term_error(group: MeasuredGroup, lattice: Lattice, batch: ProductBatch, term: int) -> float:
+    if not all(can_answer(group.axes, lattice, factors) for _, factors in batch.summands(term)):
+        return math.inf
+    return float(term_variances(group.axes, lattice, batch, term).sum())
 
 
 def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:
