@@ -19,7 +19,7 @@ from lrm.privacy.budget import Noise
 from lrm.showing import html_of, text_of
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.progress import Deadline, OnStep, ignore_step
-from lrm.strategies import MECHANISMS, Problem, Search, Strategy, build_strategy
+from lrm.strategies import MECHANISMS, AnyStrategy, Problem, Search, build_strategy
 from lrm.strategies.certificate import CHEAP_SECONDS, least_error, spectrum_of
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
@@ -132,7 +132,7 @@ class Contest:
             return Outcome(mechanism, None, str(reason))
         return Outcome(mechanism, plan)
 
-    def _bounds_with(self, strategy: Strategy) -> tuple[float, Spectrum | None]:
+    def _bounds_with(self, strategy: AnyStrategy) -> tuple[float, Spectrum | None]:
         """The bounds of the problem, or the better one that the search itself has proved."""
         least, spectrum = self._bounds
         return max(least, strategy.least_error or 0.0), spectrum

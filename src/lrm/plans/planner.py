@@ -12,14 +12,12 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import UsageError
-from lrm.exact.reconstruction import FlatReconstruction
-from lrm.exact.rounding import quantise
 from lrm.plans.core import Plan
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.interrupts import stop_on_interrupt
 from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
-from lrm.strategies import Problem, Search, Strategy, build_strategy
+from lrm.strategies import AnyStrategy, Problem, Search, build_strategy
 from lrm.strategies.certificate import (
     CHEAP_SECONDS,
     certificate_seconds,
@@ -109,7 +107,7 @@ def timed(made: Plan, timings: Timings, seconds: float) -> Plan:
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
     problem: Problem,
-    strategy: Strategy,
+    strategy: AnyStrategy,
     *,
     noise: Noise = "laplace",
     max_records: int | None = None,
@@ -140,23 +138,15 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         return replace(rounded, least_error=least, spectrum=spectrum)
 
 
-def _rounded(problem: Problem, strategy: Strategy, noise: Noise, max_records: int | None) -> Plan:
-    queries = problem.queries_for(strategy)
-    final = quantise(
-        strategy.matrix,
-        strategy.cell_map,
-        queries,
-        reconstruction=strategy.reconstruction,
-        max_records=max_records,
-        noise=noise,
-    )
+def _rounded(
+    problem: Problem, strategy: AnyStrategy, noise: Noise, max_records: int | None
+) -> Plan:
+    measured, way_back = strategy.rounded(problem, noise, max_records)
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
-        measured=final.strategy,
-        reconstruction_map=FlatReconstruction(
-            queries, final.strategy.real_map, final.inverse, final.reconstruction
-        ),
+        measured=measured,
+        reconstruction_map=way_back,
         least_error=0.0,
         spectrum=None,
         noise=noise,
@@ -166,7 +156,7 @@ def _rounded(problem: Problem, strategy: Strategy, noise: Noise, max_records: in
 
 
 def _bounds(
-    problem: Problem, strategy: Strategy, error: float, deadline: Deadline
+    problem: Problem, strategy: AnyStrategy, error: float, deadline: Deadline
 ) -> tuple[float, Spectrum | None]:
     """The bounds of a problem, for which a fifth of the time of the search is well spent."""
     if deadline.stopped:  # Ctrl-C: a little more patience, and a second one ends it

@@ -6,6 +6,7 @@ could fail looks at shapes, types and declared limits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ __all__ = [
     "check_total",
     "law_of",
     "measure",
+    "regrouped",
 ]
 
 
@@ -187,14 +189,21 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
     return NoiseLaw("gaussian", gaussian_scale(squared, zcdp_of(privacy).rho))
 
 
-def check_fit(counts: TrueCounts | ArrayLike, strategy: Measurable) -> None:
-    """Refuse counts that were not made for the strategy: by their number alone."""
+def check_fit(counts: TrueCounts | ArrayLike, cells: int) -> None:
+    """Refuse counts that were not made for so many cells: by their number alone."""
     found = count_cells(counts)
-    if found != strategy.cell_count:
+    if found != cells:
         raise CountsError(
-            f"the plan covers {strategy.cell_count} cells, but there are {found} counts; "
+            f"the plan covers {cells} cells, but there are {found} counts; "
             "were they made for another domain?"
         )
+
+
+def regrouped(
+    counts: TrueCounts, how: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+) -> TrueCounts:
+    """Other counts of the same records, which stay hidden."""
+    return TrueCounts(how(counts._open()))  # noqa: SLF001 - from one record to another
 
 
 def check_total(counts: TrueCounts, strategy: Measurable) -> None:
@@ -216,7 +225,7 @@ def measure(counts: TrueCounts, strategy: Measurable, noise: Calibrated) -> Meas
     Beyond ``strategy.max_records`` the measurements are made in integers of any size and
     clamped to 62 bits, which moves neighbours no further apart.
     """
-    check_fit(counts, strategy)
+    check_fit(counts, strategy.cell_count)
     opened = counts._open()  # noqa: SLF001 - the one door
     if strategy.records(opened) <= strategy.max_records:
         true_values = strategy.measure(opened)

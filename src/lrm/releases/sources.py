@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lrm.errors import UsageError
 from lrm.plans import Plan
-from lrm.privacy.mechanism import TrueCounts, check_fit, check_total
+from lrm.privacy.mechanism import TrueCounts, check_fit, check_total, regrouped
 from lrm.releases.counts_file import CountsFile
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class CountedTable:
 
     def check(self) -> None:
         """Check that the table has the columns that the domain declares."""
-        self.opened.check(self.domain, self.plan.measured.flat().cell_map)
+        self.opened.check(self.domain, self.plan.measured.wanted)
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell."""
-        return self.opened.counts(self.domain, self.plan.measured.flat().cell_map)
+        return self.opened.counts(self.domain, self.plan.measured.wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class GivenCounts:
         if isinstance(self.given, CountsFile):
             self.given.check()
         else:
-            check_fit(self.given, self.plan.measured)
+            check_fit(self.given, self.plan.workload.shape[1])
 
     def counts(self) -> TrueCounts:
         """Take the counts, and refuse those that the plan was not made for."""
@@ -100,9 +100,10 @@ class GivenCounts:
             hidden = self.given.read()
         else:
             hidden = self.given if isinstance(self.given, TrueCounts) else TrueCounts(self.given)
-        check_fit(hidden, self.plan.measured)
-        check_total(hidden, self.plan.measured)
-        return hidden
+        check_fit(hidden, self.plan.workload.shape[1])
+        wanted = regrouped(hidden, self.plan.measured.counts_of)
+        check_total(wanted, self.plan.measured)
+        return wanted
 
 
 def source_of(plan: Plan, data: Any) -> Source:

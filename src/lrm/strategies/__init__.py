@@ -12,9 +12,18 @@ from importlib import import_module
 from typing import Any
 
 from lrm.errors import UsageError
-from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 
-__all__ = ["MECHANISMS", "RIVALS", "Problem", "Search", "Strategy", "build_strategy"]
+__all__ = [
+    "MECHANISMS",
+    "RIVALS",
+    "AnyStrategy",
+    "Problem",
+    "ProductChoice",
+    "Search",
+    "Strategy",
+    "build_strategy",
+]
 
 MECHANISMS: Mapping[str, str] = {
     "best": "best:best",
@@ -24,6 +33,7 @@ MECHANISMS: Mapping[str, str] = {
     "wavelet": "trees:wavelet",
     "hierarchical": "trees:hierarchical",
     "matrix": "matrix:matrix",
+    "marginals": "products:marginals",
 }
 """Name on the command line → module and function."""
 
@@ -32,17 +42,27 @@ RIVALS = tuple(name for name in MECHANISMS if name != "best")
 
 def build_strategy(
     name: str, problem: Problem, search: Search, options: Mapping[str, Any]
-) -> Strategy:
+) -> AnyStrategy:
     """Run the mechanism called ``name``."""
     if name not in MECHANISMS:
         raise UsageError(f"no mechanism is called {name!r}; there are {', '.join(MECHANISMS)}")
-    module, function = MECHANISMS[name].split(":")
-    mechanism: Callable[..., Strategy] = getattr(
-        import_module(f"lrm.strategies.{module}"), function
-    )
+    mechanism = _mechanism(name, listed=problem.is_listed)
     known = list(inspect.signature(mechanism).parameters)[2:]
     unknown = sorted(set(options) - set(known))
     if unknown:
         takes = f"it takes {', '.join(known)}" if known else "it takes no options"
         raise UsageError(f"mechanism {name!r} has no option {unknown[0]!r}; {takes}")
     return mechanism(problem, search, **options)
+
+
+def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:
+    """The function of a mechanism; another one where cells are too many to be listed."""
+    if name != "best" and not listed:
+        products = import_module("lrm.strategies.products")
+        found: Callable[..., AnyStrategy] = products.PRODUCT_MECHANISMS[name]
+        return found
+    module, function = MECHANISMS[name].split(":")
+    listing: Callable[..., AnyStrategy] = getattr(
+        import_module(f"lrm.strategies.{module}"), function
+    )
+    return listing

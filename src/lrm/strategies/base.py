@@ -13,15 +13,27 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
 from lrm.exact.cells import CellMap, MergedWorkload, merge_cells
+from lrm.exact.products.residual_strategy import GaussianStrategy
+from lrm.exact.products.rounding import round_gaussian, round_products
+from lrm.exact.products.strategy import ProductStrategy
+from lrm.exact.protocols import Measured, Reconstruction
+from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.rounding import quantise
 from lrm.exact.rows import SECONDS_PER_STEP, reduce_rows, reduction_seconds
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.split import weigh_terms
 from lrm.privacy.budget import Noise
 from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.workload import Workload, weigh_rows
 
-__all__ = ["Problem", "Search", "Strategy"]
+__all__ = ["AnyStrategy", "Problem", "ProductChoice", "Search", "Strategy"]
+
+LISTED_CELLS = 1 << 14
+"""Cells of a product up to which mechanisms for lists of cells are offered as well."""
 
 QUICK_ROUNDS = 5
 """Power iterations for a bound on the largest singular value; each is valid by itself."""
@@ -77,6 +89,22 @@ class Problem:
     def cell_count(self) -> int:
         """Number of original cells."""
         return self.workload.shape[1]
+
+    @cached_property
+    def products(self) -> ProductBatch | None:
+        """The terms, weighted by the roots of their importances, of a batch over products."""
+        queries = self.workload.queries
+        if not isinstance(queries, ProductMap):
+            return None
+        return weigh_terms(queries.batch, self.workload.importance)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether cells are few enough to be listed: all mechanisms work then."""
+        queries = self.workload.queries
+        if not isinstance(queries, ProductMap):
+            return True
+        return queries.is_flat and queries.shape[1] <= LISTED_CELLS
 
     @cached_property
     def merged(self) -> MergedWorkload:
@@ -205,6 +233,8 @@ class Problem:
 
     def queries_for(self, strategy: Strategy) -> LinearMap:
         """The queries over the cells that ``strategy`` measures."""
+        if strategy.queries is not None:
+            return strategy.queries
         if strategy.cell_map is self.merged.cell_map:
             return self.merged.queries
         return self.workload.queries
@@ -230,6 +260,8 @@ class Strategy:
         A proven bound on the error of any strategy, where the search found one.
     details
         Plain facts about how it was found, for people and for files.
+    queries
+        The workload over the merged cells, where ``cell_map`` is not the problem's own.
     """
 
     mechanism: str
@@ -239,3 +271,56 @@ class Strategy:
     exact: bool = True
     least_error: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    queries: LinearMap | None = None
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        """The integers that will be measured, and the way back from them."""
+        queries = problem.queries_for(self)
+        final = quantise(
+            self.matrix,
+            self.cell_map,
+            queries,
+            reconstruction=self.reconstruction,
+            max_records=max_records,
+            noise=noise,
+        )
+        way_back = FlatReconstruction(
+            queries, final.strategy.real_map, final.inverse, final.reconstruction
+        )
+        return final.strategy, way_back
+
+
+@dataclass(frozen=True, eq=False)
+class ProductChoice:
+    """Marginals (for Laplace noise) or residuals (Gaussian) over products of attributes.
+
+    Parameters
+    ----------
+    mechanism, least_error, details
+        As in `Strategy`.
+    found
+        What a mechanism would measure, in real numbers.
+    """
+
+    mechanism: str
+    found: ProductStrategy | GaussianStrategy
+    least_error: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    exact: bool = True
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        """The integers that will be measured, and the way back from them."""
+        del noise  # that of ``found``
+        assert problem.products is not None  # noqa: S101 - made for such a problem
+        if isinstance(self.found, GaussianStrategy):
+            way_back = round_gaussian(problem.products, self.found, max_records)
+        else:
+            way_back = round_products(problem.products, self.found, max_records)
+        return way_back.measured, way_back
+
+
+AnyStrategy = Strategy | ProductChoice

@@ -10,7 +10,10 @@ from typing import Literal
 import numpy as np
 
 from lrm.errors import ConvergenceError, StopSolver, UsageError
+from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
+from lrm.maps.products.values import Reduction
+from lrm.privacy.budget import Noise
 from lrm.solvers.augmented import assemble, optimise_augmented
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.general import PROMISING, general_start
@@ -18,10 +21,11 @@ from lrm.solvers.portfolio import Candidate
 from lrm.solvers.portfolio import search as search_portfolio
 from lrm.solvers.progress import Step
 from lrm.solvers.starts import extreme_columns, random_rows
-from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
+from lrm.strategies.products import best_products, flat_problem, lift, merged_rows
 from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rival_start, rivals
 
 __all__ = ["best"]
@@ -56,11 +60,20 @@ EXTREME_RANK, EXTREME_CELLS = 10, 256
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
 
+FLAT_CELLS: dict[Noise, dict[Effort, int]] = {
+    "laplace": {"quick": 100, "normal": 400, "thorough": 1600},
+    "gaussian": {"quick": 200, "normal": 1000, "thorough": 2000},
+}
+"""Merged cells of a product up to which a list of them is searched as well."""
+
+PROVEN = 1.0 + 1e-9
+"""An error no more above a bound on all strategies is the least, but for rounding."""
+
 DENSE_ENTRIES = 3e7
 """Rank × merged cells up to which the solvers run: they hold several arrays of that size."""
 
 
-def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Strategy:
+def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyStrategy:
     """Search for the strategy of least error, from every start that a rival offers.
 
     Parameters
@@ -72,6 +85,55 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     """
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    if problem.products is not None:
+        return _best_of_both(problem, search, effort)
+    return _best_listed(problem, search, effort, {})
+
+
+def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrategy:
+    """The best over products, or over a list of merged cells where these are few."""
+    chosen = best_products(problem, search, effort=effort)
+    error = least_candidate(chosen)
+    proven = error <= PROVEN * (chosen.least_error or 0.0)
+    if not problem.is_listed or proven or chosen.details["interrupted"]:
+        return chosen
+    flat, reduction = flat_problem(problem)
+    rows, cells = flat.workload.shape
+    if cells > FLAT_CELLS[search.noise][effort] or min(rows, cells) * cells > DENSE_ENTRIES:
+        return chosen
+    starts = {} if search.noise == "gaussian" else _product_starts(chosen, reduction)
+    found = _best_listed(flat, search, effort, starts)
+    details = {
+        **found.details,
+        "candidates": [*chosen.details["candidates"], *found.details["candidates"]],
+    }
+    if error <= least_candidate(found):
+        details["winner"] = chosen.details["winner"]
+        return replace(chosen, details=details)
+    return replace(
+        found,
+        cell_map=lift(found.cell_map, reduction),
+        queries=flat.queries_for(found),
+        details=details,
+    )
+
+
+def least_candidate(strategy: AnyStrategy) -> float:
+    """The error of the best candidate of a search."""
+    return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
+
+
+def _product_starts(chosen: ProductChoice, reduction: Reduction) -> dict[str, Floats]:
+    """The best over products as rows over merged cells."""
+    if not isinstance(chosen.found, ProductStrategy):
+        return {}
+    return {"products": merged_rows(chosen.found, reduction)}
+
+
+def _best_listed(
+    problem: Problem, search: Search, effort: Effort, starts: dict[str, Floats]
+) -> Strategy:
+    """The best over a list of cells, searched from some starts beside its own."""
     in_time = search.deadline.affords(problem.reduction_seconds + problem.rounding_seconds)
     if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)
@@ -87,7 +149,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> Stra
     search = search.less(problem.rounding_seconds)
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
-    return _searched(problem, search, effort, offers)
+    return _searched(problem, search, effort, offers, starts)
 
 
 def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
@@ -103,11 +165,16 @@ def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
 
 
 def _searched(
-    problem: Problem, search: Search, effort: Effort, offers: Sequence[RivalResult]
+    problem: Problem,
+    search: Search,
+    effort: Effort,
+    offers: Sequence[RivalResult],
+    given: dict[str, Floats],
 ) -> Strategy:
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
     starts, stopped = _starts(problem, search, effort, rival.error)
+    starts |= given
     if effort == "thorough":  # else it costs a third of the time, and gained 0.3 % at most
         starts[rival.name] = rival_start(problem, rival.make())
     found = search_portfolio(

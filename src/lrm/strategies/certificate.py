@@ -9,6 +9,7 @@ from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem
+from lrm.strategies.products import product_bound
 
 __all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
 
@@ -27,7 +28,7 @@ PROVEN = 1.001
 
 def certificate_seconds(problem: Problem) -> float:
     """About how long ``least_error`` takes at least: two rounds that cannot be stopped."""
-    if _is_closed_form(problem):
+    if _is_closed_form(problem) or not problem.is_listed:
         return 0.0
     return problem.reduction_seconds + 2 * problem.decomposition_seconds
 
@@ -59,6 +60,8 @@ def least_error(
         Seconds of one core that the bound may take.
     """
     deadline = deadline or Deadline()
+    if problem.products is not None and not problem.is_listed:
+        return product_bound(problem.products)
     quick = problem.quick_bound
     if _is_closed_form(problem) or error <= PROVEN * quick:
         return quick
@@ -85,6 +88,8 @@ def spectrum_of(
 
     None where they would take more than ``most`` seconds, or more than the deadline leaves.
     """
+    if not problem.is_listed:
+        return None
     queries = problem.workload.queries
     known = queries.known_singular_values()
     if known is not None:

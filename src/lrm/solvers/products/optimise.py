@@ -40,13 +40,14 @@ FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
 }
 
 
-def optimise_products(
+def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     batch: ProductBatch,
     *,
     effort: Effort = "normal",
     seed: int = 0,
     on_step: OnStep = ignore_step,
     remaining: Callable[[], float] = forever,
+    classical: bool = False,
 ) -> ProductStrategy:
     """Search for the strategy of least error for a batch over a product of attributes.
 
@@ -54,7 +55,7 @@ def optimise_products(
     basis per attribute are searched for, for all terms together and, where factors of different
     fineness meet on an attribute, for groups of terms. ``remaining`` returns the seconds that
     are left; when it reaches 0, or when ``on_step`` raises ``StopSolver``, the best so far is
-    returned. There is always one: noise on data.
+    returned. There is always one: noise on data. ``classical`` keeps to identities and one group.
 
     Examples
     --------
@@ -67,8 +68,10 @@ def optimise_products(
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     watch = Watch(on_step, remaining)
     rng = np.random.default_rng(seed)
-    best = _solve(batch, np.arange(batch.terms), EFFORTS[effort], rng, watch)
+    best = _solve(batch, np.arange(batch.terms), EFFORTS[effort], rng, watch, classical=classical)
     found = [ProductStrategy.combine([best])]
+    if classical:
+        return replace(found[0], interrupted=watch.stopped)
     with contextlib.suppress(StopSolver):
         split = _best_split(batch, rng, watch)
         if split is not None:
@@ -88,16 +91,20 @@ def optimise_products(
     return replace(winner, interrupted=watch.stopped)
 
 
-def _solve(
+def _solve(  # noqa: PLR0913 - one family of arguments
     batch: ProductBatch,
     terms: Integers,
     effort: GroupEffort,
     rng: np.random.Generator,
     watch: Watch,
+    *,
+    classical: bool = False,
 ) -> Group:
     """Weighted marginals for some terms on their own merged values."""
     reduced = merge_values(batch.take(terms))
     search = GroupSearch(Quadratic(reduced.batch), rng, watch, effort)
+    if classical:
+        search.needy = []
     marginals = search.run()
     return Group(terms, axes_of(reduced.labels), marginals, float(np.exp(search.value)))
 

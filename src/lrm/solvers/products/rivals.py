@@ -23,6 +23,7 @@ __all__ = [
     "noise_on_data_error",
     "noise_on_results_error",
     "single_product_error",
+    "tree_basis",
     "tree_product_error",
 ]
 
@@ -104,10 +105,11 @@ def tree_product_error(batch: ProductBatch, branching: int = 2) -> float:
     The Haar wavelet has the same row space and, on binary trees, an error of the same order.
     """
     sizes = merge_values(batch).batch.sizes
-    return single_product_error(batch, tuple(_tree(n, branching) for n in sizes))
+    return single_product_error(batch, tuple(tree_basis(n, branching) for n in sizes))
 
 
-def _tree(n: int, branching: int) -> Basis:
+def tree_basis(n: int, branching: int) -> Basis:
+    """The leaves of a tree and the totals of all its inner nodes."""
     rows, width = [], branching
     while width < n * branching and n > 1:
         block = np.zeros((math.ceil(n / width), n))

@@ -1,0 +1,254 @@
+"""Mechanisms over products of attributes: the best known strategy, and the rivals.
+
+Nothing here lists cells, but for the search of small tables, whose merged cells are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import UsageError
+from lrm.exact.cells import CellMap
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.marginals import Marginals, marginals_error
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
+from lrm.exact.products.subsets import masks_of
+from lrm.maps.matrices import SparseMap
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.values import Reduction, merge_values
+from lrm.solvers.products.gaussian import optimise_gaussian_products, residual_error
+from lrm.solvers.products.optimise import optimise_products
+from lrm.solvers.products.rivals import tree_basis
+from lrm.strategies.base import Problem, ProductChoice, Search
+from lrm.workload import Workload
+
+__all__ = [
+    "PRODUCT_MECHANISMS",
+    "best_products",
+    "flat_problem",
+    "lift",
+    "merged_rows",
+    "product_bound",
+]
+
+Floats = NDArray[np.float64]
+Effort = Literal["quick", "normal", "thorough"]
+
+
+def _batch(problem: Problem) -> ProductBatch:
+    if problem.products is None:
+        raise UsageError("marginals are measured for batches over several attributes; choose best")
+    return problem.products
+
+
+def best_products(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
+    """The best known strategy over products: weighted marginals, or residuals for Gaussian noise.
+
+    Parameters
+    ----------
+    problem, search
+        The workload, and whom to report to.
+    effort
+        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
+    """
+    batch = _batch(problem)
+    if search.noise == "gaussian":
+        residuals = optimise_gaussian_products(
+            batch, on_step=search.on_step, remaining=search.deadline.remaining
+        )
+        details = _details("residuals", residuals.error, effort, residuals.interrupted)
+        return ProductChoice("best", residuals, max(residuals.bound, product_bound(batch)), details)
+    found = optimise_products(
+        batch,
+        effort=effort,
+        seed=search.seed,
+        on_step=search.on_step,
+        remaining=search.deadline.remaining,
+    )
+    details = _details("weighted marginals", found.error, effort, found.interrupted)
+    return ProductChoice("best", found, product_bound(batch), details)
+
+
+def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[str, Any]:
+    return {
+        "winner": winner,
+        "candidates": [{"name": winner, "error": error, "iterations": 0}],
+        "effort": effort,
+        "converged": not interrupted,
+        "interrupted": interrupted,
+    }
+
+
+def product_bound(batch: ProductBatch) -> float:
+    """A number that (weighted) ``‖B‖²·Δ²`` of no strategy is below, for either noise.
+
+    For tables and totals, the optimum under L2 columns, which bounds that under L1 columns. For
+    other factors each term alone needs at least ``Π_i ‖W_i‖_*²/n_i``, and the square root of a
+    sum of matrices is at least as large as that of each: their squares add up.
+    """
+    reduced = merge_values(batch).batch
+    quadratic = Quadratic(reduced)
+    if not any(quadratic.needs_basis(i) for i in range(quadratic.d)):
+        return residual_error(quadratic)
+    known: dict[tuple[int, int], float] = {}
+    total = 0.0
+    if not reduced.simple:
+        return 0.0
+    for row, weight in zip(reduced.choice.tolist(), reduced.weights, strict=True):
+        bound = weight**2
+        for i, f in enumerate(row):
+            if (i, f) not in known:
+                factor = reduced.factors[i][f]
+                values = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.gram), 0.0))
+                known[i, f] = float(values.sum()) ** 2 / factor.size
+            bound *= known[i, f]
+        total += bound
+    return total * (1.0 - 1e-12)
+
+
+def _whole(
+    problem: Problem, mechanism: str, basis: Callable[[int], Basis], **facts: Any
+) -> ProductChoice:
+    """One product of one basis for each merged attribute."""
+    batch = _batch(problem)
+    reduced = merge_values(batch)
+    sizes = reduced.batch.sizes
+    bases = tuple(basis(n) for n in sizes)
+    marginals = Marginals(masks_of(np.ones((1, len(sizes)), dtype=bool)), np.ones(1), bases)
+    error = marginals_error(Quadratic(reduced.batch), marginals)
+    group = Group(np.arange(batch.terms), axes_of(reduced.labels), marginals, error)
+    return ProductChoice(mechanism, ProductStrategy((group,), error), details=facts)
+
+
+def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
+    """Measure every combination of merged values."""
+    _only_laplace(search, "noise-on-data")
+    return _whole(problem, "noise-on-data", identity_basis)
+
+
+def wavelet(problem: Problem, search: Search) -> ProductChoice:
+    """A Haar wavelet on every attribute, multiplied."""
+    del problem, search
+    raise UsageError(
+        "the wavelet mechanism measures signed differences, for which there is no integer form "
+        "over products of attributes; the hierarchical one has the same row space"
+    )
+
+
+def hierarchical(problem: Problem, search: Search, *, fanout: int = 2) -> ProductChoice:
+    """A tree of totals on every attribute, multiplied."""
+    _only_laplace(search, "hierarchical")
+    if fanout < 2:
+        raise UsageError(f"fanout must be at least 2, not {fanout}")
+    return _whole(problem, "hierarchical", lambda n: tree_basis(n, fanout), fanout=fanout)
+
+
+def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
+    """Measure every query itself: one group for each table, answered from itself alone."""
+    _only_laplace(search, "noise-on-results")
+    batch = _batch(problem)
+    plain = all(
+        factor.kind in {"total", "identity"} for choices in batch.factors for factor in choices
+    )
+    if not (plain and batch.simple):
+        raise UsageError(
+            "noise on results is measured for tables and totals over products of attributes; this "
+            "batch has other queries"
+        )
+    groups = []
+    for term in range(batch.terms):
+        reduced = merge_values(batch.take([term]))
+        sizes = reduced.batch.sizes
+        bases = tuple(identity_basis(n) for n in sizes)
+        marginals = Marginals(masks_of(np.ones((1, len(sizes)), dtype=bool)), np.ones(1), bases)
+        error = marginals_error(Quadratic(reduced.batch), marginals)
+        axes = axes_of(reduced.labels)
+        groups.append(Group(np.array([term]), axes, marginals, error, 1.0 / batch.terms))
+    error = sum(group.error for group in groups) * batch.terms**2
+    return ProductChoice("noise-on-results", ProductStrategy(tuple(groups), error))
+
+
+def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
+    """Weighted marginals over identities: the classical choice."""
+    _only_laplace(search, "marginals")
+    found = optimise_products(
+        _batch(problem),
+        effort=effort,
+        seed=search.seed,
+        on_step=search.on_step,
+        remaining=search.deadline.remaining,
+        classical=True,
+    )
+    details = _details("weighted marginals", found.error, effort, found.interrupted)
+    return ProductChoice("marginals", found, details=details)
+
+
+def _listed_only(name: str) -> Callable[..., ProductChoice]:
+    def refuse(problem: Problem, search: Search) -> ProductChoice:
+        del problem, search
+        raise UsageError(
+            f"{name} works on a list of all cells, and the attributes of this batch have too many "
+            "combinations; choose best"
+        )
+
+    return refuse
+
+
+def _only_laplace(search: Search, name: str) -> None:
+    if search.noise != "laplace":
+        raise UsageError(
+            f"{name} over products of attributes is offered with Laplace noise; choose best"
+        )
+
+
+PRODUCT_MECHANISMS: Mapping[str, Callable[..., ProductChoice]] = {
+    "best": best_products,
+    "lowrank": _listed_only("lowrank"),
+    "noise-on-data": noise_on_data,
+    "noise-on-results": noise_on_results,
+    "wavelet": wavelet,
+    "hierarchical": hierarchical,
+    "matrix": _listed_only("matrix"),
+    "marginals": marginals,
+}
+"""Mechanisms for products whose cells are too many to be listed."""
+
+
+def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
+    """The same batch over the list of its merged cells."""
+    batch = _batch(problem)
+    reduced = merge_values(batch)
+    plain = ProductMap(replace(reduced.batch, weights=np.ones(batch.terms)))
+    importance = np.repeat(batch.weights**2, batch.term_queries())
+    return Problem(Workload(SparseMap(plain.sparse()), importance=importance)), reduced
+
+
+def lift(cells: CellMap, reduction: Reduction) -> CellMap:
+    """How all cells of a product become what a strategy for its merged cells measures."""
+    number = np.zeros((1,), dtype=np.int64)
+    counted = np.ones((1,), dtype=bool)
+    for marks, size in zip(reduction.labels, reduction.batch.sizes, strict=True):
+        number = (number[:, None] * size + np.maximum(marks, 0)).reshape(-1)
+        counted = (counted[:, None] & (marks >= 0)).reshape(-1)
+    factor = np.where(counted, cells.factor[number], 0)
+    return CellMap(cells.merged_size, cells.index[number], factor)
+
+
+def merged_rows(strategy: ProductStrategy, reduction: Reduction) -> Floats:
+    """What a small strategy measures, over the merged cells of its whole batch."""
+    firsts = [
+        np.array([int(np.flatnonzero(marks == value)[0]) for value in range(size)])
+        for marks, size in zip(reduction.labels, reduction.batch.sizes, strict=True)
+    ]
+    sizes = [len(marks) for marks in reduction.labels]
+    cells = np.zeros(1, dtype=np.int64)
+    for first, size in zip(firsts, sizes, strict=True):
+        cells = (cells[:, None] * size + first).reshape(-1)
+    return np.asarray(strategy.dense(sizes)[:, cells])
