@@ -168,6 +168,12 @@ class Arrays:
         """Whether there is such an array."""
         return name in self._arrays
 
+    def length(self, name: str) -> int:
+        """The first side of an array, which is not taken yet."""
+        if name not in self._arrays:
+            raise FileFormatError(f"the array {name!r} is missing")
+        return len(np.atleast_1d(self._arrays[name]))
+
     def take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """An array of float64 (``"f8"``) or int64 (``"i8"``); None means any length."""
         if name not in self._arrays:

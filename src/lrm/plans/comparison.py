@@ -19,7 +19,15 @@ from lrm.privacy.budget import Noise
 from lrm.showing import html_of, text_of
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.progress import Deadline, OnStep, ignore_step
-from lrm.strategies import MECHANISMS, AnyStrategy, Problem, Search, build_strategy
+from lrm.strategies import (
+    FOR_PRODUCTS,
+    MECHANISMS,
+    AnyStrategy,
+    Problem,
+    Search,
+    build_strategy,
+    check_mechanism,
+)
 from lrm.strategies.certificate import CHEAP_SECONDS, least_error, spectrum_of
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
@@ -99,6 +107,12 @@ class Contest:
             least = least_error(self.problem, deadline, most=CHEAP_SECONDS)
             self._bounds = least, spectrum_of(self.problem, deadline, most=CHEAP_SECONDS)
 
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """All that can be tried on the workload."""
+        more = () if self.problem.products is None else tuple(FOR_PRODUCTS)
+        return (*MECHANISMS, *more)
+
     def enter(
         self,
         mechanism: str,
@@ -109,10 +123,7 @@ class Contest:
         options: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Try one mechanism; where it cannot run on this workload, keep its reason."""
-        if mechanism not in MECHANISMS:
-            raise UsageError(
-                f"no mechanism is called {mechanism!r}; there are {', '.join(MECHANISMS)}"
-            )
+        check_mechanism(mechanism)
         try:
             with threadpool_limits(1):
                 began = time.perf_counter()
@@ -140,7 +151,7 @@ class Contest:
 
 def compare(  # noqa: PLR0913 - each is a choice of the caller
     workload: Any,
-    mechanisms: Sequence[str] = tuple(MECHANISMS),
+    mechanisms: Sequence[str] | None = None,
     *,
     domain: Domain | None = None,
     noise: Noise = "laplace",
@@ -163,5 +174,6 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     [6.0, 16.0]
     """
     contest = Contest(workload, domain, time_limit)
-    entered = (contest.enter(name, noise=noise, seed=seed) for name in mechanisms)
+    names = contest.mechanisms if mechanisms is None else mechanisms
+    entered = (contest.enter(name, noise=noise, seed=seed) for name in names)
     return Comparison(tuple(entered))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
-from lrm.exact.cells import CellMap, over_merged
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
+from lrm.exact.cells import over_merged
+from lrm.exact.products.measured import MeasuredProducts
+from lrm.exact.products.reconstruction import ProductReconstruction
+from lrm.exact.protocols import Measured, Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.split import weigh_terms
 from lrm.plans.core import Plan
+from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Workload
@@ -42,24 +49,16 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     merged cells, the reconstruction and the digest are computed again.
     """
     facts = Facts(values, FACTS)
-    index = arrays.take("cell-index", "i8", (None,))
-    workload = _workload(facts, arrays, len(index))
-    measured = _measured(facts, arrays, index)
-    queries = over_merged(workload.queries, measured.cell_map)
-    if queries is None:
-        raise FileFormatError("the plan merges cells that its own queries tell apart")
-    given = None
-    if facts.has("reconstruction"):
-        shape = workload.shape[0], measured.matrix.shape[0]
-        given = unpack_map("reconstruction", facts, arrays, shape)
-    if given is None and not facts.flag("exact"):
-        raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
-    inverse = measured.left_inverse() if given is None else None
+    cells = None
+    if facts.kind("measured") == "cells":
+        cells = arrays.length("cell-index")
+    workload = _workload(facts, arrays, cells)
+    measured = unpack_measured(facts, arrays, workload.queries)
     plan = Plan(
         workload=workload,
         mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
         measured=measured,
-        reconstruction_map=FlatReconstruction(queries, measured.real_map, inverse, given),
+        reconstruction_map=_way_back(facts, arrays, workload, measured),
         least_error=facts.number("least_error"),
         spectrum=_spectrum(arrays, workload.shape[1]),
         noise="laplace"
@@ -72,7 +71,29 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     return plan
 
 
-def _workload(facts: Facts, arrays: Arrays, cells: int) -> Workload:
+def _way_back(
+    facts: Facts, arrays: Arrays, workload: Workload, measured: Measured
+) -> Reconstruction:
+    """How answers follow: by least squares, or by a matrix of the mechanism's own."""
+    if isinstance(measured, MeasuredProducts) and isinstance(workload.queries, ProductMap):
+        if facts.has("reconstruction") or not facts.flag("exact"):
+            raise FileFormatError("a plan over products has no reconstruction of its own")
+        terms = weigh_terms(workload.queries.batch, workload.importance)
+        return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), measured)
+    flat = measured.flat()
+    queries = over_merged(workload.queries, flat.cell_map)
+    if queries is None:
+        raise FileFormatError("the plan merges cells that its own queries tell apart")
+    if facts.has("reconstruction"):
+        shape = workload.shape[0], flat.matrix.shape[0]
+        given = unpack_map("reconstruction", facts, arrays, shape)
+        return FlatReconstruction(queries, flat.real_map, None, given)
+    if not facts.flag("exact"):
+        raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
+    return FlatReconstruction(queries, flat.real_map, flat.left_inverse(), None)
+
+
+def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
     queries = unpack_map("workload", facts, arrays, (None, cells))
     importance = None
     if "importance" in arrays:
@@ -82,17 +103,6 @@ def _workload(facts: Facts, arrays: Arrays, cells: int) -> Workload:
         labels=Labels.from_facts(facts.any("labels")),
         importance=importance,
         domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
-    )
-
-
-def _measured(facts: Facts, arrays: Arrays, index: NDArray[Any]) -> IntegerStrategy:
-    merged = facts.integer("merged_cells", 1, len(index))
-    factor = arrays.take("cell-factor", "i8", (len(index),))
-    return IntegerStrategy(
-        unpack_map("strategy", facts, arrays, (None, merged)),
-        CellMap(merged, index, factor),
-        facts.integer("bits", 0, CARRIER_BITS),
-        facts.optional("row_rank", lambda name: facts.integer(name, 1, merged)),
     )
 
 

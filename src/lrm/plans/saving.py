@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from lrm.domain.file import domain_text
 from lrm.files.archive import write_archive
 from lrm.maps.files import pack_map
+from lrm.plans.measured_file import pack_measured
 
 if TYPE_CHECKING:  # a plan saves itself through this module
     from lrm.plans.core import Plan
 
 __all__ = ["FACTS", "VERSION", "pack_plan", "save_plan"]
 
-VERSION = 2
+VERSION = 3
 
 FACTS = (
     "mechanism",
@@ -28,11 +29,8 @@ FACTS = (
     "labels",
     "domain",
     "workload",
-    "strategy",
+    "measured",
     "reconstruction",
-    "merged_cells",
-    "bits",
-    "row_rank",
     "sensitivity",
     "max_records",
 )
@@ -48,11 +46,9 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put a plan's arrays into ``arrays`` and return its plain facts."""
-    workload, measured, given = plan.workload, plan.measured.flat(), plan.reconstruction_map.given
+    workload, measured, given = plan.workload, plan.measured, plan.reconstruction_map.given
     if plan.spectrum is not None:
         arrays["singular-values"] = plan.spectrum.singular_values
-    arrays["cell-index"] = measured.cell_map.index
-    arrays["cell-factor"] = measured.cell_map.factor
     if workload.importance is not None:
         arrays["importance"] = workload.importance
     return {
@@ -65,11 +61,8 @@ def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "labels": workload.labels.facts(),
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
-        "strategy": pack_map("strategy", measured.matrix, arrays),
+        "measured": pack_measured(measured, arrays),
         "reconstruction": (None if given is None else pack_map("reconstruction", given, arrays)),
-        "merged_cells": measured.cell_map.merged_size,
-        "bits": measured.bits,
-        "row_rank": measured.row_rank,
         # Integers that pass 2^53 are spelled, since JSON readers may take numbers for floats.
         "sensitivity": str(measured.sensitivity),
         "max_records": str(measured.max_records),

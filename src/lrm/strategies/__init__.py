@@ -15,6 +15,7 @@ from lrm.errors import UsageError
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 
 __all__ = [
+    "FOR_PRODUCTS",
     "MECHANISMS",
     "RIVALS",
     "AnyStrategy",
@@ -23,6 +24,7 @@ __all__ = [
     "Search",
     "Strategy",
     "build_strategy",
+    "check_mechanism",
 ]
 
 MECHANISMS: Mapping[str, str] = {
@@ -33,19 +35,27 @@ MECHANISMS: Mapping[str, str] = {
     "wavelet": "trees:wavelet",
     "hierarchical": "trees:hierarchical",
     "matrix": "matrix:matrix",
-    "marginals": "products:marginals",
 }
 """Name on the command line → module and function."""
 
+FOR_PRODUCTS: Mapping[str, str] = {"marginals": "products:marginals"}
+"""The same, of mechanisms for batches over several attributes alone."""
+
 RIVALS = tuple(name for name in MECHANISMS if name != "best")
+
+
+def check_mechanism(name: str) -> None:
+    """Refuse a name that no mechanism has."""
+    if name not in MECHANISMS and name not in FOR_PRODUCTS:
+        known = ", ".join((*MECHANISMS, *FOR_PRODUCTS))
+        raise UsageError(f"no mechanism is called {name!r}; there are {known}")
 
 
 def build_strategy(
     name: str, problem: Problem, search: Search, options: Mapping[str, Any]
 ) -> AnyStrategy:
     """Run the mechanism called ``name``."""
-    if name not in MECHANISMS:
-        raise UsageError(f"no mechanism is called {name!r}; there are {', '.join(MECHANISMS)}")
+    check_mechanism(name)
     mechanism = _mechanism(name, listed=problem.is_listed)
     known = list(inspect.signature(mechanism).parameters)[2:]
     unknown = sorted(set(options) - set(known))
@@ -61,7 +71,7 @@ def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:
         products = import_module("lrm.strategies.products")
         found: Callable[..., AnyStrategy] = products.PRODUCT_MECHANISMS[name]
         return found
-    module, function = MECHANISMS[name].split(":")
+    module, function = {**MECHANISMS, **FOR_PRODUCTS}[name].split(":")
     listing: Callable[..., AnyStrategy] = getattr(
         import_module(f"lrm.strategies.{module}"), function
     )

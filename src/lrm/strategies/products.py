@@ -41,6 +41,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Effort = Literal["quick", "normal", "thorough"]
 
+ROUNDING = 1e-12
+"""By how much bounds are lowered, so that rounding errors do not lift them above the truth."""
+
 
 def _batch(problem: Problem) -> ProductBatch:
     if problem.products is None:
@@ -64,7 +67,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
             batch, on_step=search.on_step, remaining=search.deadline.remaining
         )
         details = _details("residuals", residuals.error, effort, residuals.interrupted)
-        return ProductChoice("best", residuals, max(residuals.bound, product_bound(batch)), details)
+        return ProductChoice("best", residuals, product_bound(batch), details)
     found = optimise_products(
         batch,
         effort=effort,
@@ -96,7 +99,7 @@ def product_bound(batch: ProductBatch) -> float:
     reduced = merge_values(batch).batch
     quadratic = Quadratic(reduced)
     if not any(quadratic.needs_basis(i) for i in range(quadratic.d)):
-        return residual_error(quadratic)
+        return residual_error(quadratic) * (1.0 - ROUNDING)
     known: dict[tuple[int, int], float] = {}
     total = 0.0
     if not reduced.simple:
@@ -110,7 +113,7 @@ def product_bound(batch: ProductBatch) -> float:
                 known[i, f] = float(values.sum()) ** 2 / factor.size
             bound *= known[i, f]
         total += bound
-    return total * (1.0 - 1e-12)
+    return total * (1.0 - ROUNDING)
 
 
 def _whole(

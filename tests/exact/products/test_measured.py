@@ -64,7 +64,7 @@ def test_integers_agree_with_dense_computation(name, noise):
     batch = BATCHES[name]
     error, found = rounded(batch, noise)
     measured = found.measured
-    L, W = measured.real_matrix(), batch.dense()
+    L, W = measured.flat().real_matrix(), batch.dense()
     whole = np.rint(L * 2.0**measured.bits)
     norms = np.abs(whole).sum(axis=0), (whole**2).sum(axis=0)
     assert norms[0].max() <= measured.sensitivity
@@ -99,7 +99,7 @@ def test_measurements_without_noise_give_the_true_answers(name, noise):
     exact = measured.measure(entries)
     np.testing.assert_array_equal(exact, measured.measure_clamped(entries))
     np.testing.assert_allclose(
-        exact, np.rint(measured.real_matrix() * 2.0**measured.bits) @ counts, rtol=1e-12
+        exact, np.rint(measured.flat().real_matrix() * 2.0**measured.bits) @ counts, rtol=1e-12
     )
     answers = found.apply(exact * 2.0**-measured.bits)
     np.testing.assert_allclose(answers, batch.dense() @ counts, rtol=1e-9, atol=1e-8)
@@ -112,13 +112,13 @@ def test_other_products_follow_from_the_same_measurements():
     batch = cross_tabs([4, 3, 2, 2, 2, 2], [1])
     found = rounded(batch, "laplace")[1]
     further = product_batch(batch.sizes, [["total", SOME, *["total"] * 4]])
-    other = found.over(further)
+    other = found.over(found.measured, further)
     counts = np.random.default_rng(2).integers(0, 50, 192)
     measurements = found.measured.measure(tabulate(found.measured.tabulations, counts, batch.sizes))
     answers = other.apply(measurements * 2.0**-found.measured.bits)
     np.testing.assert_allclose(answers, further.dense() @ counts, rtol=1e-9)
     with pytest.raises(UnsupportedQuery, match="no measured marginal"):
-        found.over(product_batch(batch.sizes, [["identity"] * 6]))
+        found.over(found.measured, product_batch(batch.sizes, [["identity"] * 6]))
 
 
 def test_importance_is_weighed_in_the_error():

@@ -137,6 +137,11 @@ class MarginalBasis:
         self.diagonal.setflags(write=False)
         self.rows.setflags(write=False)
 
+    @classmethod
+    def identity(cls, size: int) -> MarginalBasis:
+        """The basis of classical marginals."""
+        return cls(np.ones(size, dtype=np.int64), np.zeros((0, size), dtype=np.int64))
+
     @property
     def size(self) -> int:
         """Number of values."""
@@ -183,7 +188,9 @@ class MarginalBasis:
         return Basis(self.rows / self.diagonal)
 
     def contents(self) -> dict[str, Integers]:
-        """Diagonal and rows."""
+        """Diagonal and rows, where they are not those of the identity."""
+        if not len(self.rows) and np.all(self.diagonal == 1):
+            return {}
         return {"diagonal": self.diagonal, "rows": self.rows}
 
 
@@ -191,7 +198,7 @@ def round_basis(basis: Basis, column_sum: int) -> MarginalBasis:
     """Round a basis by largest remainders; the identity stays the identity, with sum 1."""
     n = basis.size
     if basis.plain:
-        return MarginalBasis(np.ones(n, dtype=np.int64), np.zeros((0, n), dtype=np.int64))
+        return MarginalBasis.identity(n)
     shares = np.vstack([np.ones(n), basis.extra_rows]) / basis.scale
     entries = largest_remainders(shares, column_sum)
     # Full column rank needs a diagonal of at least 1.

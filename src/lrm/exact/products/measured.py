@@ -24,7 +24,8 @@ from lrm.exact.products.answers import Lattice
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.strategy import Axis
 from lrm.exact.protocols import Reconstruction
-from lrm.maps.linear import DenseMap, LinearMap
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.factors import kronecker
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.tabulation import Tabulation, tabulate
@@ -33,6 +34,9 @@ __all__ = ["MeasuredGroup", "MeasuredProducts"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_MEASUREMENTS = 1 << 28
+"""Measurements of a strategy, and counts that it is made of: 2 GiB of integers."""
 
 MOST_DENSE = 1 << 24
 """Entries of a strategy that is written out as an array."""
@@ -194,6 +198,11 @@ class MeasuredProducts:
                         raise WorkloadError("an axis must label every value of its attributes")
         if self.combined and (len(self.groups) != 2 or self.residual):
             raise WorkloadError("two groups of marginals can be combined, and no others")
+        if self.measurement_count > MOST_MEASUREMENTS or self.cell_count > MOST_MEASUREMENTS:
+            raise WorkloadError(
+                f"the strategy has {self.measurement_count:,} measurements of {self.cell_count:,} "
+                f"counts, more than {MOST_MEASUREMENTS:,}; choose best, or ask for smaller tables"
+            )
         if self.sensitivity < 1:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
 
