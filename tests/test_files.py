@@ -45,7 +45,7 @@ def test_every_flipped_byte_is_noticed_or_harmless(saved):
         lambda facts, arrays: facts.update(max_records=str(2**60)),
         lambda facts, arrays: facts.update(bits=3),
         lambda facts, arrays: facts.pop("workload"),
-        lambda facts, arrays: facts["strategy"].update(kind="pickle"),
+        lambda facts, arrays: facts["measured"]["strategy"].update(kind="pickle"),
         lambda facts, arrays: arrays.update({"cell-factor": arrays["cell-factor"] * 2}),
         lambda facts, arrays: arrays.pop("cell-index"),
         lambda facts, arrays: arrays.update({"strategy-matrix": arrays["strategy-matrix"] * 2}),

@@ -116,7 +116,10 @@ def _traps(folder):
         facts["workload"] = {"kind": "sparse", "shape": [1, n]}
         arrays["cell-index"] = arrays["strategy-indices"] = np.arange(n)
         arrays["cell-factor"] = np.ones(n, dtype=np.int64)
-        facts["merged_cells"], facts["strategy"] = n, {"kind": "sparse", "shape": [n, n]}
+        facts["measured"]["merged_cells"], facts["measured"]["strategy"] = (
+            n,
+            {"kind": "sparse", "shape": [n, n]},
+        )
         arrays["strategy-data"], arrays["strategy-indptr"] = np.full(n, 2.0**30), np.arange(n + 1)
 
     resealed(folder / "small.lrm", wide, folder / "plan.lrm")
@@ -129,13 +132,13 @@ def _traps(folder):
     def all_ranges(facts, arrays):
         facts["workload"] = {"kind": "all-ranges", "cells": n}
         facts["labels"] = [{"numbered": n * (n + 1) // 2, "first": 1}]
-        facts["strategy"] = {"kind": "sparse", "shape": [1, n]}
+        facts["measured"]["strategy"] = {"kind": "sparse", "shape": [1, n]}
         arrays["strategy-data"] = np.full(n, 2.0**30)
         arrays["strategy-indices"] = np.arange(n)
         arrays["strategy-indptr"] = np.array([0, n])
 
     def many_measurements(facts, arrays):
-        facts["strategy"]["shape"] = [2 * 10**6, n]
+        facts["measured"]["strategy"]["shape"] = [2 * 10**6, n]
         arrays["strategy-data"] = np.full(2, 2.0**30)
         arrays["strategy-indices"] = np.arange(2)
         arrays["strategy-indptr"] = np.append([0, 1], np.full(2 * 10**6 - 1, 2))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
@@ -94,7 +93,7 @@ def _way_back(
 
 
 def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
-    queries = unpack_map("workload", facts, arrays, (None, cells))
+    queries = unpack_map("workload", facts, arrays, (None, cells))  # type: ignore[arg-type] # until maps take None
     importance = None
     if "importance" in arrays:
         importance = arrays.take("importance", "f8", (queries.shape[0],))

@@ -160,8 +160,11 @@ def _sets(g: int, arrays: Arrays) -> tuple[tuple[int, ...], ...]:
     lengths = arrays.take(f"group-{g}-lengths", "i8", (None,))
     if lengths.min(initial=0) < 0 or sum(lengths.tolist()) != len(members):
         raise FileFormatError("the sets of the plan do not fit their lengths")
-    ends = np.cumsum(lengths)[:-1] if len(lengths) else []
-    return tuple(tuple(part.tolist()) for part in np.split(members, ends))[: len(lengths)]
+    ends = np.cumsum(lengths).tolist()
+    return tuple(
+        tuple(members[end - length : end].tolist())
+        for end, length in zip(ends, lengths.tolist(), strict=True)
+    )
 
 
 def _basis(g: int, k: int, size: int, arrays: Arrays, *, residual: bool) -> IntegerBasis:

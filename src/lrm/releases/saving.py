@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a release saves itself through this module
 
 __all__ = ["FACTS", "VERSION", "privacy_facts", "save_release"]
 
-VERSION = 2
+VERSION = 3
 
 FACTS = (
     "software",

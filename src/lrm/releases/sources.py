@@ -59,13 +59,11 @@ class CountedTable:
 
     def check(self) -> None:
         """Check that the table has the columns that the domain declares."""
-        wanted: Any = self.plan.measured.wanted
-        self.opened.check(self.domain, wanted)
+        self.opened.check(self.domain, self.plan.measured.wanted)
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell."""
-        wanted: Any = self.plan.measured.wanted
-        return self.opened.counts(self.domain, wanted)
+        return self.opened.counts(self.domain, self.plan.measured.wanted)
 
 
 @dataclass(frozen=True, eq=False)
