@@ -93,7 +93,7 @@ def _way_back(
 
 
 def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
-    queries = unpack_map("workload", facts, arrays, (None, cells))  # type: ignore[arg-type] # until maps take None
+    queries = unpack_map("workload", facts, arrays, (None, cells))
     importance = None
     if "importance" in arrays:
         importance = arrays.take("importance", "f8", (queries.shape[0],))
