@@ -286,7 +286,7 @@ class Plan:
             self.noise,
             self.measured.digest,
             self.reconstruction_map.digest,
-            f"{self.exact} {self.least_error!r}",
+            f"{self.exact} {float(self.least_error)!r}",
         )
         seal = hashlib.sha256(json.dumps(parts).encode())
         if self.spectrum is not None:

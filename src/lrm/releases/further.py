@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.batches import as_batch
 from lrm.errors import ConvergenceError, UnsupportedQuery, WorkloadError
+from lrm.maps.products.map import ProductMap
 from lrm.workload import Workload
 
 if TYPE_CHECKING:  # a release answers further queries through this module
@@ -48,7 +49,7 @@ def answer_further(release: Release, queries: Any) -> Release:
     >>> len(answer_further(release, [[0, 1, 0], [0, 0, 1]]).answers)
     2
     """
-    covered = release.plan.measured.cell_count
+    covered = release.plan.workload.shape[1]
     asked = as_batch(queries, release.plan.workload.domain)
     if asked.shape[1] != covered:
         raise WorkloadError(
@@ -84,17 +85,31 @@ def _answered(release: Release, asked: Workload) -> Release:
 
 def _unsupported(release: Release, asked: Workload) -> list[str]:
     """Name, and line where it has one, of every query that the measurements do not determine."""
-    rows: dict[tuple[int | None, str], list[int]] = {}
-    for row, label in enumerate(asked.labels):
-        rows.setdefault((label.line, label.query), []).append(row)
-    matrix = asked.queries.sparse()
     places = []
-    for (line, name), own in rows.items():
+    for (line, name), own in _by_query(asked).items():
         try:
-            _answered(release, Workload(matrix[own], domain=asked.domain))
+            _answered(release, own)
         except UnsupportedQuery:
             places.append(repr(name) if line is None else f"{name!r} (line {line})")
     return places
+
+
+def _by_query(asked: Workload) -> dict[tuple[int | None, str], Workload]:
+    """The queries of each name and line by themselves."""
+    queries = asked.queries
+    rows: dict[tuple[int | None, str], list[int]] = {}
+    if isinstance(queries, ProductMap):
+        for term, own in queries.term_slices():
+            label = asked.labels[own.start]
+            rows.setdefault((label.line, label.query), []).append(term)
+        return {
+            key: Workload(ProductMap(queries.batch.take(terms)), domain=asked.domain)
+            for key, terms in rows.items()
+        }
+    for row, label in enumerate(asked.labels):
+        rows.setdefault((label.line, label.query), []).append(row)
+    matrix = queries.sparse()
+    return {key: Workload(matrix[own], domain=asked.domain) for key, own in rows.items()}
 
 
 def _refusal(places: list[str]) -> UnsupportedQuery:

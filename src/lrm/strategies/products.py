@@ -99,7 +99,7 @@ def product_bound(batch: ProductBatch) -> float:
     reduced = merge_values(batch).batch
     quadratic = Quadratic(reduced)
     if not any(quadratic.needs_basis(i) for i in range(quadratic.d)):
-        return residual_error(quadratic) * (1.0 - ROUNDING)
+        return float(residual_error(quadratic)) * (1.0 - ROUNDING)
     known: dict[tuple[int, int], float] = {}
     total = 0.0
     if not reduced.simple:
@@ -113,7 +113,7 @@ def product_bound(batch: ProductBatch) -> float:
                 known[i, f] = float(values.sum()) ** 2 / factor.size
             bound *= known[i, f]
         total += bound
-    return total * (1.0 - ROUNDING)
+    return float(total) * (1.0 - ROUNDING)
 
 
 def _whole(
