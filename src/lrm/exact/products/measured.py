@@ -22,6 +22,7 @@ from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.integers import IntegerBasis
+from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis
 from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import LinearMap
@@ -310,10 +311,6 @@ class MeasuredProducts:
 
     def reconstruction_of(self, queries: LinearMap) -> Reconstruction | None:
         """Answers to other queries over the same attributes, from the same measurements."""
-        from lrm.exact.products.reconstruction import (  # noqa: PLC0415 - it knows what is measured
-            ProductReconstruction,
-        )
-
         if not isinstance(queries, ProductMap) or queries.sizes != self.sizes:
             return self.flat().reconstruction_of(queries)
         return ProductReconstruction.over(self, queries.batch)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,14 @@ from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_varia
 from lrm.exact.products.coefficients import term_rows
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
-from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
+
+if TYPE_CHECKING:  # what is measured knows its way back
+    from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 
 __all__ = ["ProductReconstruction"]
 
