@@ -216,6 +216,9 @@ def test_too_many_products_are_refused_or_written_out():
     written = sql(f"SELECT COUNT(*) FROM t WHERE {diagonal}", square)
     assert written.queries.kind == "sparse"
     np.testing.assert_array_equal(written.queries.dense()[0], np.eye(100).ravel())
+    tables = lrm.where(lrm.marginals(square, 1), diagonal)
+    assert tables.queries.kind == "sparse"
+    assert tables.queries.sparse().sum() == 200
     wide = Domain([*square.attributes, Integers("k", 0, 99)], "t")
     with pytest.raises(SqlError, match="a sum of 100 products of attributes, and at most 64"):
         sql(f"SELECT COUNT(*) FROM t WHERE {diagonal}", wide)

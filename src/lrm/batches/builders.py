@@ -20,7 +20,7 @@ from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.maps.products.combine import check_rows, restricted
+from lrm.maps.products.combine import MANY_PRODUCTS, cell_weights, check_rows, restricted
 from lrm.maps.products.factors import Factor, make_factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import CrossTabs, Grouped, Labels, Workload
@@ -197,10 +197,9 @@ def where(batch: Workload, condition: str) -> Workload:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
     kept = condition_products or nothing
-    if isinstance(batch.queries, ProductMap):
+    if isinstance(batch.queries, ProductMap) and len(kept) <= MANY_PRODUCTS:
         return replace(batch, queries=ProductMap(restricted(batch.queries.batch, kept)))
-    one = product_batch(batch.domain.shape, [["total"] * len(batch.domain.shape)])
-    cells = sp.diags_array(ProductMap(restricted(one, kept)).dense()[0])
+    cells = sp.diags_array(cell_weights(kept, batch.domain.shape))
     return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.combine import Product, check_rows
+from lrm.maps.products.combine import MANY_PRODUCTS, Product, check_rows
 from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import Grouped, Label, Labels, TakenLabels, Workload
@@ -31,9 +31,6 @@ MAX_WEIGHTS = 1 << 28
 
 MAX_ROWS = 1 << 22
 """Answers of a batch over a single attribute, which are written out."""
-
-MANY = 64
-"""Products of one answer beyond which a batch is written out cell by cell."""
 
 
 @dataclass
@@ -167,7 +164,7 @@ class Terms(_Answers):
             np.ones(len(self.labels)),
         )
         queries = ProductMap(batch)
-        flat = self.most > MANY and queries.is_flat
+        flat = self.most > MANY_PRODUCTS and queries.is_flat
         return Workload(
             SparseMap(queries.sparse()) if flat else queries,
             labels=Labels(self.labels),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ GroupingSet = tuple[int, ...]
 """Positions of the attributes that one set groups by, ascending."""
 
 _MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
+_MAX_SETS = 1 << 14
 _WAY_OUT = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
 
 
@@ -31,11 +33,16 @@ def grouping_sets(group: exp.Expr | None, scope: Scope) -> list[GroupingSet]:
         return [()]
     only(group, "expressions")
     factors = [_element(node, scope) for node in group.expressions]
+    count = math.prod(map(len, factors))
+    if count > _MAX_SETS:
+        raise at_line(group, f"{count:,} grouping sets are more than the {_MAX_SETS:,} compiled")
     sets = [tuple(sorted(set(chain(*parts)))) for parts in product(*factors)]
-    for position, axes in enumerate(sets):
-        if axes in sets[:position]:
+    seen: set[GroupingSet] = set()
+    for axes in sets:
+        if axes in seen:
             names = ", ".join(scope.domain.names[axis] for axis in axes)
             raise refuse(f"the grouping set ({names}) twice", "name each set once", group)
+        seen.add(axes)
     return sets
 
 

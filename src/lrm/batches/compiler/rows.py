@@ -19,17 +19,14 @@ from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.compiler.tables import Table, aligned, fits
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, WorkloadError
+from lrm.maps.products.combine import MANY_PRODUCTS, Product
 from lrm.showing.spelling import how_many
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
-    from lrm.maps.products.combine import Product
     from lrm.workload import Workload
 
 __all__ = ["compile_batch", "compile_condition"]
-
-MAX_PRODUCTS = 64
-"""Products that one answer may be the sum of."""
 
 FLAT_CELLS = 1 << 16
 """Cells up to which an answer of more products is written out cell by cell."""
@@ -139,12 +136,12 @@ def _products(compiled: Weights, scope: Scope) -> list[Product]:
         undecided = summand.undecided()
         if undecided is not None:
             raise scope.explain(undecided)
-    limit = MAX_PRODUCTS if scope.domain.size > FLAT_CELLS else FLAT_CELLS
+    limit = MANY_PRODUCTS if scope.domain.size > FLAT_CELLS else FLAT_CELLS
     found = _few([_summand_products(summand, limit) for summand in compiled], compiled)
     if len(found) > limit:
         raise SqlError(
             f"the answer is a sum of {len(found):,} products of attributes, and at most "
-            f"{MAX_PRODUCTS} are compiled over a domain of {how_many(scope.domain.size)} cells; "
+            f"{MANY_PRODUCTS} are compiled over a domain of {how_many(scope.domain.size)} cells; "
             "use OR and NOT across fewer attributes, or write several statements"
         )
     return [
@@ -156,10 +153,10 @@ def _products(compiled: Weights, scope: Scope) -> list[Product]:
 def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
     parts = [decompose(Table(one.axes, one.values + 0.0)) for one in summand.tables]
     count = math.prod(map(len, parts))
-    if count > max(limit, MAX_PRODUCTS):
+    if count > max(limit, MANY_PRODUCTS):
         raise SqlError(
             f"the answer is a sum of {count:,} products of attributes, and at most "
-            f"{MAX_PRODUCTS} are compiled; use OR and NOT across fewer attributes, "
+            f"{MANY_PRODUCTS} are compiled; use OR and NOT across fewer attributes, "
             "or write several statements"
         )
     return multiplied(parts, summand.coefficient) if summand.coefficient else []

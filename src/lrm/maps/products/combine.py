@@ -11,15 +11,44 @@ from lrm.errors import WorkloadError
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
-__all__ = ["MOST_FACTOR_WEIGHTS", "Product", "check_rows", "restricted", "stacked", "weighed"]
+__all__ = [
+    "MANY_PRODUCTS",
+    "MOST_FACTOR_WEIGHTS",
+    "Product",
+    "cell_weights",
+    "check_rows",
+    "restricted",
+    "stacked",
+    "weighed",
+]
 
 Floats = NDArray[np.float64]
 
 Product = tuple[float, Mapping[int, Floats]]
 """A coefficient, and one weight per value of some attributes: the others weigh 1."""
 
+MANY_PRODUCTS = 64
+"""Products that one query may be the sum of, without being written out cell by cell."""
+
 MOST_FACTOR_WEIGHTS = 1 << 25
 """Weights of a factor that is written out: 256 MB."""
+
+
+def cell_weights(products: Sequence[Product], sizes: Sequence[int]) -> Floats:
+    """The sum of products in every cell, for the small domain of a batch that is a matrix.
+
+    Examples
+    --------
+    >>> cell_weights([(2.0, {1: np.array([1.0, 0.0])})], (2, 2)).tolist()
+    [2.0, 0.0, 2.0, 0.0]
+    """
+    whole = np.zeros(tuple(sizes))
+    for coefficient, vectors in products:
+        part: Floats = np.full((1,) * len(sizes), coefficient)
+        for axis, vector in vectors.items():
+            part = part * vector.reshape([-1 if i == axis else 1 for i in range(len(sizes))])
+        whole += part
+    return whole.reshape(-1)
 
 
 def check_rows(queries: int, size: int) -> None:
