@@ -150,7 +150,7 @@ def test_a_file_of_any_name_can_be_opened_as_csv(tmp_path):
     path.write_text("a|b\n1|2\n")
     table = open_table(path, csv=CsvForm(delimiter="|"))
     assert table.counts(Domain([Integers("b", 1, 3)]))._open().tolist() == [0, 1, 0]
-    with pytest.raises(TableError, match="CSV files alone"):
+    with pytest.raises(TableError, match="only for CSV files"):
         open_table("postgresql://nowhere/x?table=y", csv=CsvForm())
 
 

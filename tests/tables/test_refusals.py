@@ -65,7 +65,7 @@ def test_a_person_is_not_named_by_a_float(awkward):
         (7, "int is not a table that lrm can open"),
         ("postgresql://host/db", "must name one table"),
         ("postgresql://host/db?table=a;b", "cannot be reached"),
-        ("postgresql://host/db?table=a..b", "no name of a table"),
+        ("postgresql://host/db?table=a..b", "not the name of a table"),
     ],
 )
 def test_what_is_not_there_is_said(source, sentence):
