@@ -95,7 +95,10 @@ def plan_lines(plan: Plan) -> Lines:
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     if facts["timings"]:
-        stages = (f"{stage} {spent:.1f} s" for stage, spent in facts["timings"].items())
+        stages = (
+            f"{stage} {spent:.{1 if spent < 9.95 else 0}f} s"
+            for stage, spent in facts["timings"].items()
+        )
         lines.append(("", ", ".join(stages)))
     return [*lines, ("digest", facts["digest"][:16])]
 
