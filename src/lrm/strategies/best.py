@@ -101,7 +101,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     rows, cells = flat.workload.shape
     if cells > FLAT_CELLS[search.noise][effort] or min(rows, cells) * cells > DENSE_ENTRIES:
         return chosen
-    starts = {} if search.noise == "gaussian" else _product_starts(chosen, reduction)
+    starts = {} if search.noise == "gaussian" else _product_starts(chosen, reduction, flat)
     found = _best_listed(flat, search, effort, starts)
     details = {
         **found.details,
@@ -123,11 +123,14 @@ def least_candidate(strategy: AnyStrategy) -> float:
     return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
 
 
-def _product_starts(chosen: ProductChoice, reduction: Reduction) -> dict[str, Floats]:
-    """The best over products as rows over merged cells."""
+def _product_starts(
+    chosen: ProductChoice, reduction: Reduction, flat: Problem
+) -> dict[str, Floats]:
+    """The best over products as rows over one cell of each class that queries tell apart."""
     if not isinstance(chosen.found, ProductStrategy):
         return {}
-    return {"products": merged_rows(chosen.found, reduction)}
+    rows = merged_rows(chosen.found, reduction)[:, flat.merged.representatives]
+    return {"products": np.asarray(rows[np.any(rows != 0, axis=1)])}
 
 
 def _best_listed(
