@@ -105,7 +105,7 @@ def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> 
 
 
 def parse_questions(text: str, domain: Domain | None, source: str) -> Workload:
-    r"""Read a batch from text that is SQL, YAML or CSV, whichever it begins like.
+    r"""Read a batch from text in SQL, YAML or CSV, recognised by how it begins.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What may be given where a batch is expected."""
+"""What is accepted where a batch is expected."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Arrow arrays may hold what DuckDB refuses or misreads: text that is not UTF-8, timestamps whose
 microseconds exceed 64 bits, decimals beyond their precision, texts larger than memory admits. An
-error would tell that such a value is there. So each counted column is converted first, by
+error would reveal that such a value exists. So each counted column is converted first, by
 operations that are defined for all bits:
 
 ==================  =======================================================================

@@ -31,7 +31,7 @@ class Axis:
     attribute
         What places a value in a cell.
     codes
-        Class of each cell, numbered by first appearance; `DROPPED` where nobody looks.
+        Class of each cell, numbered by first appearance; `DROPPED` for cells that no query uses.
     firsts
         First cell of each class.
     """

@@ -1,8 +1,8 @@
 """What every engine offers: columns, a check before anything is spent, and true counts.
 
-An engine sees a table through four doors and no more. Names and types of columns are
+An engine has four methods and no more. Names and types of columns are
 public, and everything that can go wrong with them is found by `Table.check`, before
-budget is spent. Values are met by `Table.counts` alone, in expressions that cannot fail on
+budget is spent. Only `Table.counts` reads values, in expressions that cannot fail on
 any value, so that neither an error nor the shape of a result depends on the rows.
 """
 
@@ -148,7 +148,7 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
 
 
 def _check_person(table: str, column: Column) -> None:
-    """Refuse a column in which the same person has no one definition (`lrm.domain.persons`)."""
+    """Refuse a column in which "the same person" is not well defined (`lrm.domain.persons`)."""
     whole = column.kind == "decimal" and column.scale == 0 and column.precision > 0
     exact = column.kind in {"text", "integer", "uuid", "bytes", "raw", "cells"} or whole
     if exact and not column.loose:
@@ -179,7 +179,7 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
     """Run a call of an engine; of its errors only the class is shown.
 
     The message of an engine may quote a value of the table. The new error is raised after the
-    old one has been let go, so that no traceback or log finds it through ``__context__``.
+    old one has been released, so that no traceback or log finds it through ``__context__``.
     """
     try:
         return call()

@@ -1,4 +1,4 @@
-"""What an engine counts of a table: which values rows are told apart by, and where they add 1.
+"""What an engine counts: the values that distinguish rows, and the entries to which a row adds 1.
 
 A row is seen as a few whole numbers, its *words*. Counts of all cells need one word, the number of
 the row's cell; tabulations need one word per attribute, as the cells of a product may be far too

@@ -8,13 +8,13 @@ The grammar of a line, without its line feed and without one carriage return bef
     field = (any character but delimiter and quote)*
           | quote (any character but quote | quote quote)* quote
 
-A line that has no such form, or another number of fields than the header, is unreadable, as one
-that is too long. Every line of bytes is either read or unreadable: nothing raises an error, and
+A line without this form, with a number of fields other than the header's, or that is too long,
+is unreadable. Every line of bytes is either read or unreadable: nothing raises an error, and
 nothing depends on another line.
 
 In a line of this form each field has an even number of quotes, and a delimiter is inside quotes
 exactly where an odd number of quotes precede it in its line. So delimiters preceded by an even
-number cut the line, and the pieces are then held against the grammar one by one. This needs no
+number cut the line, and the pieces are then checked against the grammar one by one. This needs no
 automaton, and NumPy does it for all lines of a block: `split_block`. `split_line` is the same for
 one line in plain Python.
 """
@@ -90,7 +90,7 @@ def split_line(line: bytes, marks: Marks) -> list[bytes | None] | None:
 
 
 def is_quoted(field: bytes, quote: bytes) -> bool:
-    """Whether a field stands in quotes, and all quotes inside are doubled."""
+    """Whether a field is quoted, and all quotes inside are doubled."""
     return (
         len(field) >= 2
         and field.startswith(quote)

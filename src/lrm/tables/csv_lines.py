@@ -21,7 +21,7 @@ MAX_LINE = 1 << 20
 """Bytes of the longest line that is read, without its line feed. Longer ones are unreadable."""
 
 UNREADABLE = b"\0"
-"""Stands for what cannot be read: a field that contains it has no value."""
+"""Marks what cannot be read: a field that contains it has no value."""
 
 
 def line_blocks(file: str) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ is NULL: NULL is a field with nothing in it, not even quotes.
 ====================  =================================================================
 declared              read
 ====================  =================================================================
-text categories       as it stands: blanks, case and quotes' contents are kept
+text categories       as it is: blanks, case and quotes' contents are kept
 numbers               digits as an exact whole number, other decimal forms, ``nan`` and
                       ``inf`` as float64, with the declared decimal mark; blanks around are
                       ignored
@@ -26,7 +26,7 @@ from lrm.tables.base import Column
 __all__ = ["NAN", "WHOLE_TYPE", "reading"]
 
 NAN = 10**35
-"""Stands for NaN among whole numbers: no other number is read as so large a one."""
+"""Marks NaN among whole numbers: no other number is read as one so large."""
 
 WHOLE_TYPE = "HUGEINT read from text"
 """Type of whole numbers that may be `NAN`."""

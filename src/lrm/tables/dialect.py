@@ -18,7 +18,7 @@ from lrm.tables.base import Column
 __all__ = ["BEYOND", "Clause", "Dialect", "case", "sql_code"]
 
 BEYOND = LARGEST_INTEGER + 1
-"""A number above it lies outside every declared range, and need not be whole to do so."""
+"""A number above it is outside every declared range, whether or not it is whole."""
 
 FEW_RUNS = 16
 """Runs of equal elements up to which a list is written as comparisons."""
@@ -97,7 +97,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def as_text(self, x: str, column: Column) -> str:
-        """Make text whose comparison is exact, whatever the column's collation."""
+        """Make text that compares exactly, whatever the column's collation."""
 
     @abstractmethod
     def as_day(self, x: str, column: Column) -> str:

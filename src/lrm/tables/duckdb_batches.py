@@ -1,7 +1,7 @@
-"""What DuckDB reads and sorts but NumPy counts, in batches of bounded size.
+"""Rows that DuckDB reads and sorts and NumPy counts, in batches of bounded size.
 
 Numbers among many edges: a CASE over 1,024 bins costs 21 s for ten million rows. Here DuckDB
-says the classes of the other attributes and hands the number over as it is, in Arrow
+computes the classes of the other attributes and passes the number as it is, in Arrow
 batches; placing it and counting takes as long as a grouping query over narrow attributes.
 
 Persons: their rows arrive together, and a few of each are counted (`lrm.tables.row_limit`).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["count_batches"]
 
 BATCH_ROWS = 1 << 17
-"""Rows of an Arrow batch: 1 MB a column, which fits the cache; 2^20 was a fifth slower."""
+"""Rows of an Arrow batch: 1 MB per column, which fits the cache; 2^20 was a fifth slower."""
 
 
 def count_batches(db: DuckDBPyConnection, rows: DuckDbRows, tally: Tally) -> None:
@@ -107,8 +107,8 @@ class _Placer:
     def terms(self, x: Any, missing: Any) -> NDArray[np.int64]:
         """Return the term of each number of an Arrow array.
 
-        ``missing`` tells which are NULL in the table, where a NULL of ``x`` may also be a text
-        that is no number.
+        ``missing`` marks those that are NULL in the table, where a NULL of ``x`` may also be a
+        text that is not a number.
         """
         values = x.to_numpy(zero_copy_only=False)  # NULL becomes NaN
         strange = np.isnan(values)

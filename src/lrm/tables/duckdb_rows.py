@@ -18,7 +18,7 @@ __all__ = ["NOT_COUNTED", "DuckDbRows"]
 SQL = DuckDbSql()
 
 NOT_COUNTED = -(1 << 30)
-"""Term of a row that is in no cell: so far below zero that no other term brings it back."""
+"""Term of a row that is in no cell: so negative that no other term makes the sum positive."""
 
 
 class DuckDbRows:

@@ -82,13 +82,13 @@ class ParquetFiles:
     def _direct(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
     ) -> Reading:
-        """By DuckDB's own reader, which refuses some values: text that is not UTF-8, for one."""
+        """By DuckDB's own reader, which refuses some values, such as text that is not UTF-8."""
         return reading_of(db, self._read(self._files), domain, needed, empty=empty)
 
     def _by_arrow(
         self, db: DuckDBPyConnection, domain: Domain, needed: Needed, *, empty: bool
     ) -> Reading:
-        """By Arrow's reader, which takes every value as it is, in half as much time again."""
+        """By Arrow's reader, which accepts every value and takes 1.5 times as long."""
         parquet = load_engine("pyarrow.parquet")
 
         def opened(file: str) -> Any:
@@ -110,7 +110,7 @@ class ParquetFiles:
 def _with_collations(
     db: DuckDBPyConnection, relation: str, columns: tuple[Column, ...]
 ) -> tuple[Column, ...]:
-    """Mark texts with a collation, which DuckDB tells of tables alone, and of no view."""
+    """Mark texts with a collation, which DuckDB reports for tables but not for views."""
     texts = [column for column in columns if column.type_text == "VARCHAR"]
     if not texts:
         return columns
@@ -156,7 +156,7 @@ class DatabaseFile:
         return self._columns
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """Nothing fails later that `columns` does not show."""
+        """`columns` shows everything that could fail later."""
 
     def ways(self) -> tuple[Read]:
         return (self._read,)

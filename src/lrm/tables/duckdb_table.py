@@ -1,6 +1,6 @@
 """Counting with DuckDB: files, tables of a database, and frames in memory.
 
-Rows are grouped inside the engine wherever each attribute's cell is cheap to say in SQL;
+Rows are grouped inside the engine if each attribute's cell is cheap to compute in SQL;
 numbers among many edges, and rows of persons, leave it in batches (see
 `lrm.tables.duckdb_batches`).
 """

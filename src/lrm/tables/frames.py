@@ -60,7 +60,7 @@ class FrameSource:
         return self._columns
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:
-        """Nothing fails later that `columns` does not show."""
+        """`columns` shows everything that could fail later."""
 
     def ways(self) -> tuple[Read]:
         return (self._read,)

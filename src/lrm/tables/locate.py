@@ -1,4 +1,4 @@
-"""Where numbers lie among many edges: exact, and several times faster than bisection."""
+"""The place of numbers among many edges: exact, and several times faster than bisection."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Locator:
 
     def __init__(self, edges: NDArray[np.float64]) -> None:
         self._edges = edges
-        self._padded = np.append(edges, np.nan)  # for numbers above all edges: no one reaches it
+        self._padded = np.append(edges, np.nan)  # for numbers above all edges: never reached
         self._grid: Grid | None = None
         self._rounds = MOST_EDGES_PER_CELL + 1
         for grid in _grids(edges):

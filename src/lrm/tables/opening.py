@@ -17,10 +17,10 @@ ENGINES = (
     "lrm.tables.spark_table",
     "lrm.tables.duckdb_table",
 )
-"""One module per engine. Its ``open_source(source, name)`` returns None for what is not its own."""
+"""One module per engine. Its ``open_source(source, name)`` returns None for other sources."""
 
 SCHEMES = ("postgresql://", "postgres://", "spark:")
-"""How addresses begin that an engine may see: others would be taken for names of files."""
+"""Beginnings of addresses that engines accept; others would be taken for file names."""
 
 
 def open_table(source: object, name: str | None = None, *, csv: CsvForm | None = None) -> Table:

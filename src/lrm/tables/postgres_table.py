@@ -118,7 +118,7 @@ class PostgresTable:
 
         def count_rows(db: psycopg.Connection[Any]) -> TrueCounts:
             tally = Tally(count)
-            # A cursor of the server: as many counts as there are entries may be on the way.
+            # A server-side cursor: there may be as many counts as entries.
             with db.cursor("lrm_counts") as cursor:
                 cursor.execute(query)
                 while found := cursor.fetchmany(FETCHED_AT_ONCE):
@@ -187,7 +187,7 @@ class PostgresTable:
             db = self._driver.connect(self._url, client_encoding="utf8", connect_timeout=15)
         except self._driver.OperationalError as error:
             reason = why_unreachable(str(error))
-        if reason is not None:  # raised here, so that no traceback finds the driver's own words
+        if reason is not None:  # raised here, so that no traceback contains the driver's message
             raise TableError(f"PostgreSQL cannot be reached: {reason}")
         with db:
             db.read_only = True

@@ -1,7 +1,7 @@
 """Counting at most a few rows of each person, from rows that arrive sorted by person.
 
-The rule is that of `lrm.domain.persons`. A person is decided on when all rows have been seen,
-which may be many batches later; until then rows in one cell are kept as one, on disk where they
+The rule is that of `lrm.domain.persons`. A person is processed when all of their rows have been
+seen, which may be many batches later; until then rows in one cell are kept as one, on disk if there
 are many.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["RowLimit"]
 Numbers = NDArray[np.int64]
 
 SPILLED_BYTES = 1 << 25
-"""Of one person's rows, more than this is kept on disk."""
+"""If one person has more rows than this, they are kept on disk."""
 
 READ_ROWS = 1 << 17
 """Rows of one person that are read back at once."""
@@ -65,7 +65,7 @@ class RowLimit:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        """Decide on the last person seen, unless an error is on its way."""
+        """Process the last person seen, unless an error is being raised."""
         if kind is None:
             self._finish()
         self._rows.close()
@@ -90,7 +90,7 @@ class RowLimit:
         self._rows.append([word[last:] for word in words])
 
     def _finish(self) -> None:
-        """Decide on the last person seen."""
+        """Process the last person seen."""
         if self._person is None:
             return
         total, most, place = self._rows.total, self._max_rows, 0
@@ -106,7 +106,7 @@ class RowLimit:
         self._person, self._rows = None, _Rows()
 
     def _count(self, persons: Any, words: Words, begins: Numbers) -> None:
-        """Count the rows of persons of whom no more will come."""
+        """Count the rows of persons who have no further rows."""
         rows_in_all = len(persons)
         totals = np.diff(np.append(begins, rows_in_all))
         many = totals > self._max_rows
@@ -121,7 +121,7 @@ class RowLimit:
         self._tally.add([word[kept] for word in words])
 
     def _offsets(self, persons: Any, totals: Numbers) -> Numbers:
-        """Where persons begin, as `lrm.domain.persons.offset_of` says; 1 µs per person."""
+        """The first kept row of each person, by `lrm.domain.persons.offset_of`; 1 µs per person."""
         key, sha256 = self._key, hashlib.sha256
         listed = persons.to_pylist()
         names = [name if isinstance(name, bytes) else b"%d" % name for name in listed]

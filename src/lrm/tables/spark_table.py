@@ -37,7 +37,7 @@ def open_source(source: object, name: str | None = None) -> SparkTable | None:
     place = source.removeprefix("spark:").removeprefix("//")
     if place.lower().startswith("jdbc:"):
         raise TableError(
-            "spark: takes the name of a table or the path of Parquet files, no JDBC address; "
+            "spark: takes the name of a table or the path of Parquet files, not a JDBC address; "
             "make it a table of the session, or pass a Spark frame to lrm.open_table"
         )
     spark = session()

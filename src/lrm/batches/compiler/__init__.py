@@ -48,7 +48,7 @@ def sql(text: str, domain: Domain) -> Workload:
     Raises
     ------
     SqlError
-        With the line, what was found there and the way out.
+        With the line, what was found there and what to write instead.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def sql(text: str, domain: Domain) -> Workload:
     ...
     lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads only the declared table
     """
-    # sqlglot takes a tenth of a second to import: only those who compile pay for it.
+    # sqlglot takes a tenth of a second to import, so it is imported only to compile.
     from lrm.batches.compiler.rows import compile_batch  # noqa: PLC0415
 
     return compile_batch(text, domain)

@@ -41,7 +41,7 @@ class Weighed(Table):
 
     @property
     def possible(self) -> NDArray[np.bool_]:
-        """Where a row may add something else than 0."""
+        """Where a row may add something other than 0."""
         return np.asarray(self.values != 0.0) | self.undecided
 
 

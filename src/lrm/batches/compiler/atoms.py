@@ -1,6 +1,6 @@
 """Comparisons of one attribute with one constant, cell by cell.
 
-A cell stands for a set of values, so that a comparison has a *set* of possible truths on
+A cell is a set of values, so that a comparison has a *set* of possible truths on
 it: a subset of {true, false, null}, kept as the bits 1, 2, 4. A cell on which a
 comparison may be true and may be false is *cut* by it; the compiler refuses a query in
 which a cut still matters in the end, and never rounds the constant.

@@ -14,7 +14,7 @@ from lrm.errors import SqlError
 __all__ = ["constant", "is_constant", "number"]
 
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
-_LONGEST = 300  # digits: more has no meaning beside 64-bit columns, and int() is quadratic
+_LONGEST = 300  # digits: more has no meaning for 64-bit columns, and int() is quadratic
 
 
 def is_constant(node: exp.Expr) -> bool:

@@ -48,7 +48,7 @@ _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A comparison or sum that some cells do not answer, and where it stands."""
+    """A comparison or sum that some cells do not answer, and its place in the statement."""
 
     node: exp.Expr
     sentence: str
@@ -92,7 +92,7 @@ class Scope:
     def spread(self, values: NDArray[Any], axis: int) -> Table:
         """A table of one attribute's values over its merged cells.
 
-        Before `merge`, the values are only noted, and one of them stands for all.
+        Before `merge`, the values are only noted, and one of them represents all.
         """
         if not self._merged:
             self._seen.setdefault(axis, []).append(values)
@@ -213,7 +213,7 @@ class Scope:
                     "which is counted as one; "
                     f"the nearest edges are {nearest_edges(attribute, at)}",
                 )
-        raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut by someone
+        raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:

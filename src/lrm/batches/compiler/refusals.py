@@ -1,7 +1,7 @@
-"""Refusals: what is not compiled, by name, with the way out.
+"""Refusals: what is not compiled, by name, with what to write instead.
 
 Deny by default: every visitor names the node types and arguments that it takes, and
-whatever else stands in the tree comes here. The names below only make the sentence
+everything else in the tree is refused here. The names below only make the sentence
 better; a construct that is missing from them is refused all the same.
 """
 
@@ -50,7 +50,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "all": ("GROUP BY ALL", "name the attributes to group by"),
     "rollup": ("WITH ROLLUP", "write GROUP BY ROLLUP (…)"),
     "cube": ("WITH CUBE", "write GROUP BY CUBE (…)"),
-    "grouping_sets": ("GROUPING SETS written so", "write GROUP BY GROUPING SETS ((…), …)"),
+    "grouping_sets": ("this form of GROUPING SETS", "write GROUP BY GROUPING SETS ((…), …)"),
     "alias": ("an alias", "use the declared name"),
     "query": ("a subquery", "list the constants"),
     "unnest": ("UNNEST", "list the constants"),
@@ -90,7 +90,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
 
 
 def at_line(node: exp.Expr | None, sentence: str) -> SqlError:
-    """Make the error for ``node``, with the line it stands on where that is known."""
+    """Make the error for ``node``, with its line if that is known."""
     line = None
     for inner in node.walk() if node is not None else ():
         line = inner.meta.get("line")
