@@ -109,7 +109,7 @@ class PrivacyUnit:
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows:,} rows"
         return (
             f"at most {rows} of each person are counted, chosen at random, and rows without a "
-            f"person in column {self.column!r}; intervals do not cover what is left out"
+            f"person in column {self.column!r} are not; intervals do not cover what is left out"
         )
 
     @property
