@@ -118,6 +118,16 @@ def test_pages_name_no_command_that_does_not_exist():
                     assert words[0] != "lrm" or words[1] in COMMANDS, command
 
 
+def names_within(facts):
+    """The names of facts at any depth; those of `details` are not part of the format."""
+    for name, value in facts.items():
+        yield name
+        inner = value if isinstance(value, list) else [value]
+        for part in inner:
+            if isinstance(part, dict) and name != "details":
+                yield from names_within(part)
+
+
 @pytest.mark.parametrize(
     "workload",
     [
@@ -125,23 +135,24 @@ def test_pages_name_no_command_that_does_not_exist():
         families.all_ranges(4),
         lrm.Workload([[1.0, 1.0, 2.0], [0.0, 0.0, 1.5]], names=["a", "b"], importance=[1, 2]),
         families.ranges(64, [(0, 31), (8, 40)]),
+        families.marginals([2, 3, 2], [1, 2]),
     ],
-    ids=["prefix", "all-ranges", "weighted", "sparse"],
+    ids=["prefix", "all-ranges", "weighted", "sparse", "products"],
 )
 @pytest.mark.parametrize("mechanism", ["noise-on-results", "hierarchical", "best"])
 def test_every_member_of_a_file_is_documented(workload, mechanism, tmp_path):
     page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
-    plan = lrm.plan(workload, mechanism)
+    options = {"effort": "quick"} if mechanism == "best" else {}
+    plan = lrm.plan(workload, mechanism, **options)
     lrm.release(plan, [1] * workload.shape[1], epsilon=1).save(tmp_path / "answers.lrm")
     with zipfile.ZipFile(io.BytesIO((tmp_path / "answers.lrm").read_bytes())) as bundle:
         header = json.loads(bundle.read("header.json"))
         facts = json.loads(bundle.read("facts.json"))
     assert f"format version {header['version']}" in page
-    maps = ("workload", "strategy", "reconstruction")
-    inner = chain.from_iterable(facts["plan"][name] or {} for name in maps)
-    for fact in chain(header, facts, facts["plan"], facts["privacy"], facts["noise"], inner):
+    for fact in chain(header, names_within(facts)):
         assert re.search(rf'[`"]{fact}[`"]', page), fact
     for member in header["sha256"]:
         name = re.sub(r"^(workload|strategy|reconstruction)-", "NAME-", member)
-        name = name.removesuffix(".npy")
+        name = re.sub(r"^group-\d+-", "group-G-", name.removesuffix(".npy"))
+        name = re.sub(r"-basis-\d+-", "-basis-K-", re.sub(r"-labels-\d+$", "-labels-I", name))
         assert f"`{name}`" in page, member
