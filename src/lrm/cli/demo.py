@@ -166,7 +166,13 @@ def _typed(command: list[str]) -> str:
     >>> _typed(["query", "answers.lrm", "SELECT 'x'"])
     '$ lrm query answers.lrm "SELECT \'x\'"'
     """
-    words = [f'"{word}"' if "'" in word else shlex.quote(word) for word in command]
+    words: list[str] = []
+    for word in command:
+        quoted = f'"{word}"' if "'" in word else shlex.quote(word)
+        if words and words[-1].startswith("-") and " " not in words[-1] and word[0] != "-":
+            words[-1] += f" {quoted}"  # an option and its value stay on one line
+        else:
+            words.append(quoted)
     lines = ["$ lrm"]
     for word in words:
         if len(lines[-1]) + len(word) > 76:

@@ -72,10 +72,10 @@ def test_integers_agree_with_dense_computation(name, noise):
     if noise == "laplace":
         assert norms[0].max() == measured.sensitivity
     # B as an array, its norms, and W = B·L.
-    if found.is_explicit:
-        B = found.matrix()
-        np.testing.assert_allclose(B @ L, W, atol=1e-9)
-        np.testing.assert_allclose((B**2).sum(axis=1), found.row_squared_norms, rtol=1e-8)
+    B = found.matrix()
+    np.testing.assert_allclose(B @ L, W, atol=1e-9)
+    np.testing.assert_allclose((B**2).sum(axis=1), found.row_squared_norms, rtol=1e-8)
+    np.testing.assert_array_equal(found.rows(1, 2), B[1:2])
     assert found.squared_norm == pytest.approx(found.row_squared_norms.sum(), rel=1e-9)
     least_squares = W @ np.linalg.pinv(L)
     if len(measured.groups) == 1:

@@ -164,10 +164,12 @@ class ProductReconstruction:
     def is_explicit(self) -> bool:
         """Whether rows of B can be had as arrays."""
         m, r = self.shape
-        return m * r <= EXPLICIT_ENTRIES and self._combination is None
+        return m * r <= EXPLICIT_ENTRIES
 
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` of B."""
+        if self._combination is not None:
+            return self._combined_rows[start:stop]
         ends = np.cumsum(self.batch.term_queries())
         parts = []
         first = int(np.searchsorted(ends, start, side="right"))
@@ -179,9 +181,21 @@ class ProductReconstruction:
             parts.append(rows[max(start - begin, 0) : stop - begin])
         return np.vstack(parts) if parts else np.zeros((0, self.shape[1]))
 
+    @cached_property
+    def _combined_rows(self) -> Floats:
+        """All of B where two groups are combined: one reconstruction per measurement."""
+        self._check_explicit()
+        return np.column_stack([self.apply(unit) for unit in np.eye(self.shape[1])])
+
+    def _check_explicit(self) -> None:
+        if not self.is_explicit:
+            m, r = self.shape
+            raise WorkloadError(
+                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
+                "use its products"
+            )
+
     def _term_rows(self, term: int) -> Floats:
-        if self._combination is not None:
-            raise WorkloadError("the rows of combined groups are not written out")
         g = int(self._group_of[term])
         before = sum(sum(group.heights) for group in self.measured.groups[:g])
         own = term_rows(self.measured.groups[g].axes, self._lattices[g], self.batch, term)
@@ -191,13 +205,8 @@ class ProductReconstruction:
 
     def matrix(self) -> Floats:
         """All of B, for small batches."""
-        m, r = self.shape
-        if not self.is_explicit:
-            raise WorkloadError(
-                f"the reconstruction has {m:,} × {r:,} entries, too many for an array; "
-                "use its products"
-            )
-        return np.vstack([self._term_rows(term) for term in range(self.batch.terms)])
+        self._check_explicit()
+        return self.rows(0, self.shape[0])
 
     @property
     def residual(self) -> float:
