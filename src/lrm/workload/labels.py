@@ -80,11 +80,6 @@ class Labels(Sequence[Label]):
         )
 
     @property
-    def is_numbered(self) -> bool:
-        """Whether the queries have no names but their numbers."""
-        return len(self.parts) == 1 and isinstance(self.parts[0], Numbered)
-
-    @property
     def attributes(self) -> tuple[str, ...]:
         """Every attribute that some query is grouped by, in order of appearance."""
         grouped = (part for part in self.parts if isinstance(part, Grouped | CrossTabs))

@@ -14,13 +14,13 @@ from lrm.solvers.products.flat import search_flat
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.optimise import optimise_products
-from lrm.solvers.products.rivals import (
+from lrm.solvers.products.watch import Watch
+from solvers.products.reference_errors import (
     classical_marginals_error,
     noise_on_data_error,
     noise_on_results_error,
     tree_product_error,
 )
-from lrm.solvers.products.watch import Watch
 
 BATCHES = {
     "tables": cross_tabs([6, 5, 4, 2], range(3)),

@@ -141,11 +141,6 @@ class Basis:
         """``1ᵀH1``."""
         return float(self.h.sum())
 
-    @cached_property
-    def projector(self) -> Floats:
-        """``P = H − h·hᵀ/κ``, dense: the covariance of what the total does not tell."""
-        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
-
     def projector_times(self, X: Floats) -> Floats:
         """``P·X``."""
         return np.asarray(self.inverse_times(X) - np.outer(self.h, self.h @ X) / self.kappa)

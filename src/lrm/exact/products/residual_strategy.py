@@ -51,11 +51,6 @@ class GramBasis:
         """``1ᵀH1``."""
         return float(self.h.sum())
 
-    @cached_property
-    def projector(self) -> Floats:
-        """``H − h·hᵀ/κ``."""
-        return np.asarray(self.inverse - np.outer(self.h, self.h) / self.kappa)
-
     def residual_rows(self) -> Floats:
         """R with ``RᵀR = G − 11ᵀ/κ``."""
         values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)

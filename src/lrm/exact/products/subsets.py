@@ -16,7 +16,6 @@ __all__ = [
     "masks_of",
     "members_of",
     "popcount",
-    "union_closure",
 ]
 
 Masks = NDArray[np.uint64]
@@ -65,11 +64,6 @@ def contained(small: Masks, large: Masks) -> NDArray[np.bool_]:
         a = small[:, word][:, None]
         inside &= (a & large[:, word][None, :]) == a
     return inside
-
-
-def union_closure(masks: Masks) -> Masks:
-    """The distinct ones of ``masks``, in a fixed order."""
-    return np.unique(masks, axis=0)
 
 
 @lru_cache(maxsize=64)

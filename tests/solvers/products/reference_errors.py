@@ -1,0 +1,45 @@
+"""Errors ‖B‖²·Δ² of the classical mechanisms over products, to compare a search with."""
+
+import numpy as np
+
+from lrm.exact.products.basis import Basis
+from lrm.exact.products.marginals import Marginals, marginals_error
+from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.subsets import masks_of
+from lrm.maps.products.values import merge_values
+from lrm.solvers.products.group import EFFORTS, GroupSearch
+from lrm.solvers.products.rivals import tree_basis
+from lrm.solvers.products.watch import Watch
+
+
+def noise_on_data_error(batch):
+    """``‖W‖²`` over the merged cells: every cell is measured."""
+    return product_error(batch, lambda size: Basis(np.zeros((0, size))))
+
+
+def noise_on_results_error(batch):
+    """``m·Δ(W)²``: every query is measured."""
+    W = batch.dense()
+    return len(W) * np.abs(W).sum(axis=0).max() ** 2
+
+
+def tree_product_error(batch):
+    """Binary trees on every merged attribute, multiplied."""
+    return product_error(batch, lambda size: tree_basis(size, 2))
+
+
+def classical_marginals_error(batch):
+    """Weighted marginals over identities: the best sets and weights that the search finds."""
+    quadratic = Quadratic(merge_values(batch).batch)
+    search = GroupSearch(quadratic, np.random.default_rng(0), Watch(), EFFORTS["quick"])
+    search.needy = []
+    search.run()
+    return float(np.exp(search.value))
+
+
+def product_error(batch, basis):
+    """One product of one basis per merged attribute."""
+    quadratic = Quadratic(merge_values(batch).batch)
+    whole = masks_of(np.ones((1, quadratic.d), dtype=bool))
+    bases = tuple(basis(size) for size in quadratic.sizes)
+    return marginals_error(quadratic, Marginals(whole, np.ones(1), bases))
