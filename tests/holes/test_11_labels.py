@@ -95,9 +95,12 @@ def test_columns_of_groups_never_collide(tmp_path):
 
 
 def test_pages_show_a_label_as_one(plan, release):
-    for page in (release_page(release), plan_page(plan, plan.privacy(1), 0.95, 500)):
-        assert "a\u00a0=\u00a0x, b=1</span>" in page
-        assert "b\u00a0=\u00a0x, b=1</span>" in page
+    planned = plan_page(plan, plan.privacy(1), 0.95, 500)
+    assert "a\u00a0=\u00a0x, b=1</span>" in planned
+    assert "b\u00a0=\u00a0x, b=1</span>" in planned
+    released = release_page(release)
+    assert '<th scope="row">x, b=1</th>' in released
+    assert '<th scope="col" class="number">x, b=1</th>' in released
 
 
 def test_yaml_python_and_sql_label_alike():

@@ -46,6 +46,11 @@ def text(value: str) -> Markup:
     return value if isinstance(value, Markup) else Markup(escape(visible(value, lines=True)))
 
 
+def attribute(value: str) -> str:
+    """Escape the value of an attribute, and make control characters visible."""
+    return escape(visible(value))
+
+
 def paragraph(content: str, kind: str = "") -> Markup:
     """A paragraph, of class ``kind`` where one is given."""
     opening = f'<p class="{kind}">' if kind else "<p>"
@@ -137,9 +142,9 @@ def table(  # noqa: PLR0913 - what a table is made of
     body = "\n".join(lines)
     kind = ' class="long"' if longest > SHORT else ""
     if key:
-        kind += f' data-key="{escape(visible(key))}"'
+        kind += f' data-key="{attribute(key)}"'
     return Markup(
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{attribute(caption)}">'
         f"<table{kind}><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
@@ -169,12 +174,12 @@ def small(sentence: str) -> Markup:
 def image(svg: bytes, words: str) -> Markup:
     """A drawing with colours of its own, as an image on a light ground."""
     data = b64encode(svg).decode()
-    return Markup(f'<img alt="{escape(words)}" src="data:image/svg+xml;base64,{data}">')
+    return Markup(f'<img alt="{attribute(words)}" src="data:image/svg+xml;base64,{data}">')
 
 
 def figure(svg: str, caption: str) -> Markup:
     """A drawing, as markup, with its caption."""
     return Markup(
-        f'<figure><div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<figure><div class="scroll" tabindex="0" role="region" aria-label="{attribute(caption)}">'
         f"{svg}</div><figcaption>{text(caption)}</figcaption></figure>"
     )
