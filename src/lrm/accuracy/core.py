@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -117,16 +117,29 @@ class Accuracy:
         errors.flags.writeable = False
         return errors
 
+    def errors_of(self, start: int, stop: int) -> Floats:
+        """Standard errors of the answers ``start:stop``."""
+        return np.sqrt(self.reconstruction.squared_norms(start, stop)) * self.deviation
+
     def half_widths(self, confidence: float = 0.95, rows: Sequence[int] | None = None) -> Floats:
         """Half the width of each answer's two-sided interval; of some rows, where they are given.
 
         The noise of an answer is within it with at least the probability ``confidence``.
         """
+        if rows is None:
+            return self._half_widths([(0, self.reconstruction.shape[0])], confidence)
+        return self._half_widths(((row, row + 1) for row in rows), confidence)
+
+    def half_widths_of(self, start: int, stop: int, confidence: float = 0.95) -> Floats:
+        """The same of the answers ``start:stop``."""
+        return self._half_widths([(start, stop)], confidence)
+
+    def _half_widths(self, ranges: Iterable[tuple[int, int]], confidence: float) -> Floats:
         if not 0 < confidence < 1:
             raise BudgetError(
                 f"confidence must be between 0 and 1, not {confidence}; 0.95 is usual"
             )
-        return half_widths(self.reconstruction, self.law, confidence, rows) * self.step
+        return half_widths(self.reconstruction, self.law, confidence, ranges) * self.step
 
     def ideal_deviation(self, sensitivity: float) -> float:
         """Standard deviation of noise on real numbers, for a strategy of this sensitivity."""

@@ -55,6 +55,8 @@ class LaplaceSums:
         ``x``, one column per row of weights (so that products run along memory).
     head
         The 64 largest of them.
+    counts, head_counts
+        How often each of these occurs in its row; None where all occur once.
     power_sums
         ``Σ_j x_j^k`` over all others, k = 1 … 16, one column per row of weights.
     radius
@@ -66,10 +68,12 @@ class LaplaceSums:
     head: Matrix
     power_sums: Matrix
     radius: Vector
+    counts: Matrix | None = None
+    head_counts: Matrix | None = None
 
     @classmethod
-    def from_weights(cls, weights: Matrix) -> LaplaceSums:
-        """Prepare rows of weights, none of them all zero.
+    def from_weights(cls, weights: Matrix, counts: Matrix | None = None) -> LaplaceSums:
+        """Prepare rows of weights, none of them all zero, each with how often it occurs.
 
         Examples
         --------
@@ -84,10 +88,20 @@ class LaplaceSums:
         if length <= LONG_ROW:
             columns = np.ascontiguousarray(squares.T)
             no_sums = np.zeros((0, len(scale)))
-            return cls(scale, columns, columns, no_sums, np.full(len(scale), np.inf))
-        ordered = np.partition(squares, length - HEAD, axis=1)
+            often = None if counts is None else np.ascontiguousarray(counts.T)
+            no_radius = np.full(len(scale), np.inf)
+            return cls(scale, columns, columns, no_sums, no_radius, often, often)
+        if counts is None:
+            ordered = np.partition(squares, length - HEAD, axis=1)
+            often = head_counts = None
+        else:
+            order = np.argpartition(squares, length - HEAD, axis=1)
+            ordered = np.take_along_axis(squares, order, axis=1)
+            often = np.take_along_axis(counts, order, axis=1)
+            head_counts = np.ascontiguousarray(often[:, length - HEAD :].T)
+            squares = ordered
         tail = ordered[:, : length - HEAD]
-        power = tail.copy()
+        power = tail.copy() if often is None else tail * often[:, : length - HEAD]
         power_sums = np.empty((SERIES_TERMS, len(scale)))
         for k in range(SERIES_TERMS):
             power_sums[k] = power.sum(axis=1)
@@ -95,7 +109,9 @@ class LaplaceSums:
         # A tail of zeros has no radius of convergence to respect; its sums are all zero.
         radius = SERIES_RADIUS / np.maximum(tail.max(axis=1), np.finfo(float).tiny)
         head = np.ascontiguousarray(ordered[:, length - HEAD :].T)
-        return cls(scale, np.ascontiguousarray(squares.T), head, power_sums, radius)
+        columns = np.ascontiguousarray(squares.T)
+        often = None if often is None else np.ascontiguousarray(often.T)
+        return cls(scale, columns, head, power_sums, radius, often, head_counts)
 
     def log_mgf(self, z: ComplexVector) -> ComplexVector:
         """Return ``K(√z)`` for one complex ``z = s²`` a row, up to a multiple of 2πi.
@@ -105,10 +121,14 @@ class LaplaceSums:
         """
         near = bool(np.all(np.abs(z) <= self.radius))
         squares = self.head if near else self.squares
+        counts = self.head_counts if near else self.counts
         total: ComplexVector = np.zeros(z.shape, dtype=np.complex128)
         for start in range(0, len(squares), FACTORS):
             factors = 1.0 - squares[start : start + FACTORS] * z
-            total -= np.log(np.multiply.reduce(factors, axis=0))
+            if counts is None:
+                total -= np.log(np.multiply.reduce(factors, axis=0))
+            else:
+                total -= (counts[start : start + FACTORS] * np.log(factors)).sum(axis=0)
         if near and len(self.power_sums):
             series = np.zeros_like(total)
             for k in range(SERIES_TERMS, 0, -1):
@@ -126,10 +146,16 @@ class LaplaceSums:
         z = c * c
         near = bool(np.all(z <= self.radius))
         squares = self.head if near else self.squares
+        counts = self.head_counts if near else self.counts
         y = squares * z
         d = 1.0 - y
-        value = -np.log(d).sum(axis=0)
+        logs = np.log(d)
+        if counts is not None:
+            logs *= counts
+        value = -logs.sum(axis=0)
         y /= d
+        if counts is not None:
+            y *= counts
         first = 2.0 * y.sum(axis=0)
         second = 2.0 * (y * (2.0 / d - 1.0)).sum(axis=0)
         if near and len(self.power_sums):
@@ -163,12 +189,12 @@ def as_rows(weights: Any) -> Any:
     return matrix
 
 
-def row_blocks(matrix: Any) -> Iterator[tuple[Rows, LaplaceSums]]:
+def row_blocks(matrix: Any, counts: Matrix | None = None) -> Iterator[tuple[Rows, LaplaceSums]]:
     """Yield the rows of what :func:`as_rows` returned in blocks, without those that are zero.
 
     A block holds at most 2^19 weights (or one row) and 4,096 rows, whatever the size of the
     matrix. Sparse rows are sorted by length first, so that padding them to equal length
-    wastes little.
+    wastes little. ``counts``, for arrays alone, says how often each weight occurs.
     """
     if sparse.issparse(matrix):
         yield from _sparse_blocks(matrix)
@@ -178,7 +204,8 @@ def row_blocks(matrix: Any) -> Iterator[tuple[Rows, LaplaceSums]]:
         block = matrix[start : start + step]
         kept = np.flatnonzero(block.any(axis=1))
         if kept.size:
-            yield kept + start, LaplaceSums.from_weights(block[kept])
+            often = None if counts is None else counts[start : start + step][kept]
+            yield kept + start, LaplaceSums.from_weights(block[kept], often)
 
 
 def _sparse_blocks(matrix: Any) -> Iterator[tuple[Rows, LaplaceSums]]:

@@ -93,7 +93,8 @@ def _bisect(
 ) -> Saddle:
     """Bisect for the crossing on the logit scale, which resolves both ends of (0, 1)."""
     # h = 0 has c·K'(c) = 1, and 2x·c²/(1 − x·c²) ≤ 2x·c²/(1 − c²) gives c² ≥ 1/(1 + 2Σx).
-    least = 1.0 / np.sqrt(1.0 + 2.0 * sums.squares.sum(axis=0))
+    squares = sums.squares if sums.counts is None else sums.squares * sums.counts
+    least = 1.0 / np.sqrt(1.0 + 2.0 * squares.sum(axis=0))
     low = np.log(least) - np.log1p(-least)
     high = np.maximum(furthest, low)
     for _ in range(BISECTIONS):

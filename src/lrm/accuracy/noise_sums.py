@@ -45,7 +45,9 @@ def gaussian_half_widths(standard_deviations: Any, confidence: float) -> Vector:
     return np.asarray(deviations * (np.sqrt(2.0) * erfinv(confidence)), dtype=np.float64)
 
 
-def laplace_sum_half_widths(weights: Any, confidence: float) -> Vector:
+def laplace_sum_half_widths(
+    weights: Any, confidence: float, counts: Vector | None = None
+) -> Vector:
     r"""Return, for each row a of ``weights``, the h with ``P(|Σ_j a_j Z_j| ≤ h) = confidence``.
 
     The Z_j are independent standard Laplace variables (scale 1, variance 2), so an answer with
@@ -81,6 +83,9 @@ def laplace_sum_half_widths(weights: Any, confidence: float) -> Vector:
         m×r, dense or SciPy sparse; signs do not matter, and a row of zeros has h = 0.
     confidence
         Strictly between 0 and 1.
+    counts
+        How often each of the weights (an array) occurs; once by default. A weight that a
+        million variables share costs no more than one.
 
     References
     ----------
@@ -102,7 +107,7 @@ def laplace_sum_half_widths(weights: Any, confidence: float) -> Vector:
     # The density is at most 1/2 in units of the scale, so no half-width is below confidence.
     reach = 1.0 / confidence if narrow else None
     half_widths = np.zeros(matrix.shape[0])
-    for rows, sums in row_blocks(matrix):
+    for rows, sums in row_blocks(matrix, counts):
         saddle = saddle_of_tail(sums, float(np.log(tail)))
 
         def solve(contour: Contour, saddle: Saddle = saddle) -> Vector:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.exact.answering import Answering, RowWeights
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy
 from lrm.maps.linear import Floats, LinearMap
@@ -92,8 +93,19 @@ class Reconstruction(Protocol):
         """Answers to all queries from (noisy) measurements."""
         ...
 
+    def answering(self, measurements: Floats, /) -> Answering:
+        """The same, for those who need some of the answers at a time."""
+        ...
+
     def rows(self, start: int, stop: int, /) -> Floats:
         """Rows ``start:stop`` of B."""
+        ...
+
+    def row_weights(self, start: int, stop: int, /) -> Iterator[tuple[int, int, RowWeights | None]]:
+        """Yield the weights of rows ``start:stop`` in parts, each with its first and last row.
+
+        None where they would be too much work: norms alone must do then.
+        """
         ...
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
@@ -102,6 +114,10 @@ class Reconstruction(Protocol):
 
     def matrix(self) -> Floats | sp.csr_array:
         """All of B; a `WorkloadError` where it is too large."""
+        ...
+
+    def squared_norms(self, start: int, stop: int, /) -> Floats:
+        """‖B_i‖² of the queries ``start:stop``."""
         ...
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
+from lrm.exact.answering import Answering, RowWeights
 from lrm.exact.rows import reduce_rows
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
@@ -66,6 +67,17 @@ class FlatReconstruction:
         assert self.inverse is not None  # noqa: S101 - one of the two is set, by construction
         return self.queries.apply(self.inverse.estimate(measurements))
 
+    def answering(self, measurements: Floats) -> Answering:
+        """The same, for those who need some of the answers at a time."""
+        return _Answers(self.apply(measurements))
+
+    def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
+        """Yield the rows ``start:stop`` of B in blocks, as their weights."""
+        height = self._block_height
+        for first in range(start, stop, height):
+            last = min(first + height, stop)
+            yield first, last, RowWeights(self.rows(first, last), None, np.arange(last - first))
+
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` of B."""
         if self.given is not None:
@@ -94,13 +106,20 @@ class FlatReconstruction:
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of rows that are small enough to hold."""
-        m, r = self.shape
-        height = max(1, BLOCK_ENTRIES // max(r, self.queries.shape[1]))
+        m, height = self.shape[0], self._block_height
         for start in range(0, m, height):
             yield start, min(start + height, m)
 
+    @property
+    def _block_height(self) -> int:
+        return max(1, BLOCK_ENTRIES // max(self.shape[1], self.queries.shape[1]))
+
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
         return self.queries.row_blocks(width=self.strategy.shape[0])
+
+    def squared_norms(self, start: int, stop: int) -> Floats:
+        """‖B_i‖² of the queries ``start:stop``."""
+        return self.row_squared_norms[start:stop]
 
     @cached_property
     def row_squared_norms(self) -> Floats:
@@ -166,3 +185,14 @@ class FlatReconstruction:
         counts = np.random.default_rng(0).uniform(-1.0, 1.0, self.strategy.shape[1])
         back = self.inverse.estimate(self.strategy.apply(counts))
         return float(np.abs(back - counts).max())
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """All answers of a batch in one array."""
+
+    values: Floats
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """The answers to the queries ``start:stop``."""
+        return self.values[start:stop]

@@ -17,6 +17,7 @@ from lrm.exact.products.answers import (
 )
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals_error
+from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import Axis, Group
@@ -114,16 +115,17 @@ def test_answers_and_variances_are_those_of_least_squares(seed):
     L = strategy.dense()
     scaled = np.concatenate([(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)])
     inverse = np.linalg.pinv(L)
-    estimate = Estimate(group.axes, Lattice.of(group), noisy)
+    estimate = Estimate(Lattice.of(group), noisy)
+    merged = MergedTerms(batch, group.axes)
     row = 0
     W = batch.dense()
     for term in range(batch.terms):
-        answers = estimate.term(batch, term)
+        answers = estimate.term(merged, term)
         rows = W[row : row + len(answers)] / batch.weights[term]
         row += len(answers)
         np.testing.assert_allclose(answers, rows @ inverse @ scaled, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(
-            term_variances(group.axes, Lattice.of(group), batch, term),
+            term_variances(Lattice.of(group), merged, term),
             np.sum((rows @ inverse) ** 2, axis=1),
             rtol=1e-7,
             atol=1e-9,
@@ -138,7 +140,7 @@ def test_what_no_measured_set_contains_is_refused():
     both = [make_factor("identity", 2), make_factor("identity", 2)]
     assert not can_answer(group.axes, Lattice.of(group), both)
     assert can_answer(group.axes, Lattice.of(group), [both[0], make_factor("total", 2)])
-    estimate = Estimate(group.axes, Lattice.of(group), [np.zeros(2), np.zeros(2)])
+    estimate = Estimate(Lattice.of(group), [np.zeros(2), np.zeros(2)])
     with pytest.raises(UnsupportedQuery):
         estimate.answer(both)
 

@@ -101,7 +101,7 @@ def test_combined_answers_are_the_least_squares_estimate(shared):
             for y, w in zip(measure_exactly(one, merged), one.marginals.weights, strict=True):
                 noisy.append(y + rng.standard_normal(y.shape) / (w * one.weight))
                 scaled.append((noisy[-1] * w * one.weight).ravel())
-            estimates.append(Estimate(one.axes, Lattice.of(one), noisy))
+            estimates.append(Estimate(Lattice.of(one), noisy))
         L = strategy.dense(whole.sizes)
         inverse = np.linalg.pinv(L, rcond=1e-11)
         x = inverse @ np.concatenate(scaled)

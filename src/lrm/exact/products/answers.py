@@ -13,6 +13,7 @@ where ``y_B`` are the measurements of the set B divided by its weight.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
+from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of
-from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
 __all__ = [
@@ -37,6 +38,12 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
+
+HELD_NUMBERS = 1 << 24
+"""Estimates of subsets that are kept for the next term (128 MB)."""
+
+HELD_FORMS = 4096
+"""Pairs of factors whose quadratic forms are kept."""
 
 
 def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Floats:
@@ -63,9 +70,12 @@ class Lattice:
     ) -> None:
         self.bases, self.weights, self.residual = tuple(bases), weights, residual
         self.sets = [frozenset(np.flatnonzero(inside).tolist()) for inside in members]
+        self._inside = np.ascontiguousarray(members.T)
+        self._number = {one: b for b, one in enumerate(self.sets)}
         kappas = np.array([basis.kappa for basis in self.bases])
         self.factors = np.exp(-(members @ np.log(kappas)))
         self._known: dict[Subset, float] = {}
+        self._forms: dict[tuple[int, Factor, Factor], tuple[Floats, Floats]] = {}
 
     @classmethod
     def of(cls, group: Group) -> Lattice:
@@ -75,16 +85,28 @@ class Lattice:
 
     def telling(self, subset: Subset) -> list[int]:
         """Numbers of the sets that tell about a subset."""
-        wanted = frozenset(subset)
         if self.residual:
-            return [b for b, one in enumerate(self.sets) if one == wanted]
-        return [b for b, one in enumerate(self.sets) if one >= wanted]
+            own = self._number.get(frozenset(subset))
+            return [] if own is None else [own]
+        inside = np.logical_and.reduce(self._inside[list(subset)], axis=0)
+        return [int(b) for b in np.flatnonzero(inside)]
 
     def __getitem__(self, subset: Subset) -> float:
         if subset not in self._known:
             own = self.telling(subset)
             self._known[subset] = float(np.sum(self.weights[own] ** 2 * self.factors[own]))
         return self._known[subset]
+
+    def forms(self, i: int, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+        """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²`` on one axis, row by row, computed once."""
+        key = i, factor, other
+        if key not in self._forms:
+            if len(self._forms) >= HELD_FORMS:
+                self._forms.clear()
+            kappa = self.bases[i].kappa
+            residual, total = self.bases[i].forms(factor, other)
+            self._forms[key] = residual / kappa, total / kappa**2
+        return self._forms[key]
 
     def informations(self, index: SubsetIndex) -> Floats:
         """λ of all subsets of an index."""
@@ -100,8 +122,8 @@ class Lattice:
         return np.asarray(index.inside(masks) @ weights)
 
 
-def _support(factors: Sequence[Factor]) -> Subset:
-    return tuple(i for i, factor in enumerate(factors) if factor.total_factor is None)
+def _support(factors: Product) -> Subset:
+    return tuple(i for i, factor in factors.items() if factor.total_factor is None)
 
 
 def _subsets(support: Subset) -> Iterator[Subset]:
@@ -113,7 +135,7 @@ def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[Factor]
     """Whether a product of factors over the original attributes follows from the measurements."""
     if not all(axis.answers(factors) for axis in axes):
         return False
-    support = _support([axis.factor(factors) for axis in axes])
+    support = _support({k: axis.factor(factors) for k, axis in enumerate(axes)})
     return all(lattice[subset] > 0 for subset in _subsets(support))
 
 
@@ -138,10 +160,11 @@ class Estimate:
     proportional to ``1/θ_B²``, with one array axis per member of B, in order.
     """
 
-    def __init__(self, axes: Sequence[Axis], lattice: Lattice, measured: Sequence[Floats]) -> None:
-        self.axes, self.lattice = axes, lattice
+    def __init__(self, lattice: Lattice, measured: Sequence[Floats]) -> None:
+        self.lattice = lattice
         self._measured = [np.asarray(y, dtype=np.float64) for y in measured]
         self._residuals: dict[Subset, Floats] = {}
+        self._held = 0
 
     @cached_property
     def _averages(self) -> list[Floats]:
@@ -149,7 +172,7 @@ class Estimate:
         return [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in self.lattice.bases]
 
     def residual(self, subset: Subset) -> Floats:
-        """``z_A``, computed once."""
+        """``z_A``, computed once; the oldest are dropped where all of them are too many."""
         if subset not in self._residuals:
             information = self.lattice[subset]
             if not information > 0:
@@ -158,7 +181,11 @@ class Estimate:
             for b in self.lattice.telling(subset):
                 part = self._contracted(self._measured[b], sorted(self.lattice.sets[b]), subset)
                 total = total + self.lattice.weights[b] ** 2 * part
-            self._residuals[subset] = np.asarray(total) / information
+            found = np.asarray(total) / information
+            self._held += found.size
+            while self._held > HELD_NUMBERS and self._residuals:
+                self._held -= self._residuals.pop(next(iter(self._residuals))).size
+            self._residuals[subset] = found
         return self._residuals[subset]
 
     def _contracted(self, y: Floats, members: Sequence[int], subset: Subset) -> Floats:
@@ -173,10 +200,13 @@ class Estimate:
 
     def answer(self, factors: Sequence[Factor]) -> Floats:
         """The estimate of a product over the group's axes, one array axis per group axis."""
+        return self.product(dict(enumerate(factors)))
+
+    def product(self, factors: Product) -> Floats:
+        """The same of a product, one array axis per axis that it has a factor on."""
         bases = self.lattice.bases
         support = _support(factors)
-        # A factor that tells no values apart is a multiple of the total, row by row.
-        flat = [f.dense()[:, 0] if i not in support else None for i, f in enumerate(factors)]
+        means = {i: factors[i].times(bases[i].h[:, None])[:, 0] for i in support}
         whole: Floats | float = 0.0
         for subset in _subsets(support):
             part = self.residual(subset)
@@ -188,58 +218,51 @@ class Estimate:
                 )
             for place, i in enumerate(support):
                 if i not in subset:
-                    mean = factors[i].times(bases[i].h[:, None])[:, 0]
-                    part = np.moveaxis(np.multiply.outer(mean, part), 0, place)
+                    part = np.moveaxis(np.multiply.outer(means[i], part), 0, place)
             whole = whole + part
-        scale = np.prod([1.0 / bases[i].kappa for i in support])
-        result = np.asarray(whole) * scale
-        for i, ones in enumerate(flat):
-            if ones is not None:
-                result = np.moveaxis(np.multiply.outer(ones, result), 0, i)
+        result = np.asarray(whole) * math.prod(1.0 / bases[i].kappa for i in support)
+        for place, (i, factor) in enumerate(factors.items()):
+            if i not in support:  # a multiple of the total, row by row
+                result = np.moveaxis(np.multiply.outer(factor.dense()[:, 0], result), 0, place)
         return np.asarray(result)
 
-    def term(self, batch: ProductBatch, term: int) -> Floats:
-        """The answers of one term of a batch over the original attributes, flattened."""
+    def term(self, merged: MergedTerms, term: int, rows: slice | None = None) -> Floats:
+        """The answers of one term, flattened; of some rows of its first factor, where given."""
         whole: Floats | float = 0.0
-        for coefficient, factors in batch.summands(term):
-            on_axes = [axis.factor(factors) for axis in self.axes]
-            whole = whole + coefficient * self.answer(on_axes)
+        for coefficient, factors in merged.summands(term, rows):
+            whole = whole + coefficient * self.product(factors)
         return np.asarray(whole).ravel()
 
 
-def variances(
-    lattice: Lattice, factors: Sequence[Factor], others: Sequence[Factor] | None = None
-) -> Floats:
+def variances(lattice: Lattice, factors: Product, others: Product | None = None) -> Floats:
     """Variances of a product's queries over a group's axes, for unit noise.
 
-    With ``others``, the covariances of the queries of two products, row by row.
+    With ``others``, the covariances of the queries of two products, row by row. The subsets of
+    the support are one array axis of length 2 each, contracted with the forms of its axis.
     """
     others = factors if others is None else others
-    bases = lattice.bases
-    forms = [basis.forms(f, g) for basis, f, g in zip(bases, factors, others, strict=True)]
-    support = tuple(sorted(set(_support(factors)) & set(_support(others))))
-    whole: Floats | float = 0.0
-    for subset in _subsets(support):
+    support = [i for i in _support(factors) if i in _support(others)]
+    whole = np.empty((2,) * len(support))
+    for inside in itertools.product((0, 1), repeat=len(support)):
+        subset = tuple(i for i, member in zip(support, inside, strict=True) if member)
         information = lattice[subset]
         if not information > 0:
             raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-        part: Floats = np.full((1,) * 0, 1.0 / information)
-        for i, (residual, total) in enumerate(forms):
-            kappa = bases[i].kappa
-            row = residual / kappa if i in subset else total / kappa**2
-            part = np.multiply.outer(part, row)
-        whole = whole + part
-    return np.asarray(whole)
+        whole[inside] = 1.0 / information
+    for i in factors:
+        residual, total = lattice.forms(i, factors[i], others[i])
+        if i in support:
+            whole = np.tensordot(whole, np.stack([total, residual]), axes=(0, 0))
+        else:
+            whole = np.multiply.outer(whole, total)
+    return whole
 
 
 def term_variances(
-    axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int
+    lattice: Lattice, merged: MergedTerms, term: int, rows: slice | None = None
 ) -> Floats:
     """Variances of the queries of one term, for unit noise on what was measured."""
-    parts = [
-        (coefficient, [axis.factor(factors) for axis in axes])
-        for coefficient, factors in batch.summands(term)
-    ]
+    parts = merged.summands(term, rows)
     whole: Floats | float = 0.0
     for (a, left), (b, right) in itertools.combinations_with_replacement(parts, 2):
         twice = 1.0 if left is right else 2.0

@@ -25,6 +25,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
+from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy
 from lrm.maps.products.batch import ProductBatch
@@ -63,6 +64,7 @@ class _Side:
 
     group: Group
     lattice: Lattice
+    merged: MergedTerms
     own: tuple[int, ...]  # axes that are not shared
     shared: tuple[int, ...]  # shared axes, in the order of the shared attributes
 
@@ -122,7 +124,7 @@ class Combination:
         self.batch, self.strategy = batch, strategy
         self.groups = strategy.groups
         self.shared = _shared_attributes(batch, self.groups)
-        self.sides = tuple(_side(group, self.shared) for group in self.groups)
+        self.sides = tuple(_side(batch, group, self.shared) for group in self.groups)
         self.components = [
             component
             for size in range(len(self.shared) + 1)
@@ -236,7 +238,7 @@ class Combination:
     def term(self, g: int, estimate: Estimate, corrections: Sequence[Floats], term: int) -> Floats:
         """The corrected answers of one term of group ``g``, flattened."""
         side = self.sides[g]
-        whole = estimate.term(self.batch, term)
+        whole = estimate.term(side.merged, term)
         for component, solved in zip(self.components, corrections, strict=True):
             members = tuple(side.shared[k] for k in component.inside)
             for coefficient, factors in self.batch.summands(term):
@@ -261,7 +263,7 @@ class Combination:
         side = self.sides[g]
         share = self.groups[g].weight
         shares = np.array([group.weight for group in self.groups])
-        whole = term_variances(side.group.axes, side.lattice, self.batch, term) / share**2
+        whole = term_variances(side.lattice, side.merged, term) / share**2
         summands = self.batch.summands(term)
         for component in self.components:
             members = tuple(side.shared[k] for k in component.inside)
@@ -309,12 +311,12 @@ def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[in
     return tuple(found)
 
 
-def _side(group: Group, shared: Sequence[int]) -> _Side:
+def _side(batch: ProductBatch, group: Group, shared: Sequence[int]) -> _Side:
     places = [
         next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
     ]
     own = tuple(k for k in range(len(group.axes)) if k not in places)
-    return _Side(group, Lattice.of(group), own, tuple(places))
+    return _Side(group, Lattice.of(group), MergedTerms(batch, group.axes), own, tuple(places))
 
 
 def _common_tables(

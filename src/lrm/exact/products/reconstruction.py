@@ -12,11 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery, WorkloadError
+from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
 from lrm.exact.products.coefficients import term_rows
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
+from lrm.exact.products.merged_terms import (
+    MergedTerms,
+    Piece,
+    joined,
+    pieces_of,
+    row_ranges,
+)
 from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.row_weights import WeightClasses
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
@@ -35,6 +44,10 @@ PROBED_TERMS = 400
 
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
+
+
+COMBINED_ENTRIES = 1 << 20
+"""Entries of B up to which the rows of combined groups are written out for intervals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +82,25 @@ class ProductReconstruction:
             place[group.terms] = g
         return place
 
+    def group_of(self, term: int) -> int:
+        """The number of the group that answers a term."""
+        return int(self._group_of[term])
+
     @cached_property
-    def _lattices(self) -> list[Lattice]:
+    def lattices(self) -> list[Lattice]:
+        """What the sets of each group tell."""
         return [self.measured.lattice(group) for group in self.measured.groups]
 
     @cached_property
-    def _combination(self) -> Combination | None:
+    def combination(self) -> Combination | None:
+        """How two groups are answered from both; None where each answers its own terms."""
         if not self.measured.combined:
             return None
         return Combination(self.batch, ProductStrategy(self._real_groups(), 0.0, combined=True))
 
     def _real_groups(self) -> tuple[Group, ...]:
         groups: list[Group] = []
-        for group, lattice in zip(self.measured.groups, self._lattices, strict=True):
+        for group, lattice in zip(self.measured.groups, self.lattices, strict=True):
             share = float(lattice.weights.sum())
             bases = tuple(basis.real() for basis in group.bases)
             marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by MeasuredProducts
@@ -89,37 +108,39 @@ class ProductReconstruction:
             groups.append(Group(group.terms, group.axes, marginals, own, share))
         return tuple(groups)
 
-    def answers(self, measurements: Floats) -> Iterator[tuple[int, Floats]]:
-        """Yield each term with its answers, in the order of the batch."""
-        estimates = []
-        parts = self.measured.split(measurements)
-        for group, lattice, own in zip(self.measured.groups, self._lattices, parts, strict=True):
-            seen = [y / weight for y, weight in zip(own, lattice.weights, strict=True)]
-            estimates.append(Estimate(group.axes, lattice, seen))
-        if self._combination is None:
-            for term, g in enumerate(self._group_of.tolist()):
-                yield term, estimates[g].term(self.batch, term)
-            return
-        corrections = self._combination.corrected((estimates[0], estimates[1]))
-        for term, g in enumerate(self._group_of.tolist()):
-            yield term, self._combination.term(g, estimates[g], corrections[g], term)
+    @cached_property
+    def merged(self) -> list[MergedTerms]:
+        """The terms over the axes of each group."""
+        return [MergedTerms(self.batch, group.axes) for group in self.measured.groups]
+
+    def answering(self, measurements: Floats) -> ProductAnswers:
+        """Answers from (noisy) measurements, block by block."""
+        return ProductAnswers(self, measurements)
 
     def apply(self, measurements: Floats) -> Floats:
         """Answers to all queries from (noisy) measurements."""
-        return np.concatenate([answers for _, answers in self.answers(measurements)])
+        return self.answering(measurements).rows(0, self.shape[0])
 
-    def term_squared_norms(self, term: int) -> Floats:
-        """‖B_i‖² of each query of one term."""
-        g = int(self._group_of[term])
-        if self._combination is not None:
-            return self._combination.term_variances(g, term)
-        axes = self.measured.groups[g].axes
-        return term_variances(axes, self._lattices[g], self.batch, term)
+    def pieces(self, start: int, stop: int) -> Iterator[Piece]:
+        """Yield the terms, or parts of them, that the queries ``start:stop`` belong to."""
+        return pieces_of(self.batch, self.merged, self._group_of, start, stop)
+
+    def _piece_norms(self, piece: Piece) -> Floats:
+        g = self.group_of(piece.term)
+        if self.combination is not None:
+            whole = self.combination.term_variances(g, piece.term)
+            first = int(self.batch.term_ends()[piece.term]) - len(whole)
+            return whole[piece.start - first : piece.stop - first]
+        return term_variances(self.lattices[g], self.merged[g], piece.term, piece.rows)
+
+    def squared_norms(self, start: int, stop: int) -> Floats:
+        """‖B_i‖² of the queries ``start:stop``."""
+        return joined(self.pieces(start, stop), self._piece_norms, start, stop)
 
     @cached_property
     def row_squared_norms(self) -> Floats:
         """‖B_i‖² of each query: the variance of its answer per unit of noise variance."""
-        return np.concatenate([self.term_squared_norms(t) for t in range(self.batch.terms)])
+        return self.squared_norms(0, self.shape[0])
 
     @cached_property
     def squared_norm(self) -> float:
@@ -128,17 +149,21 @@ class ProductReconstruction:
 
     def weighted_squared_norm(self, batch: ProductBatch) -> float:
         """The same with the weights of ``batch``, which has the same terms."""
-        if self._combination is not None:
+        if self.combination is not None:
             if batch is self.batch:
-                shares = np.array([group.weight for group in self._combination.groups])
-                return self._combination.error(shares)
-            rows = (self.term_squared_norms(t).sum() for t in range(batch.terms))
+                shares = np.array([group.weight for group in self.combination.groups])
+                return self.combination.error(shares)
+            rows = (self.combination.term_variances(g, t).sum() for t, g in self._terms())
             return float(sum(w * w * s for w, s in zip(batch.weights, rows, strict=True)))
         return sum(self._group_norm(g, batch) for g in range(len(self.measured.groups)))
 
+    def _terms(self) -> Iterator[tuple[int, int]]:
+        """Each term with its group."""
+        return enumerate(self._group_of.tolist())
+
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
-        group, lattice = self.measured.groups[g], self._lattices[g]
+        group, lattice = self.measured.groups[g], self.lattices[g]
         own = (self.batch if batch is None else batch).take(group.terms)
         quadratic = Quadratic(on_axes(own, group.axes))
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
@@ -154,11 +179,34 @@ class ProductReconstruction:
         return float(np.sum(v[asked] / information[asked]))
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ``(start, stop)`` of the queries of each term."""
-        start = 0
-        for count in self.batch.term_queries().tolist():
-            yield start, start + count
-            start += count
+        """Yield ``(start, stop)`` of blocks of queries, whole terms where these are small."""
+        return row_ranges(self.batch)
+
+    @cached_property
+    def _weight_classes(self) -> list[WeightClasses]:
+        return [
+            WeightClasses(lattice, merged)
+            for lattice, merged in zip(self.lattices, self.merged, strict=True)
+        ]
+
+    def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:
+        """Yield the weights of rows ``start:stop``, term by term.
+
+        None where they would be too much work.
+        """
+        if self.combination is not None and math.prod(self.shape) <= COMBINED_ENTRIES:
+            yield start, stop, RowWeights(self.rows(start, stop), None, np.arange(stop - start))
+            return
+        for piece in self.pieces(start, stop):
+            first, last = max(piece.start, start), min(piece.stop, stop)
+            found = None
+            if self.combination is None:
+                classes = self._weight_classes[self.group_of(piece.term)]
+                found = classes.of_term(piece.term, piece.rows)
+            if found is not None:
+                place = found.place[first - piece.start : last - piece.start]
+                found = RowWeights(found.values, found.counts, place)
+            yield first, last, found
 
     @property
     def is_explicit(self) -> bool:
@@ -168,7 +216,7 @@ class ProductReconstruction:
 
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` of B."""
-        if self._combination is not None:
+        if self.combination is not None:
             return self._combined_rows[start:stop]
         ends = np.cumsum(self.batch.term_queries())
         parts = []
@@ -198,7 +246,7 @@ class ProductReconstruction:
     def _term_rows(self, term: int) -> Floats:
         g = int(self._group_of[term])
         before = sum(sum(group.heights) for group in self.measured.groups[:g])
-        own = term_rows(self.measured.groups[g].axes, self._lattices[g], self.batch, term)
+        own = term_rows(self.measured.groups[g].axes, self.lattices[g], self.batch, term)
         rows = np.zeros((len(own), self.shape[1]))
         rows[:, before : before + own.shape[1]] = own
         return rows
@@ -228,31 +276,20 @@ class ProductReconstruction:
         if len(terms) > PROBED_TERMS:
             terms = np.sort(rng.choice(terms, PROBED_TERMS, replace=False))
         worst = 0.0
-        measurements = np.concatenate([self._noiseless(g, x) for g in range(len(self._lattices))])
-        wanted = set(terms.tolist())
-        for term, found in self._answers_of(measurements, wanted):
+        measurements = np.concatenate([self._noiseless(g, x) for g in range(len(self.lattices))])
+        answers = self.answering(measurements)
+        ends, counts = self.batch.term_ends(), self.batch.term_queries()
+        for term in terms.tolist():
+            end = int(ends[term])
+            found = answers.rows(end - int(counts[term]), end)
             truth = _product_truth(self.batch.summands(term), x)
             size = float(np.abs(truth).max(initial=0.0)) or 1.0
             worst = max(worst, float(np.abs(found - truth).max(initial=0.0)) / size)
         return worst
 
-    def _answers_of(self, measurements: Floats, wanted: set[int]) -> Iterator[tuple[int, Floats]]:
-        if self._combination is not None:
-            yield from ((t, a) for t, a in self.answers(measurements) if t in wanted)
-            return
-        parts = self.measured.split(measurements)
-        for g, (group, lattice) in enumerate(
-            zip(self.measured.groups, self._lattices, strict=True)
-        ):
-            seen = [y / weight for y, weight in zip(parts[g], lattice.weights, strict=True)]
-            estimate = Estimate(group.axes, lattice, seen)
-            for term in group.terms.tolist():
-                if term in wanted:
-                    yield term, estimate.term(self.batch, term)
-
     def _noiseless(self, g: int, x: Sequence[Floats]) -> Floats:
         """The measurements of a table that is the product of ``x``."""
-        group, lattice = self.measured.groups[g], self._lattices[g]
+        group, lattice = self.measured.groups[g], self.lattices[g]
         merged = []
         for axis in group.axes:
             vector: Floats = np.ones(1)
@@ -293,10 +330,11 @@ class ProductReconstruction:
         """
         lattices = [measured.lattice(group) for group in measured.groups]
         chosen: list[list[int]] = [[] for _ in lattices]
+        merged = [MergedTerms(batch, group.axes) for group in measured.groups]
         for term in range(batch.terms):
             errors = [
-                _term_error(group, lattice, batch, term)
-                for group, lattice in zip(measured.groups, lattices, strict=True)
+                _term_error(group, lattice, terms, term)
+                for group, lattice, terms in zip(measured.groups, lattices, merged, strict=True)
             ]
             if min(errors) == math.inf:
                 raise UnsupportedQuery(
@@ -310,10 +348,48 @@ class ProductReconstruction:
         return cls(batch, replace(measured, groups=groups, combined=False))
 
 
-def _term_error(group: MeasuredGroup, lattice: Lattice, batch: ProductBatch, term: int) -> float:
-    if not all(can_answer(group.axes, lattice, factors) for _, factors in batch.summands(term)):
+def _term_error(group: MeasuredGroup, lattice: Lattice, merged: MergedTerms, term: int) -> float:
+    products = merged.batch.summands(term)
+    if not all(can_answer(group.axes, lattice, factors) for _, factors in products):
         return math.inf
-    return float(term_variances(group.axes, lattice, batch, term).sum())
+    return float(term_variances(lattice, merged, term).sum())
+
+
+class ProductAnswers:
+    """Answers of a batch from one array of measurements; nothing is computed before it is asked."""
+
+    def __init__(self, reconstruction: ProductReconstruction, measurements: Floats) -> None:
+        self._of = reconstruction
+        self._measurements = measurements
+
+    @cached_property
+    def _estimates(self) -> list[Estimate]:
+        parts = self._of.measured.split(self._measurements)
+        return [
+            Estimate(lattice, [y / w for y, w in zip(own, lattice.weights, strict=True)])
+            for lattice, own in zip(self._of.lattices, parts, strict=True)
+        ]
+
+    @cached_property
+    def _corrections(self) -> tuple[list[Floats], list[Floats]] | None:
+        combination = self._of.combination
+        if combination is None:
+            return None
+        return combination.corrected((self._estimates[0], self._estimates[1]))
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """The answers to the queries ``start:stop``."""
+        return joined(self._of.pieces(start, stop), self._answers, start, stop)
+
+    def _answers(self, piece: Piece) -> Floats:
+        g = self._of.group_of(piece.term)
+        estimate = self._estimates[g]
+        if self._of.combination is None or self._corrections is None:
+            return estimate.term(self._of.merged[g], piece.term, piece.rows)
+        own = self._corrections[g]
+        whole = self._of.combination.term(g, estimate, own, piece.term)
+        first = int(self._of.batch.term_ends()[piece.term]) - len(whole)
+        return whole[piece.start - first : piece.stop - first]
 
 
 def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:

@@ -150,6 +150,12 @@ class ProductBatch:
             self._shapes["queries"] = each
         return self._shapes["queries"]
 
+    def term_ends(self) -> Integers:
+        """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
+        if "ends" not in self._shapes:
+            self._shapes["ends"] = np.cumsum(self.term_queries())
+        return self._shapes["ends"]
+
     @property
     def queries(self) -> int:
         """Number of queries of the whole batch."""

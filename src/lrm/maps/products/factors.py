@@ -104,6 +104,27 @@ class Factor:
             case _:
                 return np.asarray(self.rows)
 
+    def part(self, start: int, stop: int) -> Factor:
+        """The factor of rows ``start:stop`` alone.
+
+        >>> Factor("prefix", 3).part(1, 2).dense().tolist()
+        [[1.0, 1.0, 0.0]]
+        """
+        if (start, stop) == (0, len(self)):
+            return self
+        n = self.size
+        match self.kind:
+            case "identity":
+                rows = np.eye(stop - start, n, start)
+            case "prefix":
+                rows = np.tri(stop - start, n, start)
+            case "all-ranges":
+                first, last = (place[start:stop, None] for place in np.triu_indices(n))
+                rows = ((np.arange(n) >= first) & (np.arange(n) <= last)).astype(np.float64)
+            case _:
+                rows = self.dense()[start:stop].copy()
+        return Factor("rows", n, rows)
+
     def times(self, X: Floats) -> Floats:
         """``W·X`` for X of values x anything."""
         match self.kind:

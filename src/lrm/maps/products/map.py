@@ -61,7 +61,7 @@ class ProductMap(LinearMap):
     @cached_property
     def ends(self) -> NDArray[np.int64]:
         """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
-        return np.cumsum(self.batch.term_queries())
+        return self.batch.term_ends()
 
     def term_slices(self) -> Iterator[tuple[int, slice]]:
         """Yield each term with the place of its queries in the batch."""

@@ -1,0 +1,142 @@
+"""The terms of a batch over the axes of a group: each factor is merged once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.exact.products.strategy import Axis
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+
+__all__ = ["BLOCK_ANSWERS", "MergedTerms", "Piece", "Product", "joined", "pieces_of", "row_ranges"]
+
+Floats = NDArray[np.float64]
+
+BLOCK_ANSWERS = 1 << 18
+"""Answers that are computed and held at a time (2 MB per column)."""
+
+Product = Mapping[int, Factor]
+"""The factors of a product by axis, ascending; axes that are not in it are summed out."""
+
+
+@dataclass(frozen=True, eq=False)
+class MergedTerms:
+    """What the terms of a batch ask of some axes; axes that a term sums out cost nothing."""
+
+    batch: ProductBatch
+    axes: Sequence[Axis]
+    _known: dict[tuple[int, tuple[int, ...]], Factor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _axis_of(self) -> list[int]:
+        place = [0] * len(self.batch.factors)
+        for k, axis in enumerate(self.axes):
+            for i in axis.attributes:
+                place[i] = k
+        return place
+
+    def factor(self, k: int, choice: NDArray[np.int32]) -> Factor:
+        """The factor on one axis of a product that chooses these factors."""
+        axis = self.axes[k]
+        key = k, tuple(int(choice[i]) for i in axis.attributes)
+        if key not in self._known:
+            chosen = [self.batch.factors[0][0]] * len(self.batch.factors)
+            for i in axis.attributes:
+                chosen[i] = self.batch.factors[i][choice[i]]
+            self._known[key] = axis.factor(chosen)
+        return self._known[key]
+
+    def summands(self, term: int, rows: slice | None = None) -> list[tuple[float, Product]]:
+        """The products that a term is the sum of, each with its coefficient.
+
+        All have a factor on the same axes. With ``rows``, those rows alone of the factor on the
+        first axis of these.
+        """
+        numbers = self.batch.summand_numbers(term)
+        chosen = self.batch.choice[numbers]
+        touched = np.flatnonzero(chosen.any(axis=0)).tolist()
+        axes = sorted({self._axis_of[i] for i in touched})
+        found: list[tuple[float, Product]] = []
+        for number, choice in zip(numbers.tolist(), chosen, strict=True):
+            product = {k: self.factor(k, choice) for k in axes}
+            if rows is not None and axes:
+                product[axes[0]] = product[axes[0]].part(rows.start, rows.stop)
+            found.append((float(self.batch.coefficients[number]), product))
+        return found
+
+    def first_length(self, term: int) -> int:
+        """Number of rows of the factor on the first axis that a term does not sum out."""
+        product = self.summands(term)[0][1]
+        return len(next(iter(product.values()))) if product else 1
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A term, or some rows of its factor on its first axis, with the answers it gives.
+
+    ``start`` and ``stop`` are places in the batch; ``rows`` is None for a whole term.
+    """
+
+    term: int
+    start: int
+    stop: int
+    rows: slice | None = None
+
+
+def pieces_of(
+    batch: ProductBatch,
+    merged: Sequence[MergedTerms],
+    group_of: NDArray[np.int64],
+    start: int,
+    stop: int,
+) -> Iterator[Piece]:
+    """Yield the pieces that cover the queries ``start:stop`` of a batch, in order.
+
+    A term of more than ``BLOCK_ANSWERS`` queries is cut along its first axis.
+    """
+    ends = batch.term_ends()
+    for term in range(int(np.searchsorted(ends, start, side="right")), batch.terms):
+        end = int(ends[term])
+        begin = end - int(batch.term_queries()[term])
+        if begin >= stop:
+            return
+        if end - begin <= BLOCK_ANSWERS:
+            yield Piece(term, begin, end)
+            continue
+        length = merged[group_of[term]].first_length(term)
+        each = (end - begin) // length
+        step = max(1, BLOCK_ANSWERS // each)
+        for first in range(0, length, step):
+            last = min(first + step, length)
+            piece = Piece(term, begin + first * each, begin + last * each, slice(first, last))
+            if piece.start < stop and piece.stop > start:
+                yield piece
+
+
+def row_ranges(batch: ProductBatch) -> Iterator[tuple[int, int]]:
+    """Yield ``(start, stop)`` of blocks of queries: whole terms where these are small."""
+    start = 0
+    for end in batch.term_ends().tolist():
+        if end - start >= BLOCK_ANSWERS:
+            for first in range(start, end, BLOCK_ANSWERS):
+                yield first, min(first + BLOCK_ANSWERS, end)
+            start = end
+    if start < batch.queries:
+        yield start, batch.queries
+
+
+def joined(
+    pieces: Iterable[Piece], numbers: Callable[[Piece], Floats], start: int, stop: int
+) -> Floats:
+    """The numbers of all pieces in one array, without what is outside of ``start:stop``."""
+    found = np.empty(stop - start)
+    for piece in pieces:
+        first, last = max(piece.start, start), min(piece.stop, stop)
+        own = numbers(piece)
+        found[first - start : last - start] = own[first - piece.start : last - piece.start]
+    return found

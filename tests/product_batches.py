@@ -1,0 +1,45 @@
+"""Small batches over products of attributes, and their strategies in integers."""
+
+import numpy as np
+
+from lrm.exact.products.rounding import round_gaussian, round_products
+from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
+from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.optimise import optimise_products
+
+__all__ = ["BATCHES", "PAIRS", "SOME", "rounded"]
+
+PAIRS = np.kron(np.eye(4), np.ones((1, 2)))
+SOME = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+BATCHES = {
+    "tables": cross_tabs([4, 3, 2, 2], [0, 1, 2]),
+    "prefixes": product_batch([8, 3], [["prefix", "identity"], ["total", "identity"]]),
+    "ranges and rows": product_batch(
+        [5, 3, 2], [["all-ranges", "total", "identity"], ["identity", SOME, "total"]]
+    ),
+    "dropped values": product_batch([4, 3], [[[[1, 1, 0, 0]], SOME], [[[0, 1, 0, 0]], "total"]]),
+    "coarse and fine": product_batch(
+        [8, 2, 3],
+        [
+            ["identity", "identity", "total"],
+            [PAIRS, "identity", "identity"],
+            [PAIRS, "total", "total"],
+        ],
+    ),
+    "sums": sum_batch(
+        [2, 3, 2],
+        [
+            [(1, [[[1, 0]], "total", "total"]), (1, ["total", [[1, 0, 0]], "total"])],
+            [(1, ["identity", "total", "total"])],
+        ],
+    ),
+}
+
+
+def rounded(batch, noise):
+    """The error of a batch's strategy, and the reconstruction from its integers."""
+    if noise == "laplace":
+        strategy = optimise_products(batch, effort="quick")
+        return strategy.error, round_products(batch, strategy)
+    strategy = optimise_gaussian_products(batch)
+    return strategy.error, round_gaussian(batch, strategy)
