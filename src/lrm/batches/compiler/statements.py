@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Statement", "statements"]
 
 _DIALECT = "duckdb"
+_CLOSING = frozenset("'\"*$")  # a line without these ends no quotation or comment
 _LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
 
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
@@ -90,7 +91,10 @@ def _open_line(text: str) -> int:
     """Find the line where a quotation or comment starts that is never closed."""
     start, waiting = 1, ""
     for number, line in enumerate(text.split("\n"), start=1):
+        still_open = waiting and not _CLOSING.intersection(line)
         waiting += line + "\n"
+        if still_open:  # trying again would make long quotations quadratic
+            continue
         try:
             sqlglot.tokenize(waiting, read=_DIALECT)
         except SqlglotError:
