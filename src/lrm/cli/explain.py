@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import json_option, plot_option
+from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
 from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
 
@@ -26,20 +26,8 @@ if TYPE_CHECKING:
     metavar="X",
     help="Find the least amount for this root mean squared error of a query.",
 )
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="X",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Number of queries to list, largest error first (10; all with --json).",
-)
+@confidence_option
+@limit_option("Number of queries to list, largest error first (10; all with --json).")
 @plot_option
 @json_option
 def explain(plan: str, **choices: Any) -> None:

@@ -8,8 +8,10 @@ import click
 __all__ = [
     "MECHANISMS",
     "chosen_mechanisms",
+    "confidence_option",
     "domain_option",
     "json_option",
+    "limit_option",
     "plot_option",
     "seed_option",
 ]
@@ -29,6 +31,15 @@ MECHANISMS = (
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+confidence_option = click.option(
+    "--confidence",
+    type=float,
+    metavar="X",
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals.",
+)
+
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -45,6 +56,12 @@ domain_option = click.option(
 plot_option = click.option(
     "--plot", metavar="FILE", help="Also draw a plot into FILE (.svg or .png), which is replaced."
 )
+
+
+def limit_option(text: str, default: int | None = None) -> Callable[[Command], Command]:
+    """How many lines a command prints at most; ``text`` says of what."""
+    limit = click.IntRange(min=0)
+    return click.option("--limit", type=limit, metavar="N", default=default, help=text)
 
 
 def chosen_mechanisms(

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lrm.cli.options import json_option
+from lrm.cli.options import confidence_option, json_option, limit_option
 from lrm.cli.output import echo
 
 
@@ -15,21 +15,8 @@ from lrm.cli.output import echo
     "--file", metavar="FILE", help="Take the questions from a .sql or .yaml file, or - for stdin."
 )
 @click.option("--csv", metavar="OUT", help="Also write answers and intervals as CSV.")
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="X",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=20,
-    help="Number of answers to print (20).",
-)
+@confidence_option
+@limit_option("Number of answers to print (20).", default=20)
 @json_option
 def query(release: str, sql: str | None, file: str | None, **choices: Any) -> None:
     r"""Answer SQL, a text of SELECT statements, from the measurements of RELEASE.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.endings import paying
-from lrm.cli.options import json_option
+from lrm.cli.options import confidence_option, json_option, limit_option
 from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
 
@@ -51,21 +51,8 @@ if TYPE_CHECKING:
     metavar="N",
     help="For a plan without a domain: upper bound on the records of one person (1).",
 )
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="X",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=20,
-    help="Number of answers to print (20).",
-)
+@confidence_option
+@limit_option("Number of answers to print (20).", default=20)
 @json_option
 def release(plan: str, **choices: Any) -> None:
     r"""Answer the queries of PLAN on a private table, under differential privacy.

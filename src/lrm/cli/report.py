@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import json_option
+from lrm.cli.options import confidence_option, json_option, limit_option
 from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
 from lrm.showing import write_page
@@ -50,20 +50,8 @@ def processed_answers(release: "Release", steps: tuple[str, ...] | None) -> "Pro
 )
 @click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
 @amount_options
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="X",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Number of answers to list (2,000), or of queries of a plan (100).",
-)
+@confidence_option
+@limit_option("Number of answers to list (2,000), or of queries of a plan (100).")
 @post_process_option
 @json_option
 def report(file: str, output: str | None, **choices: Any) -> None:

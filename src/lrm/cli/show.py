@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import json_option, plot_option
+from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
 from lrm.cli.report import post_process_option, processed_answers
 
 if TYPE_CHECKING:
@@ -14,21 +14,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show a plan or a release.")
 @click.argument("file")
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="X",
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=20,
-    help="Number of answers to show (20).",
-)
+@confidence_option
+@limit_option("Number of answers to show (20).", default=20)
 @click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
 @click.option(
     "--export",
