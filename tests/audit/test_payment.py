@@ -254,7 +254,7 @@ def test_counts_are_paid_for_before_they_are_opened(plans, ledger, monkeypatch):
     args += ["--budget", "visits", "--epsilon", "0.25", "-o", "out.lrm"]
     result = CliRunner().invoke(main, args)
     assert result.exit_code == 2
-    assert "10 cells but 2 counts" in result.stderr
+    assert "10 cells, but there are 2 counts" in result.stderr
     assert SECRET not in result.output
     assert ledger.remaining("visits") == Fraction(3, 4)
     args[args.index("counts.csv")] = "none.csv"
