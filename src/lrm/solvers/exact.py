@@ -20,6 +20,9 @@ Matrix = NDArray[np.float64]
 RESIDUAL = 1e-9
 
 
+#: Pivots so much smaller than the largest are those of rows that depend on others.
+DEPENDENT = 1e-7
+
 #: A row of L that is so much shorter than the longest counts as empty.
 FAINT = 1e-13
 
@@ -86,6 +89,10 @@ def factorise(W: Matrix, L: Matrix | sparse.sparray) -> ExactPair:
 def _by_cholesky(W: Matrix, L: Matrix) -> Matrix:
     r, n = L.shape
     low = cholesky(L.T @ L if r >= n else L @ L.T, lower=True), True
+    pivots = np.diag(low[0])
+    if not pivots.min(initial=np.inf) > DEPENDENT * pivots.max(initial=0.0):
+        # Rows that depend on each other leave B free: only least squares finds the shortest.
+        raise LinAlgError
 
     def divide(target: Matrix) -> Matrix:
         """Return ``target·L⁺``."""

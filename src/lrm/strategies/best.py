@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from lrm.errors import ConvergenceError, StopSolver, UsageError
-from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction
 from lrm.privacy.budget import Noise
@@ -25,7 +24,15 @@ from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Str
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
-from lrm.strategies.products import best_products, flat_problem, lift, merged_rows
+from lrm.strategies.products import (
+    best_products,
+    few_rows,
+    flat_problem,
+    lift,
+    merged_rows,
+    on_representatives,
+    polished_rows,
+)
 from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rival_start, rivals
 
 __all__ = ["best"]
@@ -61,10 +68,16 @@ TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
 
 FLAT_CELLS: dict[Noise, dict[Effort, int]] = {
-    "laplace": {"quick": 100, "normal": 400, "thorough": 1600},
+    "laplace": {"quick": 0, "normal": 100, "thorough": 1600},
     "gaussian": {"quick": 200, "normal": 1000, "thorough": 2000},
 }
 """Merged cells of a product up to which a list of them is searched as well."""
+
+POLISHED_CELLS = {"quick": 100, "normal": 600, "thorough": 2000}
+"""The same for a descent in the general form from what is known."""
+
+MOST_FLAT_CELLS = 2000
+"""The same for a search of few rows."""
 
 PROVEN = 1.0 + 1e-9
 """An error no more above a bound on all strategies is the least, but for rounding."""
@@ -93,44 +106,50 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyS
 def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrategy:
     """The best over products, or over a list of merged cells where these are few."""
     chosen = best_products(problem, search, effort=effort)
-    error = least_candidate(chosen)
-    proven = error <= PROVEN * (chosen.least_error or 0.0)
+    proven = least_candidate(chosen) <= PROVEN * (chosen.least_error or 0.0)
     if not problem.is_listed or proven or chosen.details["interrupted"]:
         return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
-    if cells > FLAT_CELLS[search.noise][effort] or min(rows, cells) * cells > DENSE_ENTRIES:
+    if cells > MOST_FLAT_CELLS or min(rows, cells) * cells > DENSE_ENTRIES:
         return chosen
-    starts = {} if search.noise == "gaussian" else _product_starts(chosen, reduction, flat)
-    found = _best_listed(flat, search, effort, starts)
+    found: list[Strategy] = []
+    starts = {}
+    if search.noise == "laplace":
+        starts["products"] = on_representatives(merged_rows(chosen, reduction), flat)
+        few = few_rows(problem, search, effort, least_candidate(chosen))
+        if few is not None:
+            found.append(few)
+            starts["few rows of products"] = on_representatives(few.matrix.dense(), flat)
+    stopped = any(strategy.details["interrupted"] for strategy in found)
+    if cells <= FLAT_CELLS[search.noise][effort] and not stopped:
+        found.append(_best_listed(flat, search, effort, starts))
+    elif cells <= POLISHED_CELLS[effort] and starts and not stopped:
+        found.append(polished_rows(flat, starts, search, effort))
+    return _least(chosen, [_over_all_cells(one, flat, reduction) for one in found])
+
+
+def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
+    """A strategy for the merged cells of a product as one for all of its cells."""
+    queries, cell_map = flat.queries_for(found), lift(found.cell_map, reduction)
+    return replace(found, cell_map=cell_map, queries=queries)
+
+
+def _least(chosen: ProductChoice, others: Sequence[Strategy]) -> AnyStrategy:
+    """The strategy of least error, with the candidates of all."""
+    every: list[AnyStrategy] = [chosen, *others]
+    best = min(every, key=least_candidate)
     details = {
-        **found.details,
-        "candidates": [*chosen.details["candidates"], *found.details["candidates"]],
+        **best.details,
+        "candidates": [c for strategy in every for c in strategy.details["candidates"]],
+        "interrupted": any(strategy.details["interrupted"] for strategy in every),
     }
-    if error <= least_candidate(found):
-        details["winner"] = chosen.details["winner"]
-        return replace(chosen, details=details)
-    return replace(
-        found,
-        cell_map=lift(found.cell_map, reduction),
-        queries=flat.queries_for(found),
-        details=details,
-    )
+    return replace(best, details=details)
 
 
 def least_candidate(strategy: AnyStrategy) -> float:
     """The error of the best candidate of a search."""
     return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
-
-
-def _product_starts(
-    chosen: ProductChoice, reduction: Reduction, flat: Problem
-) -> dict[str, Floats]:
-    """The best over products as rows over one cell of each class that queries tell apart."""
-    if not isinstance(chosen.found, ProductStrategy):
-        return {}
-    rows = merged_rows(chosen.found, reduction)[:, flat.merged.representatives]
-    return {"products": np.asarray(rows[np.any(rows != 0, axis=1)])}
 
 
 def _best_listed(

@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 
 #: Rows as multiples of the rank. On one-way tables of 10×8×5×2×2 values, 23 rows (the rank) end at
 #: 432, 46 rows at 367.7; three times the rank gains nothing more but is found more often.
-WIDTHS = (2.0, 3.0, 1.5, 2.0, 3.0, 1.25, 1.0)
+WIDTHS = (2.0, 1.25, 1.5, 3.0, 2.0, 1.25, 1.0)
+#: A first result so far above another strategy is not followed by others.
+HOPELESS = 1.1
 #: More merged cells, or a larger rank, are not searched.
 MOST_CELLS, MOST_RANK = 2000, 60
 
@@ -49,6 +51,7 @@ def search_flat(
     batch: ProductBatch,
     *,
     tries: int | None = None,
+    known: float = np.inf,
     seed: int = 0,
     on_step: OnStep = ignore_step,
     remaining: Callable[[], float] = forever,
@@ -57,7 +60,8 @@ def search_flat(
 
     ``tries`` is 6 to 30 by default, fewer where one takes longer. Returns None where there are
     too many cells, where the rank is too large for the row space to pay, or where the time was
-    up before a first result. Cost: about half a second per try at rank 23 and 1,600 cells.
+    up before a first result. Where the first result is far above ``known``, the error of some
+    other strategy, it is the last. Cost: about half a second per try at rank 23 and 1,600 cells.
     """
     if merge_values(batch).cells > MOST_CELLS:
         return None
@@ -77,4 +81,6 @@ def search_flat(
                 L = L / np.abs(L).sum(axis=0).max()
                 B = W @ np.linalg.pinv(L)
                 best = FlatResult(reduction, L, float(np.vdot(B, B)))
+            if best.error > HOPELESS * known:
+                break
     return best
