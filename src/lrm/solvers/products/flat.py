@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 #: 432, 46 rows at 367.7; three times the rank gains nothing more but is found more often.
 WIDTHS = (2.0, 1.25, 1.5, 3.0, 2.0, 1.25, 1.0)
 #: A first result so far above another strategy is not followed by others.
-HOPELESS = 1.1
+HOPELESS = 1.25
 #: More merged cells, or a larger rank, are not searched.
 MOST_CELLS, MOST_RANK = 2000, 60
 
@@ -47,7 +47,7 @@ def reduced_queries(batch: ProductBatch) -> tuple[Reduction, Floats]:
     return reduction, np.asarray(values[kept][:, None] * vectors[kept])
 
 
-def search_flat(
+def search_flat(  # noqa: PLR0913 - each is a choice of the caller
     batch: ProductBatch,
     *,
     tries: int | None = None,
