@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lrm import families
 from lrm.errors import WorkloadError
-from lrm.workload import CrossTabs, Grouped, Labels, Named, NumberedLabels
+from lrm.workload import CrossTabs, Grouped, LabelColumns, Labels, Named, NumberedLabels, spans_of
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 
@@ -73,8 +73,11 @@ def test_marginals_are_the_products_of_all_combinations(sizes, data):
     labels = built.labels
     assert [label.group for label in labels] == groups
     assert [labels[i].group for i in range(len(labels))] == groups
+    spans = next(spans_of(labels, [(0, len(labels))]))
     for attribute in labels.attributes:
-        assert labels.column(attribute) == [dict(group).get(attribute) for group in groups]
+        column = LabelColumns().group(spans, attribute).to_pylist()
+        assert column == [dict(group).get(attribute) for group in groups]
+    assert LabelColumns().names(spans, str).to_pylist() == list(labels.names)
     assert Labels.from_facts(labels.facts()) == labels
 
 

@@ -150,10 +150,8 @@ def print_answers(release: "Release", confidence: float, limit: int) -> None:
     from lrm.facts.answers import answer_columns, answer_rows
 
     total = len(release.names)
-    rows = [
-        (label.name, *row)
-        for label, row in answer_rows(release.table(confidence), range(min(limit, total)))
-    ]
+    table = release.head(limit, confidence)
+    rows = [(label.name, *row) for label, row in answer_rows(table, range(len(table)))]
     if rows:
         print_table(answer_columns(confidence), rows, words=("query",))
     if len(rows) < total:

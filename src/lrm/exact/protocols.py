@@ -93,6 +93,11 @@ class Reconstruction(Protocol):
         """Answers to all queries from (noisy) measurements."""
         ...
 
+    @property
+    def is_blockwise(self) -> bool:
+        """Whether some of the answers and errors can be had without a list of all."""
+        ...
+
     def answering(self, measurements: Floats, /) -> Answering:
         """The same, for those who need some of the answers at a time."""
         ...

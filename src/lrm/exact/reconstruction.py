@@ -67,6 +67,11 @@ class FlatReconstruction:
         assert self.inverse is not None  # noqa: S101 - one of the two is set, by construction
         return self.queries.apply(self.inverse.estimate(measurements))
 
+    @property
+    def is_blockwise(self) -> bool:
+        """Errors of a list of cells are computed for all queries at once."""
+        return False
+
     def answering(self, measurements: Floats) -> Answering:
         """The same, for those who need some of the answers at a time."""
         return _Answers(self.apply(measurements))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
@@ -236,14 +236,23 @@ def worst_queries(
     Empty where there are too many queries to hold a number for each.
     """
     labels = plan.workload.labels
+    most = EXPLICIT_QUERIES if limit is None else limit
+    ranges: Iterable[tuple[int, int]] = [(0, len(labels))]
     if len(labels) > EXPLICIT_QUERIES:
-        return []
-    errors = expected.standard_errors
-    # Rounding errors do not decide the order of queries with the same error.
-    order = [int(i) for i in np.argsort(-errors.round(9), kind="stable")[:limit]]
-    half = expected.half_widths(confidence, order)
+        if limit is None or not expected.reconstruction.is_blockwise:
+            return []
+        ranges = expected.reconstruction.row_ranges()
+    worst, errors = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for start, stop in ranges:
+        worst = np.concatenate([worst, np.arange(start, stop)])
+        errors = np.concatenate([errors, expected.errors_of(start, stop)])
+        # Rounding errors do not decide the order of queries with the same error.
+        order = np.argsort(-errors.round(9), kind="stable")[:most]
+        worst, errors = worst[order], errors[order]
+    half = expected.half_widths(confidence, worst.tolist())
     return [
-        (labels[i], float(errors[i]), float(width)) for i, width in zip(order, half, strict=True)
+        (labels[i], error, width)
+        for i, error, width in zip(worst.tolist(), errors.tolist(), half.tolist(), strict=True)
     ]
 
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import os
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 from lrm.domain.file import domain_text
 from lrm.facts.answers import answer_table
 from lrm.facts.plans import Lines, mechanism_words
 from lrm.facts.registry import registry_facts
-from lrm.files.csv_cells import csv_document
-from lrm.files.writing import write_text
+from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
+from lrm.releases.answer_files import answer_blocks, write_csv
 from lrm.releases.core import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.saving import VERSION as FILE_VERSION
 from lrm.releases.saving import privacy_facts
 from lrm.showing.spelling import number, parameter_words
-from lrm.workload.answer_table import group_titles
+from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = [
     "cost_lines",
@@ -39,9 +38,6 @@ FORMAT, VERSION = "lrm-release-facts", 2
 
 MOST_ENTRIES = 1 << 22
 """Non-zero weights of a strategy that are written as JSON (about 60 MB)."""
-
-COLUMNS = ("name", "query", "answer", "standard_error", "low", "high", "confidence", "processed")
-"""Columns of the CSV in addition to those of groups; the last where answers were processed."""
 
 
 def release_facts(
@@ -90,8 +86,17 @@ def summary_facts(
         "registry": registry_facts(release, processed),
         "domain": None if domain is None else domain_text(domain),
         "confidence": confidence,
-        "answers": answer_table(release, confidence, processed).facts(),
+        "answers": _answers(release, confidence, processed),
     }
+
+
+def _answers(
+    release: Release, confidence: float, processed: Processed | None
+) -> list[dict[str, Any]] | None:
+    """One record per answer; None where they are more than one document should hold."""
+    if release.plan.workload.shape[0] > EXPLICIT_QUERIES:
+        return None
+    return answer_table(release, confidence, processed).facts()
 
 
 def export_json(
@@ -115,17 +120,9 @@ def export_csv(
     processed: Processed | None = None,
 ) -> None:
     """Write one row per answer: name, query, group, answer, standard error, interval."""
-    answers = answer_table(release, confidence, processed)
-    grouped = answers.labels.attributes
-    numbers = [column.tolist() for column in answers.numbers.values()]
-    numbers.insert(4, [confidence] * len(answers))
-    titles = group_titles(grouped, COLUMNS)
-    header = [*COLUMNS[:2], *titles, *COLUMNS[2 : 2 + len(numbers)]]
-    rows = (
-        [label.name, label.query, *(dict(label.group).get(name, "") for name in grouped), *row]
-        for label, *row in zip(answers.labels, *numbers, strict=True)
-    )
-    write_text(path, csv_document(chain([header], rows)))
+    answers = None if processed is None else processed.answers
+    with writing(path) as file:
+        write_csv(release, file, answer_blocks(release, confidence, answers), confidence)
 
 
 def release_lines(release: Release) -> Lines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["csv_document", "csv_text"]
+__all__ = ["csv_cell", "csv_document", "csv_text"]
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 """What a spreadsheet may run as a formula, behind any number of apostrophes."""
@@ -39,10 +39,11 @@ def csv_document(rows: Iterable[Iterable[str | float]]) -> str:
     >>> csv_document([["name", "n"], ["a, b", 0.5], ["=1", 2]])
     'name,n\n"a, b",0.5\n\'=1,2\n'
     """
-    return "".join(",".join(map(_cell, row)) + "\n" for row in rows)
+    return "".join(",".join(map(csv_cell, row)) + "\n" for row in rows)
 
 
-def _cell(value: str | float) -> str:
+def csv_cell(value: str | float) -> str:
+    """Return one cell as it stands in a file."""
     if not isinstance(value, str):
         return repr(value)
     text = csv_text(value)

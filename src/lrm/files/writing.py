@@ -14,11 +14,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from lrm.errors import FileFormatError, UsageError
 from lrm.files.locations import is_address, shown
 
-__all__ = ["check_target", "write_bytes", "write_text"]
+__all__ = ["check_target", "write_bytes", "write_text", "writing"]
 
 _KINDS = (
     (stat.S_ISDIR, "a folder; give the name of a file in it"),
@@ -46,12 +47,19 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     FileFormatError
         Where it cannot be written.
     """
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that is written piece by piece; it appears when the block ends without error."""
     target, mode = _target(path)
     with _new_file(target, path) as (handle, name):
         with os.fdopen(handle, "wb") as file:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         name.replace(target)

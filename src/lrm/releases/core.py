@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError, UsageError
+from lrm.exact.answering import Answering
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP
@@ -24,17 +25,21 @@ from lrm.privacy.mechanism import (
     check_calibration,
 )
 from lrm.privacy.unit import PrivacyUnit
+from lrm.releases.answer_files import write_answers
 from lrm.releases.further import answer_further
 from lrm.releases.saving import save_release
 from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
-from lrm.workload import AnswerTable
+from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
 
 __all__ = ["Release", "from_measurements"]
 
 
 SIMULATED_SCALE = 1e-6
 """How far the scale of simulated noise may lie from what is stated."""
+
+
+IN_PARTS = "write them to a file with release.write, or ask for one query: release['name']"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +119,27 @@ class Release:
     @cached_property
     def answers(self) -> Floats:
         """One answer per query: unbiased, not rounded, not clipped."""
-        values = self.plan.reconstruction_map.apply(
-            self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
-        )
+        check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
+        values = self._answering.rows(0, self.plan.workload.shape[0])
         values.flags.writeable = False
         return values
+
+    @cached_property
+    def _answering(self) -> Answering:
+        return self.plan.reconstruction_map.answering(
+            self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
+        )
+
+    def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
+        """Answer, standard error and interval of the queries ``start:stop``, as columns."""
+        answers = self._answering.rows(start, stop)
+        half = self.accuracy.half_widths_of(start, stop, confidence)
+        return {
+            "answer": answers,
+            "standard_error": self.accuracy.errors_of(start, stop),
+            "low": answers - half,
+            "high": answers + half,
+        }
 
     @cached_property
     def accuracy(self) -> Accuracy:
@@ -141,19 +162,36 @@ class Release:
 
     def table(self, confidence: float = 0.95) -> AnswerTable:
         """The answers with their labels, standard errors and intervals."""
-        low, high = self.intervals(confidence).T
-        numbers = {
-            "answer": self.answers,
-            "standard_error": self.standard_errors,
-            "low": low,
-            "high": high,
-        }
+        check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
+        labels = self.plan.workload.labels
+        return self._table(labels, [(0, len(labels))], confidence)
+
+    def _table(
+        self, labels: Labels, ranges: Sequence[tuple[int, int]], confidence: float
+    ) -> AnswerTable:
+        parts = [self.numbers(start, stop, confidence) for start, stop in ranges]
+        numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         at = f"at {parameter_words(self.privacy)}, with {100 * confidence:.4g} % intervals"
-        return AnswerTable(self.plan.workload.labels, numbers, at)
+        return AnswerTable(labels, numbers, at)
+
+    def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
+        """The first answers of the same table; no others are computed."""
+        labels = self.plan.workload.labels.first(count)
+        return self._table(labels, [(0, len(labels))], confidence)
 
     def __getitem__(self, query: str) -> AnswerTable:
-        """The answers of one query, in all of its groups."""
-        return self.table().of(query)
+        """The answers of one query, in all of its groups; no others are computed."""
+        labels, ranges = find_query(self.plan.workload.labels, query)
+        return self._table(labels, ranges, 0.95)
+
+    def write(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
+        """Write one row per answer to a ``.csv`` or ``.parquet`` file.
+
+        The columns are those of `to_arrow`; a CSV has each answer's ``name`` and the
+        ``confidence`` too. Answers are computed and written in blocks, so that millions of them
+        need little memory.
+        """
+        write_answers(self, path, confidence)
 
     def to_arrow(self, confidence: float = 0.95) -> Any:
         """One row per answer as a ``pyarrow.Table``.

@@ -158,7 +158,8 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     budget: str | None = None,
 ) -> Prepared:
     """Check all that is public, and calibrate the noise: all of a release that needs no data."""
-    check_listable(plan.workload)
+    if not plan.reconstruction_map.is_blockwise:
+        check_listable(plan.workload)
     noise = calibrate(plan.measured, privacy, unit.factor)
     source = source_of(plan, data)
     payer = _payer(source, ledger)

@@ -15,9 +15,12 @@ from lrm.privacy.budget import ZCDP, Privacy, PureDP
 if TYPE_CHECKING:  # a release saves itself through this module
     from lrm.releases.core import Release
 
-__all__ = ["FACTS", "VERSION", "privacy_facts", "save_release"]
+__all__ = ["FACTS", "VERSION", "privacy_facts", "save_release", "states_results"]
 
 VERSION = 3
+
+STATED_ANSWERS = 100_000
+"""Answers up to which a file states them beside the measurements that they follow from."""
 
 FACTS = (
     "software",
@@ -45,13 +48,19 @@ def privacy_facts(privacy: Privacy) -> dict[str, str]:
     }
 
 
+def states_results(release: Release) -> bool:
+    """Whether a file states answers and standard errors, which follow from the measurements."""
+    return release.plan.workload.shape[0] <= STATED_ANSWERS
+
+
 def save_release(release: Release, path: str | os.PathLike[str]) -> None:
     """Write ``release`` to ``path``, whole or not at all."""
     arrays: dict[str, NDArray[Any]] = {}
     plan = pack_plan(release.plan, arrays)
     arrays["noisy-measurements"] = release.noisy_measurements
-    arrays["answers"] = release.answers
-    arrays["standard-errors"] = release.standard_errors
+    if states_results(release):
+        arrays["answers"] = release.answers
+        arrays["standard-errors"] = release.standard_errors
     facts = {
         "software": release.software,
         "simulated": release.simulated,

@@ -1,9 +1,10 @@
 """Batches of linear queries over the cells of a domain: by hand, by family, from files."""
 
 from lrm.workload import families
-from lrm.workload.answer_table import AnswerTable
-from lrm.workload.core import EXPLICIT_QUERIES, Workload, check_listable, weigh_rows
+from lrm.workload.answer_table import AnswerTable, find_query, group_titles
+from lrm.workload.core import EXPLICIT_QUERIES, MOST_LISTED, Workload, check_listable, weigh_rows
 from lrm.workload.cross_tabs import CrossTabs
+from lrm.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered
 from lrm.workload.labels import Labels, Names
 from lrm.workload.numbered_labels import NumberedLabels
@@ -11,19 +12,25 @@ from lrm.workload.taken_labels import TakenLabels
 
 __all__ = [
     "EXPLICIT_QUERIES",
+    "MOST_LISTED",
     "AnswerTable",
     "CrossTabs",
     "Group",
     "Grouped",
     "Label",
+    "LabelColumns",
     "Labels",
     "Named",
     "Names",
     "Numbered",
     "NumberedLabels",
+    "Span",
     "TakenLabels",
     "Workload",
     "check_listable",
     "families",
+    "find_query",
+    "group_titles",
+    "spans_of",
     "weigh_rows",
 ]

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
 from lrm.showing import html_of
 from lrm.showing.spelling import beside, many, number, text_table
+from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
 
-__all__ = ["AnswerTable", "group_titles"]
+__all__ = ["AnswerTable", "find_query", "group_titles"]
 
 SHOWN = 20
 """Rows of a table that is printed or shown in a notebook."""
@@ -74,10 +77,11 @@ class AnswerTable:
 
     def of(self, query: str) -> AnswerTable:
         """The answers of one query, in all of its groups."""
-        labels, rows = self.labels.of_query(query)
-        if not rows:
-            raise WorkloadError(_unknown(query, self.labels))
-        numbers = {name: column[rows] for name, column in self.numbers.items()}
+        labels, ranges = find_query(self.labels, query)
+        numbers = {
+            name: np.concatenate([column[start:stop] for start, stop in ranges])
+            for name, column in self.numbers.items()
+        }
         return AnswerTable(labels, numbers, self.at)
 
     def facts(self) -> list[dict[str, Any]]:
@@ -92,8 +96,10 @@ class AnswerTable:
         """Return a ``pyarrow.Table``; a group that an answer does not have is null."""
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
 
-        groups = [pa.array(self.labels.column(a), pa.string()) for a in self.labels.attributes]
-        queries = pa.array(self.labels.queries(), pa.string())
+        spans = next(spans_of(self.labels, [(0, len(self))]))
+        columns = LabelColumns()
+        groups = [columns.group(spans, attribute) for attribute in self.labels.attributes]
+        queries = columns.queries(spans)
         numbers = [pa.array(column) for column in self.numbers.values()]
         return pa.table([*groups, queries, *numbers], names=list(self.columns))
 
@@ -153,8 +159,16 @@ def group_titles(attributes: Sequence[str], taken: Sequence[str]) -> list[str]:
     return titles
 
 
+def find_query(labels: Labels, query: str) -> tuple[Labels, list[tuple[int, int]]]:
+    """The labels of one query's answers and the ranges of their positions."""
+    found, ranges = labels.of_query(query)
+    if not ranges:
+        raise WorkloadError(_unknown(query, labels))
+    return found, ranges
+
+
 def _unknown(query: str, labels: Labels) -> str:
-    names = list(dict.fromkeys(labels.queries()))
+    names = labels.query_names()
     near = difflib.get_close_matches(query, names, _LISTED)
     if near:
         return f"no query is called {query!r}; near it are {', '.join(map(repr, near))}"

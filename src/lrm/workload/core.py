@@ -21,10 +21,13 @@ from lrm.showing.spelling import how_many, many
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
-__all__ = ["EXPLICIT_QUERIES", "Workload", "check_listable", "weigh_rows"]
+__all__ = ["EXPLICIT_QUERIES", "MOST_LISTED", "Workload", "check_listable", "weigh_rows"]
 
 EXPLICIT_QUERIES = 1 << 22
 """Above this many queries (4 million), per-query lists are refused."""
+
+MOST_LISTED = 1 << 27
+"""Answers that one array holds at most: 1 GB per column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +153,12 @@ def _checked_importance(importance: ArrayLike | None, count: int) -> Floats | No
     return values
 
 
-def check_listable(workload: Workload) -> None:
+def check_listable(workload: Workload, most: int = EXPLICIT_QUERIES, hint: str = "") -> None:
     """Refuse a batch with more answers than can be listed one by one."""
-    if workload.shape[0] > EXPLICIT_QUERIES:
+    if workload.shape[0] > most:
+        advice = hint or f"plan a batch of at most {most:,} queries"
         raise WorkloadError(
-            f"a batch of {workload.shape[0]:,} queries is too large to list its answers; "
-            f"plan a batch of at most {EXPLICIT_QUERIES:,} queries"
+            f"a batch of {workload.shape[0]:,} queries is too large to list its answers; {advice}"
         )
 
 

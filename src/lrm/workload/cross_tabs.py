@@ -94,14 +94,6 @@ class CrossTabs:
                 index -= inside
         return Grouped(self.query, tuple(chosen), self.line).label(index)
 
-    def column(self, attribute: str) -> list[str | None]:
-        """The label of one attribute in each answer, None in tables without it."""
-        column: list[str | None] = []
-        for table in self.tables():
-            inside = attribute in table.attributes
-            column += table.column(attribute) if inside else [None] * len(table)
-        return column
-
     def __iter__(self) -> Iterator[Label]:
         return chain.from_iterable(self.tables())
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-__all__ = ["Axis", "Group", "Grouped", "Label", "Named", "Numbered"]
+__all__ = ["Axis", "Group", "Grouped", "Label", "Named", "Numbered", "pair_text", "query_text"]
 
 Group = tuple[tuple[str, str], ...]
 """The attributes that an answer is grouped by, each with the label of its cell."""
@@ -54,15 +54,23 @@ class Label:
         """
         if not self.group:
             return _spell_alone(self.query)
-        pairs = (
-            f"{_spell(attribute, ',=')}={_spell(label, '=')}" for attribute, label in self.group
-        )
-        return f"{_spell(self.query, '[')}[{', '.join(pairs)}]"
+        pairs = (pair_text(attribute, label) for attribute, label in self.group)
+        return f"{query_text(self.query)}[{', '.join(pairs)}]"
 
     @property
     def facts(self) -> dict[str, Any]:
         """Name, query and group as values that JSON can hold."""
         return {"name": self.name, "query": self.query, "group": dict(self.group)}
+
+
+def pair_text(attribute: str, label: str) -> str:
+    """An attribute and its label as they stand in a name."""
+    return f"{_spell(attribute, ',=')}={_spell(label, '=')}"
+
+
+def query_text(query: str) -> str:
+    """A query as it stands in a name, before its groups."""
+    return _spell(query, "[")
 
 
 def _spell(text: str, special: str) -> str:
@@ -157,13 +165,6 @@ class Grouped:
             index, position = divmod(index, len(labels))
             pairs.append((attribute, labels[position]))
         return Label(self.query, tuple(reversed(pairs)), self.line)
-
-    def column(self, attribute: str) -> list[str]:
-        """The label of one grouping attribute in each answer."""
-        axis = self.attributes.index(attribute)
-        faster = math.prod(len(labels) for _, labels in self.axes[axis + 1 :])
-        run = [label for label in self.axes[axis][1] for _ in range(faster)]
-        return run * (len(self) // len(run))
 
     def __iter__(self) -> Iterator[Label]:
         for row in product(*(labels for _, labels in self.axes)):

@@ -98,47 +98,47 @@ class Labels(Sequence[Label]):
         """The labels as text."""
         return Names(self)
 
-    def queries(self) -> list[str]:
-        """The name of each answer's query, without its group."""
-        return [
-            query
-            for part in self.parts
-            for query in (
-                [part.query] * len(part)
-                if isinstance(part, Grouped | CrossTabs)
-                else [label.query for label in part]
-            )
-        ]
+    def of_query(self, query: str) -> tuple[Labels, list[tuple[int, int]]]:
+        """The labels of one query's answers, and the ranges of their positions.
 
-    def column(self, attribute: str) -> list[str | None]:
-        """The label of an attribute in each answer; None where it is not grouped by it."""
-        column: list[str | None] = []
-        for part in self.parts:
-            if isinstance(part, Grouped | CrossTabs) and attribute in part.attributes:
-                column += part.column(attribute)
-            else:
-                column += [None] * len(part)
-        return column
-
-    def of_query(self, query: str) -> tuple[Labels, list[int]]:
-        """The labels of one query's answers, and their positions; none where there is no such."""
+        Both are empty where no query has this name.
+        """
         parts: list[Part] = []
-        rows: list[int] = []
+        ranges: list[tuple[int, int]] = []
         for part, end in zip(self.parts, self._ends, strict=True):
             start = end - len(part)
             if isinstance(part, Grouped | CrossTabs):
                 if part.query == query:
                     parts.append(part)
-                    rows += range(start, end)
+                    ranges.append((start, end))
             elif isinstance(part, Named):
                 own = [start + i for i, name in enumerate(part.queries) if name == query]
                 parts += [Named((query,))] * len(own)
-                rows += own
+                ranges += [(i, i + 1) for i in own]
             elif part.clash(query):
                 number = int(query.removeprefix("q"))
                 parts.append(Numbered(1, number))
-                rows.append(start + number - part.first)
-        return Labels(parts), rows
+                ranges.append((start + number - part.first, start + number - part.first + 1))
+        return Labels(parts), ranges
+
+    def first(self, count: int) -> Labels:
+        """The labels of the first queries alone."""
+        if count >= len(self):
+            return self
+        return Labels(
+            Grouped(label.query, tuple((a, (value,)) for a, value in label.group), label.line)
+            for label in self[:count]
+        )
+
+    def query_names(self) -> list[str]:
+        """The names of all queries, each once; of numbered ones the first alone."""
+        names: dict[str, None] = {}
+        for part in self.parts:
+            if isinstance(part, Named):
+                names.update(dict.fromkeys(part.queries))
+            else:
+                names[part.query if not isinstance(part, Numbered) else f"q{part.first}"] = None
+        return list(names)
 
     @cached_property
     def _ends(self) -> list[int]:

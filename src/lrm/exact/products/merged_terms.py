@@ -118,16 +118,16 @@ def pieces_of(
                 yield piece
 
 
-def row_ranges(batch: ProductBatch) -> Iterator[tuple[int, int]]:
-    """Yield ``(start, stop)`` of blocks of queries: whole terms where these are small."""
-    start = 0
-    for end in batch.term_ends().tolist():
-        if end - start >= BLOCK_ANSWERS:
-            for first in range(start, end, BLOCK_ANSWERS):
-                yield first, min(first + BLOCK_ANSWERS, end)
-            start = end
-    if start < batch.queries:
-        yield start, batch.queries
+def row_ranges(pieces: Iterable[Piece]) -> Iterator[tuple[int, int]]:
+    """Yield ``(start, stop)`` of consecutive pieces of up to ``BLOCK_ANSWERS`` together."""
+    start = stop = 0
+    for piece in pieces:
+        if stop > start and piece.stop - start > BLOCK_ANSWERS:
+            yield start, stop
+            start = stop
+        stop = piece.stop
+    if stop > start:
+        yield start, stop
 
 
 def joined(

@@ -113,6 +113,11 @@ class ProductReconstruction:
         """The terms over the axes of each group."""
         return [MergedTerms(self.batch, group.axes) for group in self.measured.groups]
 
+    @property
+    def is_blockwise(self) -> bool:
+        """Each term has answers and errors of its own."""
+        return True
+
     def answering(self, measurements: Floats) -> ProductAnswers:
         """Answers from (noisy) measurements, block by block."""
         return ProductAnswers(self, measurements)
@@ -180,7 +185,7 @@ class ProductReconstruction:
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of queries, whole terms where these are small."""
-        return row_ranges(self.batch)
+        return row_ranges(self.pieces(0, self.shape[0]))
 
     @cached_property
     def _weight_classes(self) -> list[WeightClasses]:

@@ -1,0 +1,109 @@
+"""Answers over products come by blocks: the same numbers, the same files, little memory."""
+
+import csv
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import lrm
+from lrm.errors import UsageError
+from lrm.exact.products import merged_terms
+from lrm.facts.plans import worst_queries
+from lrm.releases import saving
+
+SIZES = [6, 5, 4, 3]
+
+
+@pytest.fixture(scope="module")
+def release():
+    batch = lrm.families.products(
+        SIZES,
+        [
+            ["identity", "identity", "total", "total"],
+            ["total", "prefix", "identity", "total"],
+            ["total", "total", "total", "total"],
+            ["total", "identity", "identity", "identity"],
+        ],
+        names=["=a,b", 'say "b"', "total", "three"],
+    )
+    plan = lrm.plan(batch, "marginals", effort="quick")
+    counts = np.random.default_rng(0).integers(0, 40, int(np.prod(SIZES)))
+    return lrm.release(plan, counts, epsilon=1)
+
+
+def test_blocks_are_the_whole(release, monkeypatch):
+    whole = release.table()
+    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 7)  # terms are cut along their first axis
+    blocks = list(release.plan.reconstruction_map.row_ranges())
+    assert len(blocks) > 10
+    assert [start for start, _ in blocks[1:]] == [stop for _, stop in blocks[:-1]]
+    for name, column in whole.numbers.items():
+        parts = [release.numbers(start, stop)[name] for start, stop in blocks]
+        np.testing.assert_allclose(np.concatenate(parts), column, rtol=1e-9, atol=1e-9)
+        odd = release.numbers(3, 50)[name]
+        np.testing.assert_allclose(odd, column[3:50], rtol=1e-9, atol=1e-9)
+
+
+def test_one_query_is_part_of_the_table(release):
+    whole = release.table()
+    for query in ["=a,b", "total", "three"]:
+        own, part = release[query], whole.of(query)
+        assert list(own.labels.names) == list(part.labels.names)
+        for name, column in part.numbers.items():
+            np.testing.assert_allclose(own.numbers[name], column)
+    head = release.head(4)
+    assert list(head.labels.names) == list(release.names)[:4]
+    np.testing.assert_allclose(head.numbers["low"], whole.numbers["low"][:4])
+
+
+def test_files_hold_the_table(release, tmp_path, monkeypatch):
+    whole = release.to_arrow()
+    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 30)
+    release.write(tmp_path / "answers.parquet")
+    read = pq.read_table(tmp_path / "answers.parquet")
+    assert read.schema.names == whole.schema.names
+    for name in whole.schema.names:
+        one, other = whole.column(name).to_pylist(), read.column(name).to_pylist()
+        if name in {"answer", "standard_error", "low", "high"}:
+            np.testing.assert_allclose(one, other)
+        else:
+            assert one == other
+    release.write(tmp_path / "answers.csv", confidence=0.9)
+    with (tmp_path / "answers.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    # A name that a spreadsheet would run has an apostrophe before it.
+    names = [f"'{name}" if name.startswith("=") else name for name in release.names]
+    assert [row["name"] for row in rows] == names
+    np.testing.assert_allclose([float(row["answer"]) for row in rows], release.answers)
+    assert {row["confidence"] for row in rows} == {"0.9"}
+    with pytest.raises(UsageError, match=r"\.csv or \.parquet file"):
+        release.write(tmp_path / "answers.txt")
+
+
+def test_a_file_of_many_answers_states_measurements_alone(release, tmp_path, monkeypatch):
+    release.save(tmp_path / "small.lrm")
+    monkeypatch.setattr(saving, "STATED_ANSWERS", 10)
+    release.save(tmp_path / "large.lrm")
+    loaded = lrm.load_release(tmp_path / "large.lrm")
+    np.testing.assert_allclose(loaded.answers, release.answers)
+    monkeypatch.undo()
+    with pytest.raises(lrm.errors.FileFormatError, match="answers"):
+        lrm.load_release(tmp_path / "large.lrm")  # results are missing where they must be stated
+
+
+def test_the_worst_queries_are_found_by_blocks(release, monkeypatch):
+    accuracy = release.accuracy
+    expected = worst_queries(release.plan, accuracy, 0.95, 5)
+    monkeypatch.setattr("lrm.facts.plans.EXPLICIT_QUERIES", 10)
+    monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 7)
+    found = worst_queries(release.plan, accuracy, 0.95, 5)
+    assert [label.name for label, *_ in found] == [label.name for label, *_ in expected]
+    assert worst_queries(release.plan, accuracy, 0.95, None) == []
+
+
+def test_more_answers_than_an_array_holds_are_refused_with_advice(release, monkeypatch):
+    monkeypatch.setattr("lrm.releases.core.MOST_LISTED", 10)
+    with pytest.raises(lrm.errors.WorkloadError, match=r"release\.write"):
+        release.table()
+    assert len(release["total"]) == 1
