@@ -31,8 +31,8 @@ demo: $(VENV)/.core  ## run the main job on an embedded synthetic table
 test: lint  ## the whole suite: style, types, laws, statistics, engines, command line
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-long: $(VENV)/.dev  ## thousands of random cases of what `make test` tries hundreds of
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+test-long: $(VENV)/.dev  ## thousands of random cases of what `make test` tries hundreds of; LRM_LONG=10 for ten times more
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long tests
 
 quick: $(VENV)/.dev  ## the suite without its statistical tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import lrm
+from long_runs import cases
 from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Bins, Categories, CsvForm, Dates, Domain, Integers, PrivacyUnit
@@ -135,17 +136,17 @@ def test_rows_of_neighbouring_files(monkeypatch):
 
 
 def test_counts_of_neighbouring_files(tmp_path):
-    count_pairs(tmp_path, 2, 15, 3)
+    count_pairs(tmp_path, 2, 10, 3)
 
 
 @pytest.mark.long
 def test_rows_of_many_neighbouring_files(monkeypatch):
-    read_pairs(monkeypatch, 3, 10_000)
+    read_pairs(monkeypatch, 3, cases(10_000))
 
 
 @pytest.mark.long
 def test_counts_of_many_neighbouring_files(tmp_path):
-    count_pairs(tmp_path, 4, 250, 8)
+    count_pairs(tmp_path, 4, cases(60), 8)
 
 
 @pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20])

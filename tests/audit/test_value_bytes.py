@@ -14,6 +14,7 @@ import pytest
 import odd_values
 from awkward_domains import random_tabulations
 from engines import postgres_url
+from long_runs import cases
 from lrm.errors import LrmError
 from lrm.maps.products.tabulation import tabulate
 from lrm.tables import open_table
@@ -113,11 +114,11 @@ def with_objects(rng, row, unit):
 
 
 def test_one_record_of_any_bytes_moves_counts_by_one_record(engine, tmp_path):
-    for seed in range(2 if engine == "spark" else 8):
+    for seed in range(1 if engine == "spark" else 3):
         audit(engine, tmp_path, seed)
 
 
 @pytest.mark.long
-def test_thousands_of_neighbours(engine, tmp_path):
-    for seed in range(1000, 1020 if engine == "spark" else 1150):
-        audit(engine, tmp_path, seed)
+def test_many_neighbours(engine, tmp_path):
+    for seed in range(cases(4 if engine == "spark" else 20)):
+        audit(engine, tmp_path, 1000 + seed)

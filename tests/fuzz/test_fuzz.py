@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from fuzz.seeds import make_seeds
+from long_runs import cases
 
 TESTS = Path(__file__).parent.parent
-FEW, MANY = 400, 10_000
+FEW, MANY = 400, cases(10_000)
 BATCH = 1000
 
 

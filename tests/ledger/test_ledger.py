@@ -216,7 +216,7 @@ def test_a_noted_head_stays_on_the_chain(ledger):
         f"3:{digest[:-1]}",
         f"{'9' * 5000}:{digest}",
     ):
-        with pytest.raises(LedgerError, match="an expected head looks like"):
+        with pytest.raises(LedgerError, match="an expected head is a count and 64"):
             ledger.verify(expected_head=malformed)
 
 
