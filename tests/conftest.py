@@ -14,6 +14,18 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
+def pytest_collection_modifyitems(items):
+    """Tests of Spark come first: of several processes, the first then runs them all.
+
+    A session takes several seconds to start and a gigabyte.
+    """
+    items.sort(key=lambda item: not _needs_spark(item))
+
+
+def _needs_spark(item):
+    return "spark" in item.name or "spark" in getattr(item, "fixturenames", ())
+
+
 @pytest.fixture
 def fixed_key(monkeypatch):
     """The same rows of each person are chosen in every count."""

@@ -153,5 +153,6 @@ def test_a_release_that_cannot_be_saved_is_saved_elsewhere(run, planned, ledger,
 def test_a_file_of_an_older_format_is_refused(run, released, monkeypatch):
     from lrm.releases import file as release_file
 
-    monkeypatch.setattr(release_file, "VERSION", 9)
-    refused(run("show", "out.lrm"), 1, "has format version 2, not 9", "older", "again")
+    old, new = release_file.VERSION, release_file.VERSION + 1
+    monkeypatch.setattr(release_file, "VERSION", new)
+    refused(run("show", "out.lrm"), 1, f"has format version {old}, not {new}", "older", "again")
