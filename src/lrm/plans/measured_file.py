@@ -6,6 +6,7 @@ limits, digest) is computed again.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.strategy import Axis
 from lrm.exact.protocols import Measured
 from lrm.files.facts import Arrays, Facts
+from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.map import ProductMap
@@ -27,9 +29,18 @@ __all__ = ["pack_measured", "unpack_measured"]
 
 CELLS = ("kind", "strategy", "merged_cells", "bits", "row_rank")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
+GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
+
+Integers = NDArray[np.int64]
 
 MOST_GROUPS = 1 << 16
 """Groups of a strategy over products."""
+
+MOST_INTEGERS = FILE_LIMIT // 8
+"""Integers of a file."""
+
+MOST_LABELS = 1 << 27
+"""Values of all attributes, once for each group: 1 GiB of labels."""
 
 
 def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -65,22 +76,10 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
 
 
 def _pack_products(measured: MeasuredProducts, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    groups = []
-    for g, group in enumerate(measured.groups):
-        arrays[f"group-{g}-terms"] = group.terms
-        members = [k for one in group.sets for k in one]
-        arrays[f"group-{g}-members"] = np.array(members, dtype=np.int64)
-        lengths = [len(one) for one in group.sets]
-        arrays[f"group-{g}-lengths"] = np.array(lengths, dtype=np.int64)
-        arrays[f"group-{g}-factors"] = np.array(group.factors, dtype=np.int64)
-        for axis in group.axes:
-            for i, marks in zip(axis.attributes, axis.labels, strict=True):
-                if not np.array_equal(marks, np.arange(len(marks))):
-                    arrays[f"group-{g}-labels-{i}"] = marks
-        for k, basis in enumerate(group.bases):
-            for name, array in basis.contents().items():
-                arrays[f"group-{g}-basis-{k}-{name}"] = array
-        groups.append({"axes": [list(axis.attributes) for axis in group.axes]})
+    # One array for all integers: an archive has few members, a strategy may have many bases.
+    pieces: list[Integers] = []
+    groups = [_pack_group(group, pieces) for group in measured.groups]
+    arrays["measured"] = np.concatenate([np.asarray(piece).reshape(-1) for piece in pieces])
     return {
         "kind": "products",
         "bits": measured.bits,
@@ -90,17 +89,72 @@ def _pack_products(measured: MeasuredProducts, arrays: dict[str, NDArray[Any]]) 
     }
 
 
+def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
+    members = [k for one in group.sets for k in one]
+    pieces += [
+        group.terms,
+        np.array([len(one) for one in group.sets], dtype=np.int64),
+        np.array(members, dtype=np.int64),
+        np.array(group.factors, dtype=np.int64),
+    ]
+    labels = []
+    for axis in group.axes:
+        for i, marks in zip(axis.attributes, axis.labels, strict=True):
+            if not np.array_equal(marks, np.arange(len(marks))):
+                labels.append(i)
+                pieces.append(marks)
+    bases = []
+    for k, basis in enumerate(group.bases):
+        contents = basis.contents()
+        if contents:
+            bases.append([k, len(contents["rows"])])
+            pieces += [array for _, array in sorted(contents.items())]
+    return {
+        "axes": [list(axis.attributes) for axis in group.axes],
+        "terms": len(group.terms),
+        "sets": len(group.sets),
+        "members": len(members),
+        "labels": labels,
+        "bases": bases,
+    }
+
+
+class _Pieces:
+    """The integers of a strategy, taken piece by piece from one array."""
+
+    def __init__(self, integers: Integers) -> None:
+        self._integers, self._taken = integers, 0
+
+    def take(self, *shape: int) -> Integers:
+        """The next integers, in a shape whose sides are not negative."""
+        start, self._taken = self._taken, self._taken + math.prod(shape)
+        if self._taken > len(self._integers):
+            raise FileFormatError("the array 'measured' has too few integers for its groups")
+        return self._integers[start : self._taken].reshape(shape).copy()
+
+    def check_all_taken(self) -> None:
+        """Refuse integers that belong to no group."""
+        if self._taken != len(self._integers):
+            raise FileFormatError("the array 'measured' has more integers than its groups")
+
+
 def _unpack_products(facts: Facts, arrays: Arrays, queries: LinearMap) -> MeasuredProducts:
     if not isinstance(queries, ProductMap):
         raise FileFormatError("the plan measures products, but its queries are over cells")
     listed = facts.any("groups")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_GROUPS:
-        raise FileFormatError("the plan's groups must be a list")
+        raise FileFormatError(f"'groups' must be a list of 1 to {MOST_GROUPS:,} objects")
+    if sum(queries.sizes) * len(listed) > MOST_LABELS:
+        raise FileFormatError(
+            f"the attributes of the plan have more than {MOST_LABELS:,} values over all groups"
+        )
     residual = facts.flag("residual")
+    pieces = _Pieces(arrays.take("measured", "i8", (None,)))
     groups = tuple(
-        _unpack_group(g, values, arrays, queries.sizes, residual=residual)
-        for g, values in enumerate(listed)
+        _unpack_group(Facts(values, GROUP, "a group"), pieces, queries.sizes, residual=residual)
+        for values in listed
     )
+    pieces.check_all_taken()
     return MeasuredProducts(
         queries.sizes,
         groups,
@@ -111,75 +165,67 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measur
 
 
 def _unpack_group(
-    g: int, values: Any, arrays: Arrays, sizes: tuple[int, ...], *, residual: bool
+    facts: Facts, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
 ) -> MeasuredGroup:
-    axes = tuple(_axis(g, members, arrays, sizes) for members in _axes(values, len(sizes)))
-    sets = _sets(g, arrays)
-    factors = arrays.take(f"group-{g}-factors", "i8", (len(sets),))
-    return MeasuredGroup(
-        arrays.take(f"group-{g}-terms", "i8", (None,)),
-        axes,
-        tuple(_basis(g, k, axis.size, arrays, residual=residual) for k, axis in enumerate(axes)),
-        sets,
-        tuple(factors.tolist()),
+    terms = pieces.take(facts.integer("terms", 0, MOST_INTEGERS))
+    sets, factors = _sets(facts, pieces)
+    axes = _axes(facts, pieces, sizes)
+    heights = _heights(facts.any("bases"), len(axes))
+    bases = tuple(
+        _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)
     )
+    return MeasuredGroup(terms, axes, bases, sets, factors)
 
 
-def _axes(values: Any, attributes: int) -> list[list[int]]:
-    listed = values.get("axes") if isinstance(values, dict) and set(values) == {"axes"} else None
-    if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
-        raise FileFormatError("a group of the plan must list its axes")
-    flat = [i for one in listed for i in one]
-    if any(type(i) is not int for i in flat) or sorted(flat) != list(range(attributes)):
-        raise FileFormatError("the axes of a group must have every attribute once")
-    if not all(listed):
-        raise FileFormatError("an axis of a group must have an attribute")
-    return listed
-
-
-def _axis(g: int, members: list[int], arrays: Arrays, sizes: tuple[int, ...]) -> Axis:
-    labels = []
-    for i in members:
-        name = f"group-{g}-labels-{i}"
-        marks = np.arange(sizes[i])
-        if arrays.has(name):
-            marks = arrays.take(name, "i8", (sizes[i],))
-            if marks.min() < -1 or marks.max() >= sizes[i]:
-                raise FileFormatError("a label of a merged value is out of range")
-            if len(np.unique(marks[marks >= 0])) != marks.max() + 1:
-                raise FileFormatError("the labels of merged values must be numbered in a row")
-        labels.append(marks)
-    axis = Axis(tuple(members), tuple(labels))
-    if axis.size < 1:
-        raise FileFormatError("an axis of the plan counts no value")
-    return axis
-
-
-def _sets(g: int, arrays: Arrays) -> tuple[tuple[int, ...], ...]:
-    members = arrays.take(f"group-{g}-members", "i8", (None,))
-    lengths = arrays.take(f"group-{g}-lengths", "i8", (None,))
+def _sets(facts: Facts, pieces: _Pieces) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    count = facts.integer("sets", 0, MOST_INTEGERS)
+    lengths = pieces.take(count)
+    members = pieces.take(facts.integer("members", 0, MOST_INTEGERS)).tolist()
+    factors = pieces.take(count)
+    # Python's integers: those of 64 bits could wrap around to the right sum.
     if lengths.min(initial=0) < 0 or sum(lengths.tolist()) != len(members):
-        raise FileFormatError("the sets of the plan do not fit their lengths")
+        raise FileFormatError("the sets of a group do not fit their lengths")
     ends = np.cumsum(lengths).tolist()
-    return tuple(
-        tuple(members[end - length : end].tolist())
+    sets = tuple(
+        tuple(members[end - length : end])
         for end, length in zip(ends, lengths.tolist(), strict=True)
     )
+    return sets, tuple(factors.tolist())
 
 
-def _basis(g: int, k: int, size: int, arrays: Arrays, *, residual: bool) -> IntegerBasis:
-    name = f"group-{g}-basis-{k}"
-    if not residual and not arrays.has(f"{name}-rows"):
-        return MarginalBasis.identity(size)
-    if not residual:
-        return MarginalBasis(
-            arrays.take(f"{name}-diagonal", "i8", (size,)),
-            arrays.take(f"{name}-rows", "i8", (None, size)),
-        )
-    if not arrays.has(f"{name}-rows"):
-        return ResidualBasis(size)
-    return ResidualBasis(
-        size,
-        arrays.take(f"{name}-rows", "i8", (None, size)),
-        arrays.take(f"{name}-null", "i8", (size,)),
-    )
+def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, ...]:
+    listed = facts.any("axes")
+    if not isinstance(listed, list) or not all(isinstance(one, list) and one for one in listed):
+        raise FileFormatError("'axes' of a group must be lists of attributes")
+    flat = [i for one in listed for i in one]
+    if any(type(i) is not int for i in flat) or sorted(flat) != list(range(len(sizes))):
+        raise FileFormatError("'axes' of a group must have every attribute once")
+    merged = set(facts.integers("labels", 0, len(sizes) - 1))
+    stored = [i for i in flat if i in merged]
+    if list(facts.integers("labels", 0, len(sizes) - 1)) != stored:
+        raise FileFormatError("'labels' of a group must be attributes in the order of its axes")
+    labels = {i: pieces.take(sizes[i]) if i in merged else np.arange(sizes[i]) for i in flat}
+    return tuple(Axis(tuple(one), tuple(labels[i] for i in one)) for one in listed)
+
+
+def _heights(listed: Any, axes: int) -> dict[int, int]:
+    """Number of rows of each basis that is not the usual one."""
+    found: dict[int, int] = {}
+    for one in listed if isinstance(listed, list) else [None]:
+        if not isinstance(one, list) or len(one) != 2 or any(type(n) is not int for n in one):
+            raise FileFormatError("'bases' of a group must be pairs of an axis and a height")
+        k, rows = one
+        if not max(found, default=-1) < k < axes or not 0 <= rows <= MOST_INTEGERS:
+            raise FileFormatError("'bases' of a group must be of different axes, in order")
+        found[k] = rows
+    return found
+
+
+def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> IntegerBasis:
+    if rows is None:
+        return ResidualBasis(size) if residual else MarginalBasis.identity(size)
+    if residual:
+        null = pieces.take(size)
+        return ResidualBasis(size, pieces.take(rows, size), null)
+    diagonal = pieces.take(size)
+    return MarginalBasis(diagonal, pieces.take(rows, size))

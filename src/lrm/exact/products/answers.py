@@ -161,8 +161,7 @@ class Estimate:
     """
 
     def __init__(self, lattice: Lattice, measured: Sequence[Floats]) -> None:
-        self.lattice = lattice
-        self._measured = [np.asarray(y, dtype=np.float64) for y in measured]
+        self.lattice, self._measured = lattice, measured
         self._residuals: dict[Subset, Floats] = {}
         self._held = 0
 

@@ -24,6 +24,7 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
@@ -42,6 +43,8 @@ Table = tuple[Floats, ...]  # one factor per axis of a group
 MOST_ROWS = 1500
 #: Most entries of the queries' covariances with the common tables.
 MOST_ENTRIES = 40_000_000
+#: Most shared attributes: every subset of them is a component.
+MOST_SHARED = 12
 
 
 def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
@@ -124,6 +127,8 @@ class Combination:
         self.batch, self.strategy = batch, strategy
         self.groups = strategy.groups
         self.shared = _shared_attributes(batch, self.groups)
+        if not _fits(batch, self.shared):
+            raise WorkloadError("the two groups of the strategy are too large to be combined")
         self.sides = tuple(_side(batch, group, self.shared) for group in self.groups)
         self.components = [
             component
@@ -402,13 +407,17 @@ def combine_groups(batch: ProductBatch, strategy: ProductStrategy) -> Combinatio
     """The combination of a strategy of two groups, or None where it would be too large."""
     if len(strategy.groups) != 2:
         return None
-    own = [
-        i for i in range(len(batch.sizes)) if i not in _shared_attributes(batch, strategy.groups)
-    ]
-    queries = np.ones(len(batch.choice))
-    for i in own:
-        queries *= np.array([len(f) for f in batch.factors[i]])[batch.choice[:, i]]
-    if queries.sum() * MOST_ROWS / 10 > MOST_ENTRIES * 10:
+    if not _fits(batch, _shared_attributes(batch, strategy.groups)):
         return None
     found = Combination(batch, strategy)
     return found if found.components else None
+
+
+def _fits(batch: ProductBatch, shared: Sequence[int]) -> bool:
+    """Whether time and memory of a combination are bounded well enough."""
+    queries = np.ones(len(batch.choice))
+    for i in range(len(batch.sizes)):
+        if i not in shared:
+            queries *= np.array([len(f) for f in batch.factors[i]])[batch.choice[:, i]]
+    few = bool(queries.sum() * MOST_ROWS / 10 <= MOST_ENTRIES * 10)
+    return few and len(shared) <= MOST_SHARED

@@ -34,6 +34,11 @@ Integers = NDArray[np.int64]
 LARGEST_ENTRY = 1 << 31
 """Entries of integer bases lie below this."""
 
+MOST_ROWS = 4
+"""Rows of a basis per value; trees and optimised bases have fewer than 2."""
+
+FEW_ROWS = 64
+"""So many rows are admitted for any number of values."""
 
 FINENESS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 """Sizes of the largest entry of a rounded null vector."""
@@ -129,8 +134,9 @@ class MarginalBasis:
             raise WorkloadError("an integer basis needs a positive diagonal and rows >= 0")
         if max(self.diagonal.max(), self.rows.max(initial=0)) >= LARGEST_ENTRY:
             raise WorkloadError("an entry of an integer basis is too large")
-        if len(self.rows) >= LARGEST_ENTRY:
-            raise WorkloadError("an integer basis has too many rows")
+        # The way back inverts a matrix of rows x rows, which must not outgrow the basis itself.
+        if len(self.rows) > max(MOST_ROWS * n, FEW_ROWS):
+            raise WorkloadError("an integer basis has too many rows for its values")
         sums = self.diagonal + self.rows.sum(axis=0)
         if not np.all(sums == sums[0]):
             raise WorkloadError("all columns of an integer basis must have the same sum")
@@ -234,11 +240,19 @@ class ResidualBasis:
             return
         if self.rows.ndim != 2 or self.rows.shape[1] != self.size or not len(self.rows):
             raise WorkloadError("the rows of a residual basis must cover its values")
-        if self.null.shape != (self.size,) or not 1 <= self.null.sum() < LARGEST_ENTRY:
+        if len(self.rows) < self.size - 1 or len(self.rows) > max(MOST_ROWS * self.size, FEW_ROWS):
+            raise WorkloadError("a residual basis has too few or too many rows for its values")
+        if self.null.shape != (self.size,) or self.size > LARGEST_ENTRY >> 16:
+            raise WorkloadError("the null vector of a residual basis must cover its values")
+        # Not by absolute values, since that of -2^63 is itself; sums of the products below stay
+        # within 2^61.
+        limit = LARGEST_ENTRY >> 8
+        for entries in (self.rows, self.null):
+            if entries.min() <= -limit or entries.max() >= limit:
+                raise WorkloadError("an entry of a residual basis is too large")
+        if self.null.sum() < 1:
             raise WorkloadError("the null vector of a residual basis must have a positive sum")
-        if max(np.abs(self.rows).max(), np.abs(self.null).max()) >= LARGEST_ENTRY >> 8:
-            raise WorkloadError("an entry of a residual basis is too large")
-        if self.size > LARGEST_ENTRY >> 16 or np.any(self.rows @ self.null != 0):
+        if np.any(self.rows @ self.null != 0):
             raise WorkloadError("a residual basis must send its null vector to 0 exactly")
         self.rows.setflags(write=False)
         self.null.setflags(write=False)
@@ -334,7 +348,7 @@ def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     moves = _Moves(u)
     if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
         return None
-    return ResidualBasis(len(u), whole[np.abs(whole).max(axis=1) > 0], u)
+    return _with_null(whole, u)
 
 
 def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
@@ -346,7 +360,13 @@ def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     whole = np.rint(columns * min(room, 2.0**MOST_BITS)).astype(np.int64)
     rows = total * whole - (whole @ u)[:, None]
     rows //= max(math.gcd(*rows.ravel().tolist()), 1)
-    return ResidualBasis(len(u), rows[np.abs(rows).max(axis=1) > 0], u)
+    return _with_null(rows, u)
+
+
+def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
+    """The basis of the rows that are not 0, where these can tell all values apart."""
+    rows = rows[np.abs(rows).max(axis=1) > 0]
+    return ResidualBasis(len(u), rows, u) if len(rows) >= max(len(u) - 1, 1) else None
 
 
 def _cost(basis: ResidualBasis, columns: Floats, null: Floats) -> float:

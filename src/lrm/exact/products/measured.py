@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
+from lrm.errors import CountsError, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.products.answers import Lattice
@@ -36,8 +36,8 @@ __all__ = ["MeasuredGroup", "MeasuredProducts"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_MEASUREMENTS = 1 << 28
-"""Measurements of a strategy, and counts that it is made of: 2 GiB of integers."""
+MOST_MEASUREMENTS = 100_000_000
+"""Measurements of a strategy, and counts that it is made of: 800 MB of integers."""
 
 MOST_DENSE = 1 << 24
 """Entries of a strategy that is written out as an array."""
@@ -78,9 +78,14 @@ class MeasuredGroup:
         if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
             raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
 
-    def attributes(self) -> list[int]:
-        """The attributes of all axes."""
-        return [i for axis in self.axes for i in axis.attributes]
+    def check_covers(self, sizes: Sequence[int]) -> None:
+        """Refuse axes that do not cover each attribute once, value by value."""
+        if sorted(i for axis in self.axes for i in axis.attributes) != list(range(len(sizes))):
+            raise WorkloadError("the axes of a group must cover every attribute once")
+        for axis in self.axes:
+            for i, marks in zip(axis.attributes, axis.labels, strict=True):
+                if len(marks) != sizes[i]:
+                    raise WorkloadError("an axis must label every value of its attributes")
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
@@ -191,12 +196,7 @@ class MeasuredProducts:
         if not self.groups or not 0 <= self.bits <= CARRIER_BITS:
             raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
         for group in self.groups:
-            if sorted(group.attributes()) != list(range(len(self.sizes))):
-                raise WorkloadError("the axes of a group must cover every attribute once")
-            for axis in group.axes:
-                for i, marks in zip(axis.attributes, axis.labels, strict=True):
-                    if len(marks) != self.sizes[i]:
-                        raise WorkloadError("an axis must label every value of its attributes")
+            group.check_covers(self.sizes)
         if self.combined and (len(self.groups) != 2 or self.residual):
             raise WorkloadError("two groups of marginals can be combined, and no others")
         if self.measurement_count > MOST_MEASUREMENTS or self.cell_count > MOST_MEASUREMENTS:
@@ -206,6 +206,8 @@ class MeasuredProducts:
             )
         if self.sensitivity < 1:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
+        if self.max_records < 1:
+            raise WorkloadError("one record alone could move a measurement beyond 62 bits")
 
     @property
     def noise(self) -> str:
@@ -259,25 +261,27 @@ class MeasuredProducts:
 
     def measure(self, entries: Integers) -> Integers:
         """The true measurements, in exact 64-bit integers (see ``max_records``)."""
-        return np.asarray(self._measured(entries), dtype=np.int64)
+        parts = [
+            group.measure(part, one, factor)
+            for part, (group, one, factor) in zip(self._parts(entries), self._sets(), strict=True)
+        ]
+        return np.concatenate(parts).astype(np.int64, copy=False)
 
     def measure_clamped(self, entries: Integers) -> Integers:
         """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
         limit = 1 << CARRIER_BITS
-        whole = self._measured(entries.astype(object))
-        return np.array([max(-limit, min(limit, int(value))) for value in whole], dtype=np.int64)
-
-    def _measured(self, entries: NDArray[np.generic]) -> NDArray[np.generic]:
-        sets = (
-            (group, one, factor)
-            for group in self.groups
-            for one, factor in zip(group.sets, group.factors, strict=True)
-        )
-        parts = [
-            group.measure(part, one, factor)
-            for part, (group, one, factor) in zip(self._parts(entries), sets, strict=True)
-        ]
+        parts = []
+        # Set by set, since Python's integers take several times the memory.
+        for part, (group, one, factor) in zip(self._parts(entries), self._sets(), strict=True):
+            whole = group.measure(part.astype(object), one, factor).tolist()
+            clamped = [max(-limit, min(limit, value)) for value in whole]
+            parts.append(np.array(clamped, dtype=np.int64))
         return np.concatenate(parts)
+
+    def _sets(self) -> Iterator[tuple[MeasuredGroup, tuple[int, ...], int]]:
+        for group in self.groups:
+            for one, factor in zip(group.sets, group.factors, strict=True):
+                yield group, one, factor
 
     def split(self, measurements: Floats) -> list[list[Floats]]:
         """Measurements by group and set, in the shape of each set."""
@@ -307,6 +311,12 @@ class MeasuredProducts:
 
     def counts_of(self, cells: Integers) -> Integers:
         """The entries of all tabulations from counts of all cells."""
+        # Entries are sums in 64 bits, which must not wrap around.
+        if sum(cells.tolist()) > 1 << CARRIER_BITS:
+            raise CountsError(
+                f"the plan admits at most {self.max_records:,} records, but there are more; "
+                "plan again with a larger max_records"
+            )
         return tabulate(self.tabulations, cells, self.sizes)
 
     def reconstruction_of(self, queries: LinearMap) -> Reconstruction | None:
@@ -323,11 +333,7 @@ class MeasuredProducts:
                 f"the strategy has {self.measurement_count:,} measurements over {cells:,} cells, "
                 "which are too many to be listed"
             )
-        parts = [
-            self._dense_set(group, one, factor)
-            for group in self.groups
-            for one, factor in zip(group.sets, group.factors, strict=True)
-        ]
+        parts = [self._dense_set(group, one, factor) for group, one, factor in self._sets()]
         return IntegerStrategy(DenseMap(np.vstack(parts)), CellMap.trivial(cells), self.bits)
 
     def _dense_set(self, group: MeasuredGroup, one: Sequence[int], factor: int) -> Floats:

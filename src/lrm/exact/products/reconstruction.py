@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,12 +24,12 @@ from lrm.exact.products.merged_terms import (
     pieces_of,
     row_ranges,
 )
+from lrm.exact.products.probing import check_group, check_support, largest_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
 if TYPE_CHECKING:  # what is measured knows its way back
     from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
@@ -38,9 +38,6 @@ __all__ = ["ProductReconstruction"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-PROBED_TERMS = 400
-"""Terms whose answers are compared with the truth on a table without noise."""
 
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
@@ -69,6 +66,9 @@ class ProductReconstruction:
         covered = np.sort(np.concatenate([group.terms for group in self.measured.groups]))
         if not np.array_equal(covered, np.arange(self.batch.terms)):
             raise WorkloadError("each term of the batch must be answered by one group")
+        check_support(self.batch)
+        for group in self.measured.groups:
+            check_group(self.batch, group)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -268,53 +268,11 @@ class ProductReconstruction:
 
     @cached_property
     def relative_residual(self) -> float:
-        """The largest error of answers to a table without noise, beside their size.
-
-        The table is a product of random vectors, so that its tabulations and true answers are
-        known for any number of cells.
-        """
-        if not math.isfinite(self.squared_norm):
+        """The largest error of answers to a table without noise, beside their size."""
+        try:
+            return largest_error(self) if math.isfinite(self.squared_norm) else math.inf
+        except np.linalg.LinAlgError:  # a basis that does not tell all its values apart
             return math.inf
-        rng = np.random.default_rng(0)
-        x = [rng.uniform(0.5, 1.5, n) / n for n in self.batch.sizes]
-        terms = np.arange(self.batch.terms)
-        if len(terms) > PROBED_TERMS:
-            terms = np.sort(rng.choice(terms, PROBED_TERMS, replace=False))
-        worst = 0.0
-        measurements = np.concatenate([self._noiseless(g, x) for g in range(len(self.lattices))])
-        answers = self.answering(measurements)
-        ends, counts = self.batch.term_ends(), self.batch.term_queries()
-        for term in terms.tolist():
-            end = int(ends[term])
-            found = answers.rows(end - int(counts[term]), end)
-            truth = _product_truth(self.batch.summands(term), x)
-            size = float(np.abs(truth).max(initial=0.0)) or 1.0
-            worst = max(worst, float(np.abs(found - truth).max(initial=0.0)) / size)
-        return worst
-
-    def _noiseless(self, g: int, x: Sequence[Floats]) -> Floats:
-        """The measurements of a table that is the product of ``x``."""
-        group, lattice = self.measured.groups[g], self.lattices[g]
-        merged = []
-        for axis in group.axes:
-            vector: Floats = np.ones(1)
-            for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
-                kept = marks >= 0
-                own = np.bincount(marks[kept], x[i][kept], size)
-                vector = np.asarray(np.kron(vector, own), dtype=np.float64)
-            merged.append(vector)
-        images = [
-            basis.times(vector[:, None])[:, 0]
-            for basis, vector in zip(lattice.bases, merged, strict=True)
-        ]
-        totals = [float(vector.sum()) for vector in merged]
-        parts = []
-        for one, weight in zip(group.sets, lattice.weights, strict=True):
-            table = np.full((), weight * math.prod(t for k, t in enumerate(totals) if k not in one))
-            for k in one:
-                table = np.multiply.outer(table, images[k])
-            parts.append(table.reshape(-1))
-        return np.concatenate(parts)
 
     @property
     def given(self) -> None:
@@ -395,13 +353,3 @@ class ProductAnswers:
         whole = self._of.combination.term(g, estimate, own, piece.term)
         first = int(self._of.batch.term_ends()[piece.term]) - len(whole)
         return whole[piece.start - first : piece.stop - first]
-
-
-def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:
-    whole: Floats | float = 0.0
-    for coefficient, factors in summands:
-        table = np.full((), coefficient)
-        for factor, vector in zip(factors, x, strict=True):
-            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0])
-        whole = whole + table
-    return np.asarray(whole).reshape(-1)

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.errors import WorkloadError
 from lrm.exact.products.marginals import Marginals
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
@@ -18,6 +19,9 @@ __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_VALUES = 1 << 27
+"""Merged values of an axis: 1 GiB of counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,18 @@ class Axis:
 
     attributes: tuple[int, ...]
     labels: tuple[Integers, ...]
+
+    def __post_init__(self) -> None:
+        for marks in self.labels:
+            if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
+                raise WorkloadError("an axis needs one label for each value, of at least -1")
+            count = int(marks.max()) + 1
+            if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
+                raise WorkloadError("the labels of merged values must be numbered in a row")
+        if not 1 <= self.size <= MOST_VALUES:
+            raise WorkloadError(
+                f"an axis must have between 1 and {MOST_VALUES:,} merged values, not {self.size:,}"
+            )
 
     @cached_property
     def merged_sizes(self) -> tuple[int, ...]:
@@ -55,23 +71,20 @@ class Axis:
 
     def answers(self, factors: Sequence[Factor]) -> bool:
         """Whether the factors are constant on merged values and zero on dropped ones."""
-        for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True):
-            factor = factors[i]
-            if factor.kind == "total":
-                if (marks < 0).any():
-                    return False
-                continue
-            if factor.rows is None:
-                if size != factor.size:
-                    return False
-                continue
-            kept = marks >= 0
-            if np.any(factor.rows[:, ~kept] != 0):
-                return False
-            columns = factor.merged(marks, size).dense()
-            if not np.array_equal(columns[:, marks[kept]], factor.rows[:, kept]):
-                return False
-        return True
+        return all(self.keeps(place, factors[i]) for place, i in enumerate(self.attributes))
+
+    def keeps(self, place: int, factor: Factor) -> bool:
+        """Whether a factor of one attribute is constant on merged values, zero on dropped ones."""
+        marks, size = self.labels[place], self.merged_sizes[place]
+        if factor.kind == "total":
+            return bool((marks >= 0).all())
+        if factor.rows is None:
+            return size == factor.size
+        kept = marks >= 0
+        if np.any(factor.rows[:, ~kept] != 0):
+            return False
+        columns = factor.merged(marks, size).dense()
+        return np.array_equal(columns[:, marks[kept]], factor.rows[:, kept])
 
 
 def axes_of(labels: Sequence[Integers], fused: bool = False) -> tuple[Axis, ...]:

@@ -225,10 +225,37 @@ class Factor:
             return None
         return float(self.squares[0]) if np.all(self.labels == self.labels[0]) else None
 
+    def some_rows(self, count: int) -> Factor:
+        """About ``count`` of the queries, evenly spread; all of them where there are fewer.
+
+        Examples
+        --------
+        >>> Factor("all-ranges", 1000).some_rows(3).rows.sum(axis=1).tolist()
+        [1.0, 1.0, 1000.0]
+        """
+        if len(self) <= count:
+            return self
+        values = np.arange(self.size)
+        last = np.linspace(0, self.size - 1, count).astype(np.int64)[:, None]
+        match self.kind:
+            case "identity":
+                chosen = values == last
+            case "prefix":
+                chosen = values <= last
+            case "all-ranges":
+                first = np.minimum(last, self.size - 1 - last)
+                chosen = (values >= first) & (values <= last)
+            case _:
+                places = np.linspace(0, len(self) - 1, count).astype(np.int64)
+                return Factor("rows", self.size, np.asarray(self.rows)[places])
+        return Factor("rows", self.size, chosen.astype(np.float64))
+
     def merged(self, labels: Integers, values: int) -> Factor:
         """The same queries over ``values`` merged values; −1 labels a value that is dropped."""
-        if self.kind == "total" or values == self.size:
-            return self if values == self.size else Factor(self.kind, values)
+        if self.kind == "total":
+            return self if values == self.size else Factor("total", values)
+        if values == self.size and np.array_equal(labels, np.arange(values)):
+            return self
         kept = labels >= 0
         columns = np.zeros((len(self), values))
         columns[:, labels[kept]] = self.dense()[:, kept]

@@ -46,8 +46,12 @@ def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
     ([-1, 0, 0, -1], 1)
     """
     size = factors[0].size
-    labels = np.unique(np.vstack([f.labels for f in factors]), axis=1, return_inverse=True)[1]
-    labels = labels.reshape(-1)
+    labels = np.zeros(size, dtype=np.int64)
+    for factor in factors:
+        if factor.kind != "total":
+            # Pairs of labels below 2^26; sorting numbers is 100 times as fast as sorting columns.
+            pairs = labels * (int(factor.labels.max()) + 1) + factor.labels
+            labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     used = np.zeros(size, dtype=bool)
     for factor in factors:
         used |= factor.squares > 0

@@ -1,0 +1,152 @@
+"""Whether answers over products are those of the batch: every factor, and a table without noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.exact.products.answers import Estimate, Lattice
+from lrm.exact.products.merged_terms import MergedTerms
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+
+if TYPE_CHECKING:  # which is probed
+    from lrm.exact.products.measured import MeasuredGroup
+    from lrm.exact.products.reconstruction import ProductReconstruction
+
+__all__ = ["check_group", "check_support", "largest_error"]
+
+Floats = NDArray[np.float64]
+
+PROBED_TERMS = 400
+"""Terms whose answers are compared with the truth on a table without noise."""
+
+PROBED_QUERIES = 1 << 20
+"""Terms with more queries are compared in a few of them."""
+
+PROBED_ROWS = 32
+"""Rows of each factor of such terms."""
+
+MOST_SUPPORT = 20
+"""Attributes of one query that are not summed out; each subset of them is a step of its answer."""
+
+
+def check_support(batch: ProductBatch) -> None:
+    """Refuse queries over so many attributes that their answers would take too many steps."""
+    if batch.support().sum(axis=1).max(initial=0) > MOST_SUPPORT:
+        raise WorkloadError(
+            f"a query over products may tell apart values of at most {MOST_SUPPORT} attributes"
+        )
+
+
+def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
+    """Refuse merged values that some term of the group tells apart, or dropped ones that it counts.
+
+    Looks at every factor once, so that no term is left out.
+    """
+    own = np.isin(batch.term_of, group.terms)
+    for axis in group.axes:
+        for place, i in enumerate(axis.attributes):
+            for f in np.unique(batch.choice[own, i]).tolist():
+                if not axis.keeps(place, batch.factors[i][f]):
+                    raise WorkloadError(
+                        "the strategy merges values that its own queries tell apart, or drops "
+                        "values that they count"
+                    )
+
+
+def largest_error(found: ProductReconstruction) -> float:
+    """The largest error of answers to a table without noise, beside their size.
+
+    The table is a product of random vectors, so that its tabulations and true answers are
+    known for any number of cells.
+    """
+    rng = np.random.default_rng(0)
+    x = [rng.uniform(0.5, 1.5, n) / n for n in found.batch.sizes]
+    terms = np.arange(found.batch.terms)
+    if len(terms) > PROBED_TERMS:
+        terms = np.sort(rng.choice(terms, PROBED_TERMS, replace=False))
+    estimates = [
+        Estimate(lattice, _Noiseless(group, lattice, x))
+        for group, lattice in zip(found.measured.groups, found.lattices, strict=True)
+    ]
+    worst = 0.0
+    for term, batch, answers in _probed(found, estimates, terms.tolist()):
+        truth = _product_truth(batch.summands(term), x)
+        size = float(np.abs(truth).max(initial=0.0)) or 1.0
+        error = float(np.abs(answers - truth).max(initial=0.0)) / size
+        worst = max(worst, error if math.isfinite(error) else math.inf)
+    return worst
+
+
+def _probed(
+    found: ProductReconstruction, estimates: Sequence[Estimate], terms: Sequence[int]
+) -> Iterator[tuple[int, ProductBatch, Floats]]:
+    """Yield terms, the batch that they are terms of, and their answers or some of them."""
+    queries, combination = found.batch.term_queries(), found.combination
+    corrections: Sequence[Sequence[Floats]] = ()
+    if combination is not None:
+        corrections = combination.corrected((estimates[0], estimates[1]))
+    for term in terms:
+        g = found.group_of(term)
+        if combination is not None:
+            answers = combination.term(g, estimates[g], corrections[g], term)
+            yield term, found.batch, answers
+        elif queries[term] <= PROBED_QUERIES:
+            yield term, found.batch, estimates[g].term(found.merged[g], term)
+        else:
+            few = _thinned(found.batch.take([term]))
+            merged = MergedTerms(few, found.measured.groups[g].axes)
+            yield 0, few, estimates[g].term(merged, 0)
+
+
+class _Noiseless(Sequence[Floats]):
+    """What each set of a group measures of a table that is the product of ``x``, made when used."""
+
+    def __init__(self, group: MeasuredGroup, lattice: Lattice, x: Sequence[Floats]) -> None:
+        self.group = group
+        merged = []
+        for axis in group.axes:
+            vector: Floats = np.ones(1)
+            for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
+                kept = marks >= 0
+                own = np.bincount(marks[kept], x[i][kept], size)
+                vector = np.asarray(np.kron(vector, own), dtype=np.float64)
+            merged.append(vector)
+        self.images = [
+            basis.times(vector[:, None])[:, 0]
+            for basis, vector in zip(lattice.bases, merged, strict=True)
+        ]
+        self.totals = [float(vector.sum()) for vector in merged]
+
+    def __len__(self) -> int:
+        return len(self.group.sets)
+
+    def __getitem__(self, b: Any) -> Any:
+        one = self.group.sets[b]
+        table = np.full((), math.prod(t for k, t in enumerate(self.totals) if k not in one))
+        for k in one:
+            table = np.multiply.outer(table, self.images[k])
+        return table
+
+
+def _thinned(batch: ProductBatch) -> ProductBatch:
+    """The same terms with a few rows of each factor."""
+    factors = tuple(tuple(factor.some_rows(PROBED_ROWS) for factor in f) for f in batch.factors)
+    return replace(batch, factors=factors, _shapes={})
+
+
+def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:
+    whole: Floats | float = 0.0
+    for coefficient, factors in summands:
+        table = np.full((), coefficient)
+        for factor, vector in zip(factors, x, strict=True):
+            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0])
+        whole = whole + table
+    return np.asarray(whole).reshape(-1)
