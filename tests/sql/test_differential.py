@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from long_runs import cases
 from lrm.batches import sql
 from lrm.errors import SqlError
 
@@ -87,8 +88,18 @@ def check(connection, domain, counts, query):
     return True
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_weights_times_counts_is_what_duckdb_answers(seed):
+    compare_with_duckdb(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4, 4 + cases(12)))
+def test_many_weights_times_counts_are_what_duckdb_answers(seed):
+    compare_with_duckdb(seed)
+
+
+def compare_with_duckdb(seed):
     """Random queries, domains and rows with NULL, NaN, ±inf, edges and undeclared values."""
     make = generator.Generator(seed)
     connection = duckdb.connect()
