@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 import lrm
+from benchmarks import flights
 from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
 from lrm.maps.products.batch import ProductBatch, cross_tabs
 from lrm.maps.products.map import ProductMap
@@ -42,6 +43,8 @@ GAUSSIAN = {
 def _names(kind: str) -> list[str]:
     if kind == "scale":
         return [f"{d} attributes of {n} values" for d, n in SCALE]
+    if kind == "flights":
+        return list(flights.FIGURES)
     return list({"real": REAL, "small": SMALL, "gaussian": GAUSSIAN}[kind])
 
 
@@ -60,6 +63,8 @@ def _batch(kind: str, name: str) -> tuple[ProductBatch, float]:
 
 def _measure(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
     """One row, in this process: a plan as anybody would make it, rounding and bound included."""
+    if kind == "flights":
+        return flights.measure(name, effort, seed)
     batch, figure = _batch(kind, name)
     workload = lrm.Workload(ProductMap(batch))
     noise = "gaussian" if kind == "gaussian" else "laplace"
@@ -92,10 +97,18 @@ def _run(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
     return row
 
 
+def _further(row: dict[str, float]) -> str:
+    """What is measured beside the plan, where anything is."""
+    file = f"  file {row['file'] / 1e3:.0f} kB" if "file" in row else ""
+    return file + (f", released in {row['release']:.1f} s" if "release" in row else "")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks products", description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=["real", "small", "gaussian", "scale"])
+    parser.add_argument(
+        "kinds", nargs="*", default=["real", "small", "gaussian", "scale", "flights"]
+    )
     parser.add_argument("--effort", default="quick,normal", help="comma-separated")
     parser.add_argument("--only", default="", help="batches whose name contains this text")
     parser.add_argument("--seed", type=int, default=0)
@@ -116,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(
                     f"{name:30} {effort:8} {row['value']:14.7g} {row['ratio']:8.4f} "
                     f"{row['seconds']:7.2f} {row['megabytes']:6.0f}  "
-                    f"{row['rounding']:.6f}  {row['above']:8.4g}",
+                    f"{row['rounding']:.6f}  {row['above']:8.4g}{_further(row)}",
                     flush=True,
                 )
 
