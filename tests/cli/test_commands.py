@@ -12,6 +12,7 @@ from click.shell_completion import ShellComplete
 import lrm
 from lrm.cli import main
 from lrm.cli.options import MECHANISMS
+from lrm.strategies import FOR_PRODUCTS
 from lrm.strategies import MECHANISMS as ALL_MECHANISMS
 
 
@@ -229,7 +230,7 @@ def test_completion_completes_commands_and_mechanisms():
 
 
 def test_the_command_line_knows_the_same_mechanisms_as_the_library():
-    assert tuple(ALL_MECHANISMS) == MECHANISMS
+    assert (*ALL_MECHANISMS, *FOR_PRODUCTS) == MECHANISMS
 
 
 def test_budget_is_reachable(run):

@@ -5,12 +5,14 @@ import csv
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import scipy.optimize
 
 import lrm
 from lrm.errors import UsageError
 from lrm.exact.products import merged_terms
 from lrm.facts.plans import worst_queries
 from lrm.releases import saving
+from lrm.releases.postprocess import process
 
 SIZES = [6, 5, 4, 3]
 
@@ -107,3 +109,33 @@ def test_more_answers_than_an_array_holds_are_refused_with_advice(release, monke
     with pytest.raises(lrm.errors.WorkloadError, match=r"release\.write"):
         release.table()
     assert len(release["total"]) == 1
+
+
+def test_the_nearest_non_negative_table_is_that_of_the_flat_cells(release):
+    plan = release.plan
+    flat = plan.measured.flat().real_matrix()
+    y = release.noisy_measurements * 2.0**-plan.measured.bits
+    cells = scipy.optimize.nnls(flat, y)[0]
+    found = process(release, ["non-negative"]).answers
+    np.testing.assert_allclose(found, plan.workload.queries.dense() @ cells, atol=1e-6)
+    whole = process(release, ["integer"]).answers
+    np.testing.assert_allclose(whole, np.rint(release.answers))
+    if len(plan.measured.groups) == 1:
+        np.testing.assert_allclose(process(release, ["consistent"]).answers, release.answers)
+
+
+def test_post_processing_of_too_many_cells_is_refused():
+    batch = lrm.families.marginals([10] * 12, [1])
+    plan = lrm.plan(batch, "marginals", effort="quick")
+    release = lrm.releases.core.Release(
+        plan,
+        np.zeros(plan.measurement_count, dtype=np.int64),
+        plan.privacy(1),
+        plan.privacy(1).epsilon,
+        "discrete Laplace",
+        plan.accuracy(plan.privacy(1)).law.scale,
+        simulated=True,
+    )
+    with pytest.raises(UsageError, match="at most 2,000 cells"):
+        process(release, ["non-negative"])
+    assert process(release, ["consistent", "integer"]).answers.shape == (120,)

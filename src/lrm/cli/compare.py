@@ -158,7 +158,7 @@ def _entered(
     from lrm.plans.comparison import Comparison
 
     outcomes = []
-    for name in mechanisms:
+    for name in mechanisms or contest.mechanisms:
         options = {"effort": effort} if name == "best" else {}
         with ProgressLine(name, noise) as on_step:
             outcomes.append(

@@ -18,7 +18,7 @@ __all__ = [
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# The names of ``lrm.strategies.MECHANISMS``, which would load NumPy; a test compares them.
+# The names that ``lrm.strategies`` has, which would load NumPy; a test compares them.
 MECHANISMS = (
     "best",
     "lowrank",
@@ -27,6 +27,7 @@ MECHANISMS = (
     "wavelet",
     "hierarchical",
     "matrix",
+    "marginals",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -67,9 +68,9 @@ def limit_option(text: str, default: int | None = None) -> Callable[[Command], C
 def chosen_mechanisms(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
-    """Read ``a,b,c`` (a click callback): all mechanisms where nothing is given."""
+    """Read ``a,b,c`` (a click callback): empty, which means all, where nothing is given."""
     if value is None:
-        return MECHANISMS
+        return ()
     names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     unknown = [name for name in names if name not in MECHANISMS]
     if unknown or not names:

@@ -7,7 +7,11 @@ import os
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from lrm.domain.file import domain_text
+from lrm.exact.products.integers import IntegerBasis
+from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.facts.answers import answer_table
 from lrm.facts.plans import Lines, mechanism_words
 from lrm.facts.registry import registry_facts
@@ -258,6 +262,8 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
 
 def _measurements(release: Release) -> dict[str, Any]:
     """Noisy integers and the strategy: enough for any further linear query."""
+    if isinstance(release.plan.measured, MeasuredProducts):
+        return _product_measurements(release, release.plan.measured)
     measured = release.plan.measured.flat()
     return {
         "how": (
@@ -276,6 +282,46 @@ def _measurements(release: Release) -> dict[str, Any]:
             "factor": measured.cell_map.factor.tolist(),
         },
     }
+
+
+def _product_measurements(release: Release, measured: MeasuredProducts) -> dict[str, Any]:
+    """The same where tables over some attributes are measured."""
+    return {
+        "how": (
+            "y = factor·(⊗ basis)·t / 2^bits + noise, for each set of axes in order; t counts "
+            "the records by the merged values of the axes of the set: label[v] is the merged value "
+            "of value v of an attribute, and -1 leaves it out. A basis has one row per measurement "
+            "of its axis; the last axis of a set varies fastest."
+        ),
+        "bits": measured.bits,
+        "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
+        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "groups": [_group(group) for group in measured.groups],
+    }
+
+
+def _group(group: MeasuredGroup) -> dict[str, Any]:
+    axes = [
+        {
+            "attributes": list(axis.attributes),
+            "labels": [marks.tolist() for marks in axis.labels],
+            "basis": _basis(basis),
+        }
+        for axis, basis in zip(group.axes, group.bases, strict=True)
+    ]
+    sets = [
+        {"axes": list(one), "factor": str(factor)}
+        for one, factor in zip(group.sets, group.factors, strict=True)
+    ]
+    return {"axes": axes, "sets": sets}
+
+
+def _basis(basis: IntegerBasis) -> list[list[int]] | None:
+    """The rows of a basis, or None where they are too many (the release file has them)."""
+    if basis.size * basis.height > MOST_ENTRIES:
+        return None
+    rows: list[list[int]] = basis.apply(np.eye(basis.size, dtype=np.int64)).tolist()
+    return rows
 
 
 def _strategy(matrix: LinearMap) -> dict[str, Any] | None:

@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, UsageError
 from lrm.exact.cells import over_merged
+from lrm.exact.products.measured import MeasuredProducts
+from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.linear import Floats
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import kronecker
+from lrm.maps.products.map import ProductMap
 from lrm.releases.core import Release
+from lrm.showing.spelling import how_many
 
 __all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]
 
@@ -121,6 +127,11 @@ def _consistent(release: Release) -> Floats:
     """``W·L⁺·y``: by Gauss and Markov the best linear unbiased answers from measurements y."""
     plan = release.plan
     _check_exact(release)
+    if isinstance(plan.measured, MeasuredProducts) and len(plan.measured.groups) > 1:
+        raise UsageError(
+            "the answers of this release follow from several groups of measurements, each with an "
+            "estimate of its own, and cannot be made consistent; use the answers as they are"
+        )
     if plan.reconstruction_map.given is None:
         return release.answers.copy()  # they follow from one estimate already
     fitted = plan.measured.reconstruction_of(plan.workload.queries)
@@ -136,14 +147,11 @@ def _non_negative(release: Release) -> Floats:
     """
     _check_exact(release)
     plan = release.plan
+    _check_cells(plan.measured.merged_cell_count)
+    if isinstance(plan.measured, MeasuredProducts):
+        return _non_negative_products(release, plan.measured)
     measured = plan.measured.flat()
     cells = measured.cell_map
-    if cells.merged_size > MOST_CELLS:
-        raise UsageError(
-            f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
-            f"but the queries of this release tell {cells.merged_size:,} apart; ask for "
-            "'consistent' instead, or process the answers yourself"
-        )
     # A merged cell sums counts with factors: those of one sign only fix the sign of the sum.
     low, high = np.zeros(cells.merged_size), np.zeros(cells.merged_size)
     np.minimum.at(low, cells.index, cells.factor)
@@ -158,6 +166,53 @@ def _non_negative(release: Release) -> Floats:
     queries = over_merged(plan.workload.queries, cells)
     assert queries is not None  # noqa: S101 - as above
     return queries.apply(estimate)
+
+
+def _check_cells(merged: int) -> None:
+    if merged > MOST_CELLS:
+        raise UsageError(
+            f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
+            f"but the queries of this release tell {how_many(merged)} apart; ask for "
+            "'consistent' instead, or process the answers yourself"
+        )
+
+
+def _non_negative_products(release: Release, measured: MeasuredProducts) -> Floats:
+    """The same over the merged values of the axes of one group."""
+    queries = release.plan.workload.queries
+    if len(measured.groups) > 1 or not isinstance(queries, ProductMap):
+        raise UsageError(
+            "the nearest non-negative table is looked for where all answers follow from one group "
+            "of measurements, and this release has several; process the answers yourself"
+        )
+    (group,) = measured.groups
+    bases = [basis.apply(np.eye(basis.size, dtype=np.int64)) for basis in group.bases]
+    rows = [
+        factor
+        * kronecker(
+            basis.astype(np.float64) if k in one else np.ones((1, basis.shape[1]))
+            for k, basis in enumerate(bases)
+        )
+        for one, factor in zip(group.sets, group.factors, strict=True)
+    ]
+    solution = _nearest(np.vstack(rows) * 2.0**-measured.bits, _measurements(release))
+    cells = solution.reshape([axis.size for axis in group.axes])
+    merged = MergedTerms(queries.batch, group.axes)
+    return np.concatenate([_on_cells(merged, term, cells) for term in range(queries.batch.terms)])
+
+
+def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
+    """The answers of a term on counts of the merged cells."""
+    whole: Floats | float = 0.0
+    for coefficient, product in merged.summands(term):
+        part = cells
+        for k in range(cells.ndim):
+            moved = np.moveaxis(part, k, 0)
+            flat = moved.reshape(len(moved), -1)
+            image = product[k].times(flat) if k in product else flat.sum(axis=0, keepdims=True)
+            part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, k)
+        whole = whole + coefficient * part
+    return np.asarray(whole).reshape(-1)
 
 
 def _nearest(parts: Floats, measurements: Floats) -> Floats:
@@ -181,8 +236,26 @@ def _check_exact(release: Release) -> None:
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:
     """Which queries have whole weights only, as an array of truth values."""
+    queries = release.plan.workload.queries
+    if isinstance(queries, ProductMap):
+        batch = queries.batch
+        return np.concatenate([_whole_term(batch, term) for term in range(batch.terms)])
     blocks = [
         np.all(block == np.rint(block), axis=1)
         for _, block in release.plan.workload.queries.row_blocks()
     ]
     return np.concatenate(blocks)
+
+
+def _whole_term(batch: ProductBatch, term: int) -> NDArray[np.bool_]:
+    """Which queries of a term are made of whole weights in every attribute."""
+    whole: NDArray[np.bool_] | bool = True
+    for coefficient, factors in batch.summands(term):
+        part = np.array(coefficient == round(coefficient))
+        for factor in factors:
+            rows = np.ones(len(factor), dtype=bool)
+            if factor.rows is not None:
+                rows = np.all(factor.rows == np.rint(factor.rows), axis=1)
+            part = np.logical_and.outer(part, rows)
+        whole = np.logical_and(whole, part)
+    return np.asarray(whole).reshape(-1)
