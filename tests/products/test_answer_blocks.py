@@ -139,3 +139,20 @@ def test_post_processing_of_too_many_cells_is_refused():
     with pytest.raises(UsageError, match="at most 2,000 cells"):
         process(release, ["non-negative"])
     assert process(release, ["consistent", "integer"]).answers.shape == (120,)
+
+
+def test_intervals_cover_simulated_noise(release):
+    rng = np.random.default_rng(3)
+    accuracy, runs = release.accuracy, 400
+    reconstruction = release.plan.reconstruction_map
+    count = len(release.names)
+    half = accuracy.half_widths(0.9)
+    scale = accuracy.law.scale * accuracy.step
+    gaps = [
+        reconstruction.apply(rng.laplace(0, scale, release.plan.measurement_count))
+        for _ in range(runs)
+    ]
+    inside = np.mean(np.abs(gaps) <= half)
+    # Answers of a run share measurements: 400 runs alone count as independent (4.5 deviations).
+    assert abs(inside - 0.9) < 4.5 * np.sqrt(0.09 / runs) + 1e-3
+    assert np.std(gaps, axis=0) == pytest.approx(accuracy.errors_of(0, count), rel=0.25)
