@@ -21,6 +21,7 @@ from lrm.solvers.portfolio import search as search_portfolio
 from lrm.solvers.progress import Step
 from lrm.solvers.starts import extreme_columns, random_rows
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
+from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
@@ -76,6 +77,9 @@ FLAT_CELLS: dict[Noise, dict[Effort, int]] = {
 POLISHED_CELLS = {"quick": 100, "normal": 600, "thorough": 2000}
 """The same for a descent in the general form from what is known."""
 
+BOUND_SECONDS = 1.0
+"""Of one core, that a bound for the merged cells of a product may take."""
+
 MOST_FLAT_CELLS = 2000
 """The same for a search of few rows."""
 
@@ -126,7 +130,9 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         found.append(_best_listed(flat, search, effort, starts))
     elif cells <= POLISHED_CELLS[effort] and starts and not stopped:
         found.append(polished_rows(flat, starts, search, effort))
-    return _least(chosen, [_over_all_cells(one, flat, reduction) for one in found])
+    bound = least_error(flat, search.deadline, most=BOUND_SECONDS)
+    lifted = [_over_all_cells(one, flat, reduction) for one in found]
+    return _least(chosen, lifted, bound)
 
 
 def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
@@ -135,16 +141,17 @@ def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Str
     return replace(found, cell_map=cell_map, queries=queries)
 
 
-def _least(chosen: ProductChoice, others: Sequence[Strategy]) -> AnyStrategy:
-    """The strategy of least error, with the candidates of all."""
+def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> AnyStrategy:
+    """The strategy of least error, with the candidates of all and the best of their bounds."""
     every: list[AnyStrategy] = [chosen, *others]
     best = min(every, key=least_candidate)
+    bound = max(bound, *(strategy.least_error or 0.0 for strategy in every))
     details = {
         **best.details,
         "candidates": [c for strategy in every for c in strategy.details["candidates"]],
         "interrupted": any(strategy.details["interrupted"] for strategy in every),
     }
-    return replace(best, details=details)
+    return replace(best, details=details, least_error=bound)
 
 
 def least_candidate(strategy: AnyStrategy) -> float:

@@ -5,6 +5,7 @@ Nothing here lists cells, but for the search of small tables, whose merged cells
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -47,6 +48,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Effort = Literal["quick", "normal", "thorough"]
 
+EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 45.0, "thorough": 1200.0}
+"""Of one core, that the search for marginals may take; most batches end far earlier."""
+
 FLAT_TRIES: dict[Effort, int] = {"quick": 1, "normal": 3, "thorough": 40}
 """Random starts of a search of few rows."""
 
@@ -71,6 +75,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
     batch = _batch(problem)
+    remaining = _budget(search, effort)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_products(
             batch, on_step=search.on_step, remaining=search.deadline.remaining
@@ -78,14 +83,22 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         details = _details("residuals", residuals.error, effort, residuals.interrupted)
         return ProductChoice("best", residuals, product_bound(batch), details)
     found = optimise_products(
-        batch,
-        effort=effort,
-        seed=search.seed,
-        on_step=search.on_step,
-        remaining=search.deadline.remaining,
+        batch, effort=effort, seed=search.seed, on_step=search.on_step, remaining=remaining
     )
-    details = _details("weighted marginals", found.error, effort, found.interrupted)
+    interrupted = found.interrupted and search.deadline.expired
+    details = _details("weighted marginals", found.error, effort, interrupted)
     return ProductChoice("best", found, product_bound(batch), details)
+
+
+def _budget(search: Search, effort: Effort) -> Callable[[], float]:
+    """The seconds that are left: of the deadline, and of what the effort is worth."""
+    begin = time.thread_time()
+
+    def remaining() -> float:
+        spent = time.thread_time() - begin
+        return min(search.deadline.remaining(), EFFORT_SECONDS[effort] - spent)
+
+    return remaining
 
 
 def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[str, Any]:
@@ -101,28 +114,40 @@ def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[
 def product_bound(batch: ProductBatch) -> float:
     """A number that (weighted) ``‖B‖²·Δ²`` of no strategy is below, for either noise.
 
-    For tables and totals, the optimum under L2 columns, which bounds that under L1 columns. For
-    other factors each term alone needs at least ``Π_i ‖W_i‖_*²/n_i``, and the square root of a
-    sum of matrices is at least as large as that of each: their squares add up.
+    For tables and totals it is the optimum under L2 columns, which bounds that under L1 columns.
+    Terms that share their other factors F need at least ``Π ‖F‖_*²/n`` times that of the rest,
+    and the error of several groups of terms is at least the sum of what each needs alone.
     """
     reduced = merge_values(batch).batch
-    quadratic = Quadratic(reduced)
-    if not any(quadratic.needs_basis(i) for i in range(quadratic.d)):
-        return float(residual_error(quadratic)) * (1.0 - ROUNDING)
-    known: dict[tuple[int, int], float] = {}
-    total = 0.0
     if not reduced.simple:
         return 0.0
-    for row, weight in zip(reduced.choice.tolist(), reduced.weights, strict=True):
-        bound = weight**2
-        for i, f in enumerate(row):
-            if (i, f) not in known:
-                factor = reduced.factors[i][f]
-                values = np.sqrt(np.maximum(np.linalg.eigvalsh(factor.gram), 0.0))
-                known[i, f] = float(values.sum()) ** 2 / factor.size
-            bound *= known[i, f]
-        total += bound
-    return float(total) * (1.0 - ROUNDING)
+    plain = [
+        np.array([factor.kind in {"total", "identity"} for factor in choices])
+        for choices in reduced.factors
+    ]
+    # The number of the factor where it is neither a total nor the identity, else 0.
+    special = np.stack(
+        [np.where(plain[i][column], 0, column) for i, column in enumerate(reduced.choice.T)], axis=1
+    )
+    signatures, group = np.unique(special, axis=0, return_inverse=True)
+    bound = sum(
+        _group_bound(reduced.take(np.flatnonzero(group.reshape(-1) == g)), signature)
+        for g, signature in enumerate(signatures)
+    )
+    return float(bound) * (1.0 - ROUNDING)
+
+
+def _group_bound(batch: ProductBatch, signature: NDArray[np.integer[Any]]) -> float:
+    """The bound of terms that share the factors of ``signature``, 0 for totals and identities."""
+    bound, choice = 1.0, batch.choice.copy()
+    for i, f in enumerate(signature.tolist()):
+        if f:
+            gram = batch.factors[i][f].gram
+            roots = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0.0))
+            bound *= float(roots.sum()) ** 2 / len(gram)
+            choice[:, i] = 0
+    rest = merge_values(replace(batch, choice=choice)).batch
+    return bound * residual_error(Quadratic(rest))
 
 
 def _whole(

@@ -29,6 +29,8 @@ __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
+#: κ of every basis with columns of L1 norm 1 is at least 1, but for rounding.
+LEAST_KAPPA = 0.5
 #: Logarithm of the least weight, as a share of the largest, that a descent looks at.
 LEAST_LOG = -25.0
 
@@ -102,7 +104,8 @@ class Point:
         for i, found in enumerate(statistics):
             numbers = quadratic.of_attribute(i)
             residual[numbers], total[numbers] = found.residual, found.total
-        kappas = np.array([basis.kappa for basis in bases])
+        # Rows of a million times a cell leave no digits of κ; such a point is far from any good.
+        kappas = np.maximum([basis.kappa for basis in bases], LEAST_KAPPA)
         v = np.maximum(quadratic.values(residual, total), 0.0)
         return cls(quadratic, statistics, residual, total, v, np.log(kappas))
 
