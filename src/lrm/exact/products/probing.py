@@ -30,6 +30,12 @@ PROBED_TERMS = 400
 PROBED_QUERIES = 1 << 20
 """Terms with more queries are compared in a few of them."""
 
+PROBED_IN_ALL = 1 << 20
+"""Queries of all probed terms, of which there are at least some."""
+
+FEWEST_TERMS = 30
+"""So many of them."""
+
 PROBED_ROWS = 32
 """Rows of each factor of such terms."""
 
@@ -69,9 +75,10 @@ def largest_error(found: ProductReconstruction) -> float:
     """
     rng = np.random.default_rng(0)
     x = [rng.uniform(0.5, 1.5, n) / n for n in found.batch.sizes]
-    terms = np.arange(found.batch.terms)
-    if len(terms) > PROBED_TERMS:
-        terms = np.sort(rng.choice(terms, PROBED_TERMS, replace=False))
+    terms = rng.permutation(found.batch.terms)[:PROBED_TERMS]
+    # Large tables are many alike: after some of them the rest would take longer than the search.
+    enough = np.cumsum(found.batch.term_queries()[terms]) > PROBED_IN_ALL
+    terms = np.sort(terms[~enough | (np.arange(len(terms)) < FEWEST_TERMS)])
     estimates = [
         Estimate(lattice, _Noiseless(group, lattice, x))
         for group, lattice in zip(found.measured.groups, found.lattices, strict=True)
