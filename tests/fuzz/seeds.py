@@ -76,8 +76,32 @@ def _plans_and_releases(folder, grouped):
                 counts = list(range(workload.shape[1]))
                 release = lrm.release(plan, counts, **promise)
                 release.save(folder / f"{name}-{mechanism}.release")
+    _products(folder)
     relaxed = lrm.plan(MATRIX, "lowrank", exact=False, gamma=0.5)
     relaxed.save(folder / "relaxed-lowrank.plan")
+
+
+def _products(folder):
+    """Plans over products: marginals, trees, dropped and merged values, residuals, many groups."""
+    some = [[1, 1, 0, 0], [0, 0, 1, 0]]
+    prefixes = [["prefix", "total", "total"], ["identity", "identity", "total"]]
+    terms = [["identity", some, "total"], ["total", some, "identity"]]
+    # Of so many values that no list of cells is made; nothing is asked about the last attribute.
+    sizes = [6, 4, 3, 1 << 17]
+    longer = [[*term, "total"] for term in prefixes], [[*term, "total"] for term in terms]
+    made = {
+        "marginals": lrm.plan(families.products(sizes[:3], prefixes), "marginals"),
+        "dropped": lrm.plan(families.products(sizes, longer[1]), effort="quick"),
+        "tree": lrm.plan(families.products(sizes, longer[0]), "hierarchical"),
+        "residual": lrm.plan(families.products(sizes, longer[0]), noise="gaussian"),
+        "tables": lrm.plan(families.marginals([3, 2, 2, 1 << 19], [1]), "noise-on-results"),
+        "small": lrm.plan(families.products([6, 4, 3], prefixes), noise="gaussian"),
+    }
+    for name, plan in made.items():
+        plan.save(folder / f"products-{name}.plan")
+    for name, promise in {"marginals": {"epsilon": 1}, "small": {"rho": 1}}.items():
+        release = lrm.release(made[name], list(range(72)), **promise)
+        release.save(folder / f"products-{name}.release")
 
 
 def _matrices(folder):

@@ -38,26 +38,30 @@ MEMORY = 6 << 30
 
 SECONDS = 60
 
+MOST_CELLS = 100_000
+"""Tables of more cells are not made: a product may have any number of them."""
+
 
 def check_plan(plan, rng):
     """Sensitivity bounds every neighbour, answers are those of the batch, and facts can be told."""
     measured = plan.measured
-    n = measured.cell_map.size
-    for _ in range(3):
+    n = plan.workload.shape[1]
+    for _ in range(3 if n <= MOST_CELLS else 0):
         most = max(1, min(10**6, (measured.max_records - 1) // n))
         counts = rng.integers(0, most, n)
         moved = counts.copy()
         moved[rng.integers(n)] += 1
         if moved.sum() > measured.max_records:
             continue
-        before = measured.measure(counts).tolist()
+        counted, after = measured.counts_of(counts), measured.counts_of(moved)
+        before = measured.measure(counted).tolist()
         change = [
-            one - two for one, two in zip(measured.measure(moved).tolist(), before, strict=True)
+            one - two for one, two in zip(measured.measure(after).tolist(), before, strict=True)
         ]
         assert sum(abs(step) for step in change) <= measured.sensitivity
         assert sum(step * step for step in change) <= measured.squared_l2_sensitivity
         assert max(map(abs, before), default=0) <= 2**62
-        assert before == measured.measure_clamped(counts).tolist()
+        assert before == measured.measure_clamped(counted).tolist()
         if plan.exact and plan.measurement_count:
             _check_answers(plan, counts, before)
     assert plan.reconstruction_map.shape == (plan.workload.shape[0], plan.measurement_count)
