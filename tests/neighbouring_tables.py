@@ -28,6 +28,12 @@ SELECT income, COUNT(*) AS n FROM visits GROUP BY income;
 SELECT COUNT(*) AS some FROM visits WHERE state IN ('NY', {", ".join(map(repr, STATES[9:60]))});
 """
 
+# Over 21 million cells, so that marginals alone are counted.
+PRODUCTS = """
+SELECT state, income, COUNT(*) AS n FROM visits GROUP BY CUBE (state, income);
+SELECT state, COUNT(*) AS some FROM visits WHERE age >= 20 GROUP BY state;
+"""
+
 NAN = float("nan")
 
 
@@ -78,6 +84,12 @@ def domain_of(unit, batch="few cells"):
             Categories("state", STATES, null="cell", outside="cell"),
             Bins("income", np.linspace(0, 20, 81), null="drop", nan="cell", outside="cell"),
         ]
+    elif batch == "products":
+        attributes = [
+            Categories("state", STATES[:2], null="cell", outside="cell"),
+            Integers("age", 0, 2**20 - 1, null="cell", outside="drop"),
+            Bins("income", [0, 5, 10, 100], null="drop", nan="cell", outside="cell"),
+        ]
     else:
         attributes = [
             Categories("state", STATES[:2], null="cell", outside="cell"),
@@ -89,7 +101,7 @@ def domain_of(unit, batch="few cells"):
 
 def plan_of(batch, unit, noise):
     """The batch as it will be measured."""
-    text = MANY_BINS if batch == "many bins" else FEW_CELLS
+    text = {"many bins": MANY_BINS, "products": PRODUCTS}.get(batch, FEW_CELLS)
     workload = sql(text, domain_of(unit, batch))
     if batch == "many bins":
         return lrm.plan(workload, "matrix", noise=noise)
