@@ -14,8 +14,24 @@ from lrm.maps.matrices import DenseMap
 __all__ = ["AllRanges", "Prefix"]
 
 
+class ZeroOneMap(LinearMap):
+    """A map whose weights are all 0 or 1."""
+
+    def column_squared_sums(self) -> Floats:
+        return self.column_absolute_sums()
+
+    def is_integer(self) -> bool:
+        return True
+
+    def absolute(self) -> LinearMap:
+        return self
+
+    def squared(self) -> LinearMap:
+        return self
+
+
 @dataclass(frozen=True, eq=False)
-class Prefix(LinearMap):
+class Prefix(ZeroOneMap):
     """Running totals: query i is the sum of cells 0 to i. Costs O(n) a product.
 
     >>> Prefix(4).apply(np.array([1.0, 2.0, 3.0, 4.0]))
@@ -52,18 +68,6 @@ class Prefix(LinearMap):
     def column_absolute_sums(self) -> Floats:
         return np.arange(self.cells, 0, -1, dtype=np.float64)
 
-    def column_squared_sums(self) -> Floats:
-        return self.column_absolute_sums()  # every weight is 0 or 1
-
-    def is_integer(self) -> bool:
-        return True
-
-    def absolute(self) -> LinearMap:
-        return self  # every weight is 0 or 1
-
-    def squared(self) -> LinearMap:
-        return self
-
     def known_singular_values(self) -> Floats:
         # The inverse Gram matrix is a second difference with one free end: its eigenvalues are
         # squared sines.
@@ -85,7 +89,7 @@ class Prefix(LinearMap):
 
 
 @dataclass(frozen=True, eq=False)
-class AllRanges(LinearMap):
+class AllRanges(ZeroOneMap):
     """Every range [a, b] with 0 ≤ a ≤ b < n, in order of a, then b: n(n+1)/2 queries.
 
     >>> AllRanges(3).apply(np.array([1.0, 2.0, 4.0]))
@@ -144,18 +148,6 @@ class AllRanges(LinearMap):
     def column_absolute_sums(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
         return (cell + 1) * (self.cells - cell)
-
-    def column_squared_sums(self) -> Floats:
-        return self.column_absolute_sums()  # every weight is 0 or 1
-
-    def is_integer(self) -> bool:
-        return True
-
-    def absolute(self) -> LinearMap:
-        return self  # every weight is 0 or 1
-
-    def squared(self) -> LinearMap:
-        return self
 
     def known_singular_values(self) -> Floats:
         # As for prefix sums, with a second difference up to n + 1.

@@ -20,11 +20,11 @@ from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
-from lrm.exact.products.strategy import Axis, Group
+from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members_of
 from lrm.maps.products.batch import sum_batch
 from lrm.maps.products.factors import Factor, make_factor
-from lrm.maps.products.values import fuse_attributes, merge_values
+from lrm.maps.products.values import merge_values
 from lrm.solvers.products.gaussian import residual_error
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
@@ -167,7 +167,9 @@ def test_merged_values_have_the_same_answers(seed):
 @given(seeds)
 def test_fused_attributes_ask_the_same(seed):
     batch = random_batch(seed)
-    np.testing.assert_allclose(fuse_attributes(batch, [0, 1]).dense(), batch.dense())
+    kept = [np.arange(size) for size in batch.sizes]
+    axes = [Axis((0, 1), (kept[0], kept[1])), Axis((2,), (kept[2],))]
+    np.testing.assert_allclose(on_axes(batch, axes).dense(), batch.dense())
 
 
 @settings(max_examples=25, deadline=None)

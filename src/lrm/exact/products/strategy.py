@@ -15,7 +15,7 @@ from lrm.exact.products.marginals import Marginals
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
 
-__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights"]
+__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

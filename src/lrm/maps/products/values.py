@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor, kronecker
+from lrm.maps.products.factors import Factor
 
-__all__ = ["Reduction", "distinct_values", "fuse_attributes", "merge_values"]
+__all__ = ["Reduction", "distinct_values", "merge_values"]
 
 Integers = NDArray[np.int64]
 
@@ -87,28 +87,3 @@ def merge_values(batch: ProductBatch) -> Reduction:
         labels.append(marks)
     reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)
     return Reduction(reduced, tuple(labels))
-
-
-def fuse_attributes(batch: ProductBatch, together: Sequence[int]) -> ProductBatch:
-    """Make one attribute of several: its values are their combinations, in C order.
-
-    It takes the place of the first of them. Cost: the Kronecker products of the distinct
-    combinations of factors.
-    """
-    combos, place = np.unique(batch.choice[:, list(together)], axis=0, return_inverse=True)
-    size = math.prod(batch.sizes[i] for i in together)
-    fused, numbers = [Factor("total", size)], np.zeros(len(combos), dtype=np.int32)
-    for number, combo in enumerate(combos):
-        parts = [batch.factors[i][f] for i, f in zip(together, combo, strict=True)]
-        if all(part.kind == "total" for part in parts):
-            continue
-        numbers[number] = len(fused)
-        fused.append(Factor("rows", size, kronecker(part.dense() for part in parts)))
-    rest = [i for i in range(len(batch.sizes)) if i not in together]
-    place_of_fused = sum(i < min(together) for i in rest)
-    columns = [batch.choice[:, i] for i in rest]
-    columns.insert(place_of_fused, numbers[place.reshape(-1)])
-    factors = [batch.factors[i] for i in rest]
-    factors.insert(place_of_fused, tuple(fused))
-    choice = np.stack(columns, axis=1).astype(np.int32)
-    return ProductBatch(tuple(factors), choice, batch.coefficients, batch.term_of, batch.weights)
