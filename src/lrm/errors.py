@@ -67,3 +67,7 @@ class StopSolver(Exception):  # noqa: N818 - a request, not an error
 
 class PrivacyWarning(UserWarning):
     """The promise is kept, but it is so weak that it protects nobody."""
+
+
+class SqlWarning(UserWarning):
+    """A statement was compiled, but probably does not mean what was meant."""

@@ -137,12 +137,14 @@ class Generator:
         rows = self.random.randint(0, 60)
         return [{a.name: self.value(a) for a in domain.attributes} for _ in range(rows)]
 
-    def atom(self, domain: Domain) -> str:
+    def atom(self, domain: Domain) -> str:  # noqa: PLR0911 - one per kind
         attribute = self.random.choice(domain.attributes)
         name = self.random.choice([attribute.name, attribute.name.upper(), f"t.{attribute.name}"])
         draw = self.random.random()
         if draw < 0.2:
             return f"{name} IS {'NOT ' if draw < 0.08 else ''}NULL"
+        if self.random.random() < 0.25:
+            return self.expression_condition(domain, attribute, name)
         if attribute.name == "ts":  # whole days at <= and =: see the docs
             return f"{name} {self.random.choice(['<', '>='])} {self.constant(attribute)}"
         if draw < 0.35:
@@ -159,6 +161,32 @@ class Generator:
         if self.random.random() < 0.2:
             return f"{constant} {operation} {name}"
         return f"{name} {operation} {constant}"
+
+    def expression_condition(self, domain: Domain, attribute: Attribute, name: str) -> str:
+        """Draw a condition that is evaluated on declared values, or on cells of conditions."""
+        kinds = [
+            f"({name} IS NULL) IS DISTINCT FROM ({self.random.choice(domain.names)} IS NULL)",
+            f"CASE WHEN {name} IS NULL THEN 'a' ELSE 'b' END <> 'a'",
+            f"COALESCE({name} = {self.constant(attribute)}, FALSE)",
+            "1 = 1",
+        ]
+        if attribute.name == "ts":
+            kinds = [f"EXTRACT(day FROM {name}) % 2 = 0"]
+        elif isinstance(attribute, Dates):
+            kinds += [f"MONTH({name}) = 2", f"DATE_TRUNC('year', {name}) = DATE '2024-01-01'"]
+            kinds += [f"{name} + INTERVAL 1 DAY > DATE '2024-02-01'", f"DAYOFWEEK({name}) < 3"]
+        elif isinstance(attribute, Integers) or attribute.name == "code":
+            kinds += [f"{name} % 2 = 0", f"ABS({name}) < 3", f"{name} + 1 >= 2", f"-{name} > 0"]
+            kinds += [f"{name} * 2 BETWEEN 1 AND 7", f"GREATEST({name}, 2) = 2"]
+            kinds += [f"({name}, 1) IN ((1, 1), (2, 1))", f"FLOOR({name} / 3) = 1"]
+        elif attribute.name == "flag":
+            kinds = [name, f"NOT {name}", f"{name} IS TRUE", f"{name} IS NOT FALSE"]
+        elif attribute.name == "s":
+            kinds += [f"{name} LIKE 'N%'", f"{name} NOT ILIKE '%y'", f"UPPER({name}) = 'NY'"]
+            kinds += [f"LENGTH({name}) = 2", f"TRIM({name}) || 'x' = 'NYx'"]
+            kinds += [f"{name} IS NOT DISTINCT FROM 'NY'", f"COALESCE({name}, 'NY') = 'NY'"]
+            kinds += [f"CASE {name} WHEN 'NY' THEN 1 WHEN 'ny' THEN 2 ELSE 0 END > 0"]
+        return self.random.choice(kinds)
 
     def constant(self, attribute: Attribute) -> str:
         """Draw a constant, most often on an edge (others mostly cut, and are refused)."""
@@ -207,6 +235,29 @@ class Generator:
             text, total = f"SUM(CASE {branches}{default} END)", True
         elif draw < 0.5 and sums:
             text, total = f"SUM({self.random.choice(sums).name})", True
+        elif draw < 0.6:
+            attribute = self.random.choice(domain.attributes)
+            text = self.random.choice(
+                [
+                    "COUNT(1)",
+                    f"COUNT({attribute.name})",
+                    f"COUNT(CASE WHEN {self.condition(domain, 1)} THEN 1 END)",
+                    f"COUNT(CASE WHEN {self.condition(domain, 1)} THEN NULL ELSE 2 END)",
+                ]
+            )
+        elif draw < 0.7:
+            inner = f"IF({self.condition(domain, 1)}, {self.number()}, {self.number()})"
+            if sums:
+                name = self.random.choice(sums).name
+                inner = self.random.choice(
+                    [
+                        inner,
+                        f"{name} * 2 + 1",
+                        f"CASE WHEN {self.condition(domain, 1)} THEN {name} END",
+                        f"CASE WHEN {self.condition(domain, 1)} THEN {name} ELSE 3 END",
+                    ]
+                )
+            text, total = f"SUM({inner})", True
         if self.random.random() < 0.3:
             text += f" FILTER (WHERE {self.condition(domain, 1)})"
         theirs = f"COALESCE({text}, 0)" if total else text

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from lrm.errors import LrmError, PrivacyWarning, UsageError
+from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError
 
 __all__ = ["INTERRUPTED", "end", "one_line_warnings", "paying"]
 
@@ -62,12 +62,12 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Print a warning about privacy as one line on standard error, without a place in the code."""
+    """Print a warning as one line on standard error, without a place in the code."""
     with warnings.catch_warnings():
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, PrivacyWarning):
+            if issubclass(category, (PrivacyWarning, SqlWarning)):
                 from lrm.showing.spelling import visible
 
                 click.echo(visible(f"lrm: warning: {message}"), err=True)

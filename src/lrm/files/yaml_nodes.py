@@ -92,7 +92,7 @@ def read_text(path: pathlib.Path) -> str:
     """Read a UTF-8 file; an unreadable one is an error with the way out."""
     data = read_bytes(path, "text file", TEXT_LIMIT)
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -11,14 +11,14 @@ from sqlglot import exp
 
 from lrm.batches.compiler.atoms import FALSE, TRUE
 from lrm.batches.compiler.constants import constant, is_constant, number
-from lrm.batches.compiler.predicates import Cut
+from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse, refuse_node
-from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits, joined
-from lrm.domain import Categories, Integers
+from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits, joined, negated
+from lrm.domain import Bins
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Summand", "Weighed", "Weights", "filtered", "weights"]
 
+_NUMBERS = frozenset(
+    [
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+        "FLOAT",
+        "DOUBLE",
+    ]
+)
 _EXACT = 2**53  # integers up to here are exact as float64
 
 
@@ -110,33 +127,44 @@ def _weighed(table: Table, values: NDArray[np.bool_], open_truth: int) -> Weighe
     return Weighed(table.axes, values.astype(np.float64), possible & (table.values != open_truth))
 
 
-def weights(node: exp.Expr, scope: Scope) -> Weights:  # noqa: PLR0911 - one per kind of node
-    """Compile COUNT(*), SUM(…), and linear combinations of them."""
-    kind = type(node)
-    if kind is exp.Paren:
-        only(node, "this")
-        return weights(node.this, scope)
-    if kind is exp.Neg:
-        only(node, "this")
-        return _scaled(weights(node.this, scope), Decimal(-1))
-    if kind in (exp.Add, exp.Sub):
-        only(node, "this", "expression")
-        left, right = (_summand(side, scope) for side in (node.this, node.expression))
-        return (*left, *(_scaled(right, Decimal(-1)) if kind is exp.Sub else right))
-    if kind is exp.Mul:
-        return _multiple(node, scope)
-    if kind is exp.Filter:
-        return _filter(node, scope)
-    if kind is exp.Count:
-        return _count(node)
-    if kind is exp.Sum:
-        return _sum(node, scope)
-    if kind is exp.Column:
+def weights(node: exp.Expr, scope: Scope) -> Weights:
+    """Compile COUNT, SUM, and linear combinations of them."""
+    compiled = _KINDS.get(type(node))
+    if compiled is not None:
+        return compiled(node, scope)
+    if type(node) is exp.Column:
         name = node.name
         raise refuse(f"column {name!r} without an aggregate", f"GROUP BY {name} to list it", node)
-    if is_constant(node):
+    if is_constant(node) and type(node) is not exp.Cast:
         raise refuse("a constant as an answer", AGGREGATES, node)
     raise refuse_node(node, AGGREGATES)
+
+
+def _inner(node: exp.Expr, scope: Scope) -> Weights:
+    only(node, "this")
+    return weights(node.this, scope)
+
+
+def _negative(node: exp.Expr, scope: Scope) -> Weights:
+    return _scaled(_inner(node, scope), Decimal(-1))
+
+
+def _added(node: exp.Expr, scope: Scope) -> Weights:
+    only(node, "this", "expression")
+    left, right = (_summand(side, scope) for side in (node.this, node.expression))
+    return (*left, *(_scaled(right, Decimal(-1)) if type(node) is exp.Sub else right))
+
+
+def _as_double(node: exp.Expr, scope: Scope) -> Weights:
+    only(node, "this", "to", "_type")
+    if not node.args["to"].is_type(exp.DType.DOUBLE) or is_constant(node):
+        raise refuse(shown(node), AGGREGATES, node)
+    return weights(node.this, scope)
+
+
+def _count_if(node: exp.Expr, scope: Scope) -> Weights:
+    only(node, "this")
+    return filtered((Summand(1.0),), scope.truths(node.this))
 
 
 def _summand(node: exp.Expr, scope: Scope) -> Weights:
@@ -157,6 +185,30 @@ def _multiple(node: exp.Expr, scope: Scope) -> Weights:
     raise refuse("a constant as an answer", AGGREGATES, node)
 
 
+def _quotient(node: exp.Expr, scope: Scope) -> Weights:
+    """Compile ``aggregate / constant``, which is never rounded in DuckDB."""
+    only(node, "this", "expression", "typed", "safe")
+    divisor = _factor(node.expression)
+    if divisor is None:
+        raise refuse(
+            "a quotient of aggregates",
+            "only constants divide; ask for both parts and divide their answers",
+            node,
+        )
+    if divisor == 0:
+        raise at_line(node, "an aggregate is divided by 0")
+    return _scaled(weights(node.this, scope), 1 / divisor)
+
+
+def _or_zero(node: exp.Expr, scope: Scope) -> Weights:
+    """Compile ``COALESCE(aggregate, 0)``: a sum over no rows is 0 here anyway."""
+    only(node, "this", "expressions")
+    others = node.expressions
+    if len(others) != 1 or not is_constant(others[0]) or constant(others[0]) != Decimal(0):
+        raise refuse(shown(node), "only 0 may stand for a sum over no rows", node)
+    return weights(node.this, scope)
+
+
 def _factor(node: exp.Expr) -> Decimal | None:
     """Read a constant factor, possibly a product; None if it is not a constant."""
     if type(node) is exp.Paren and not is_constant(node):
@@ -169,52 +221,127 @@ def _factor(node: exp.Expr) -> Decimal | None:
 
 def _filter(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
-    if type(node.this) not in (exp.Count, exp.Sum):
+    if type(node.this) not in (exp.Count, exp.Sum, exp.CountIf):
         raise refuse_node(node.this, AGGREGATES)
     where = node.expression
     only(where, "this")
     return filtered(weights(node.this, scope), scope.truths(where.this))
 
 
-def _count(node: exp.Expr) -> Weights:
+def _count(node: exp.Expr, scope: Scope) -> Weights:
+    """Compile COUNT(*), and COUNT(expression), which counts what is not NULL."""
     only(node, "this", "big_int")
-    if type(node.this) is not exp.Star:
-        if type(node.this) is exp.Distinct:
-            raise refuse("COUNT(DISTINCT …)", "rows are counted as they are", node)
-        if type(node.this) is exp.Column:
-            way_out = f"write COUNT(*) FILTER (WHERE {node.this.name} IS NOT NULL)"
-        else:
-            way_out = "write COUNT(*)"
-        raise refuse(f"{node.sql(dialect='duckdb')}", way_out, node)
-    only(node.this)
-    return (Summand(1.0),)
+    inner = _bare(node.this)
+    if inner is None or type(inner) is exp.Star:
+        if inner is not None:
+            only(inner)
+        return (Summand(1.0),)
+    if type(inner) is exp.Distinct:
+        raise refuse("COUNT(DISTINCT …)", "rows are counted as they are", node)
+    if is_constant(inner) and type(inner) is not exp.Cast:
+        if type(inner) is exp.Null:
+            raise refuse("COUNT(NULL)", "it is always 0", node)
+        constant(inner)
+        return (Summand(1.0),)
+    truth = _only_branch(inner, scope)
+    if truth is None:
+        held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
+        truth = negated(scope.truths(exp.Is(this=held, expression=exp.Null())))
+    return filtered((Summand(1.0),), truth)
+
+
+def _only_branch(node: exp.Expr, scope: Scope) -> Truth | None:
+    """The condition of ``CASE WHEN condition THEN constant END``; None for anything else."""
+    if type(node) is exp.If:
+        if node.args.get("false") is not None:
+            return None
+        condition, then = node.this, node.args["true"]
+    elif type(node) is exp.Case and node.this is None and len(node.args["ifs"]) == 1:
+        default = node.args.get("default")
+        if default is not None and type(default) is not exp.Null:
+            return None
+        (branch,) = node.args["ifs"]
+        condition, then = branch.this, branch.args["true"]
+    else:
+        return None
+    if not is_constant(then) or type(then) is exp.Null:
+        return None
+    return scope.truths(condition)
+
+
+def _bare(node: exp.Expr | None) -> exp.Expr | None:
+    """What parentheses hold."""
+    while type(node) is exp.Paren:
+        only(node, "this")
+        node = node.this
+    return node
 
 
 def _sum(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this")
-    if type(node.this) is exp.Case:
-        return _case(node.this, scope)
-    if type(node.this) is exp.Column:
-        return _values(node.this, scope)
-    if type(node.this) is exp.Distinct:
+    inner = _bare(node.this)
+    if inner is None:
+        raise refuse("SUM without an expression", AGGREGATES, node)
+    if type(inner) is exp.Distinct:
         raise refuse("SUM(DISTINCT …)", "rows are counted as they are", node)
-    raise refuse(f"{node.sql(dialect='duckdb')}", AGGREGATES, node)
+    return _summed(inner, scope)
 
 
-def _case(node: exp.Expr, scope: Scope) -> Weights:
-    if node.this is not None:
-        raise refuse("CASE with an operand", "write CASE WHEN state = 'NY' THEN …", node)
-    only(node, "ifs", "default")
-    default = node.args.get("default")
+def _summed(node: exp.Expr, scope: Scope) -> Weights:
+    """What one row adds to a sum of an expression."""
+    if type(node) in (exp.Case, exp.If) and (type(node) is exp.If or node.this is None):
+        found = _case(node, scope)
+        if found is not None:
+            return found
+    if is_constant(node) and type(node) is not exp.Cast:
+        return (Summand(_constant_weight(node)),)
+    if type(node) is exp.Column and isinstance(
+        attribute := scope.domain.attributes[scope.axis(node)], Bins
+    ):
+        raise refuse(
+            f"SUM({node.name})",
+            f"the cells of {attribute.name!r} are intervals, not single numbers",
+            node,
+        )
+    found_values = scope.values(node)
+    if found_values.kind not in _NUMBERS and not found_values.kind.startswith("DECIMAL"):
+        raise refuse(f"SUM({shown(node)})", f"it is {found_values.kind}, not a number", node)
+    numbers = found_values.numbers()
+    if not np.all(np.isfinite(numbers)) or np.any(np.abs(numbers) > _EXACT):
+        raise refuse(f"SUM({shown(node)})", "its values must be within ±2^53", node)
+    table = scope.placed(found_values, numbers)
+    cut = scope.placed(found_values, found_values.undecided)
+    return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
+
+
+def _case(node: exp.Expr, scope: Scope) -> Weights | None:
+    """Compile CASE with a number in each branch, or with one branch; None for another."""
+    branches, default = _branches(node)
+    if len(branches) == 1 and (default is None or type(default) is exp.Null):
+        ((condition, then),) = branches
+        return filtered(_summed(then, scope), scope.truths(condition))
+    every = [then for _, then in branches] + ([default] if default is not None else [])
+    if not all(is_constant(one) and type(one) is not exp.Cast for one in every):
+        return None
     rest = 0.0 if default is None else _constant_weight(default)
+    weighed = [(scope.truths(condition), _constant_weight(then)) for condition, then in branches]
+    if len(weighed) == 1 and rest == 0.0:
+        truth, number_then = weighed[0]
+        return filtered((Summand(number_then),), truth)
+    return (Summand(1.0, (_first_true(weighed, rest),)),)
+
+
+def _branches(node: exp.Expr) -> tuple[list[tuple[exp.Expr, exp.Expr]], exp.Expr | None]:
+    """The conditions and results of CASE or IF, and what ELSE gives."""
+    if type(node) is exp.If:
+        only(node, "this", "true", "false")
+        return [(node.this, node.args["true"])], node.args.get("false")
+    only(node, "ifs", "default")
     branches = []
     for branch in node.args["ifs"]:
         only(branch, "this", "true")
-        branches.append((scope.truths(branch.this), _constant_weight(branch.args["true"])))
-    if len(branches) == 1 and rest == 0.0:
-        truth, then = branches[0]
-        return filtered((Summand(then),), truth)
-    return (Summand(1.0, (_first_true(branches, rest),)),)
+        branches.append((branch.this, branch.args["true"]))
+    return branches, node.args.get("default")
 
 
 def _first_true(branches: Sequence[tuple[Truth, float]], default: float) -> Weighed:
@@ -244,38 +371,24 @@ def _first_true(branches: Sequence[tuple[Truth, float]], default: float) -> Weig
 def _constant_weight(node: exp.Expr) -> float:
     if type(node) is exp.Null:  # a NULL is left out of a sum
         return 0.0
-    if not is_constant(node):
-        raise refuse(f"CASE … THEN {node.sql(dialect='duckdb')}", "give each branch a number", node)
     value = constant(node)
     if not isinstance(value, Decimal):
-        raise at_line(node, f"a branch of CASE must be a number, not {value!s}")
+        raise at_line(node, f"expected a number to sum, got {shown(node)}")
     return float(value)
 
 
-def _values(node: exp.Expr, scope: Scope) -> Weights:
-    """Compile SUM(attribute): the weight of a cell is its one declared value."""
-    axis = scope.axis(node)
-    attribute = scope.domain.attributes[axis]
-    if isinstance(attribute, Integers) and attribute.width == 1:
-        declared = attribute.starts
-    elif isinstance(attribute, Categories) and attribute.value_type == "integer":
-        declared = np.array(attribute.values, dtype=np.int64)
-    else:
-        raise refuse(
-            f"SUM({attribute.name})",
-            "its cells must be single integers with declared bounds "
-            f"({attribute.name!r} is declared as {attribute.kind})",
-            node,
-        )
-    if int(np.abs(declared).max()) > _EXACT:
-        raise refuse(f"SUM({attribute.name})", "its values must be within ±2^53", node)
-    values = np.zeros(attribute.size)
-    values[: attribute.regular] = declared
-    undecided = np.zeros(attribute.size, dtype=bool)
-    undecided[attribute.regular :] = True
-    null = attribute.special_cell("(null)")
-    if null is not None:  # a NULL is left out of a sum
-        undecided[null] = False
-    scope.cuts.append(Cut(node, f"SUM({attribute.name}) has no one value on", axis, undecided))
-    table, cut = scope.spread(values, axis), scope.spread(undecided, axis)
-    return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
+_KINDS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Weights]] = {
+    exp.Paren: _inner,
+    exp.Neg: _negative,
+    exp.Add: _added,
+    exp.Sub: _added,
+    exp.Mul: _multiple,
+    exp.Div: _quotient,
+    exp.Cast: _as_double,
+    exp.Coalesce: _or_zero,
+    exp.Filter: _filter,
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Sum: _sum,
+}
+"""What each kind of node is compiled by."""

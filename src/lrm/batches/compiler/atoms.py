@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import operator
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ __all__ = [
     "date",
     "is_null",
     "nearest_edges",
+    "undeclared",
 ]
 
 Constant = str | bool | Decimal | dt.date
@@ -56,6 +58,7 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _OPPOSITE = {"<>": "=", ">=": "<", ">": "<="}
 _ON_NAN = {"=": FALSE, "<": FALSE, "<=": FALSE}
 """NaN equals no number and is greater than each, in DuckDB, PostgreSQL and Spark alike."""
@@ -158,14 +161,14 @@ def _compare_categories(
     attribute: Categories, operation: str, value: Constant, result: Truths
 ) -> None:
     expected = {"text": str, "integer": Decimal, "boolean": bool}[attribute.value_type]
+    if expected is Decimal and isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = Decimal(value)
     if type(value) is not expected:
         raise SqlError(
             f"{attribute.name!r} holds {attribute.value_type} values, not {value!s}; "
             "write text in single quotes, and numbers, TRUE and FALSE without"
         )
-    if operation == "=":
-        _check_declared(attribute, value)
-    elif attribute.value_type != "integer":
+    if operation != "=" and attribute.value_type != "integer":
         raise SqlError(
             f"the order of {attribute.value_type} values of {attribute.name!r} is not compiled "
             "(engines differ about it); list the declared values with IN"
@@ -174,22 +177,33 @@ def _compare_categories(
     result[: attribute.regular] = [TRUE if truth(one, value) else FALSE for one in attribute.values]
     other = attribute.special_cell("(other)")
     if other is not None:
-        result[other] = FALSE if operation == "=" else TRUE | FALSE
+        declared = operation == "=" and value in attribute.values
+        result[other] = FALSE if declared else TRUE | FALSE
 
 
-def _check_declared(attribute: Categories, value: Constant) -> None:
+def undeclared(attribute: Attribute, value: Constant) -> tuple[str, str] | None:
+    """Say that a constant is not a declared value of categories, and which one is near.
+
+    Examples
+    --------
+    >>> undeclared(Categories("state", ["NY", "NJ"]), "ny ")
+    ("'ny ' is not a declared value of 'state'", "did you mean 'NY'?")
+    """
+    if not isinstance(attribute, Categories):
+        return None
+    if attribute.value_type == "integer" and isinstance(value, str):
+        value = Decimal(value)
     if value in attribute.values:
-        return
-    near = difflib.get_close_matches(str(value), attribute.labels[: attribute.regular], 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "declare it in the domain, or leave it out"
-    other = attribute.special_cell("(other)")
-    where = "cuts through the cell (other)" if other is not None else "has no cell"
-    raise SqlError(
-        f"{str(value)!r} is not a declared value of {attribute.name!r}: it {where}; {hint}"
-    )
+        return None
+    labels = {label.casefold().strip(): label for label in attribute.labels[: attribute.regular]}
+    near = difflib.get_close_matches(str(value).casefold().strip(), labels, 1, 0.5)
+    hint = f"did you mean {labels[near[0]]!r}?" if near else "declare it in the domain"
+    return f"{str(value)!r} is not a declared value of {attribute.name!r}", hint
 
 
 def _as_number(attribute: Attribute, value: Constant) -> Decimal:
+    if isinstance(value, str) and _WHOLE.fullmatch(value):  # '5' is read as the column's type
+        return Decimal(value)
     if not isinstance(value, Decimal):
         raise SqlError(f"{attribute.name!r} holds numbers, not {str(value)!r}")
     return value

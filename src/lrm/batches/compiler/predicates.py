@@ -1,14 +1,17 @@
 """Conditions of SQL → possible truths over cells, by SQL's three-valued logic.
 
-Each comparison touches one attribute, and a condition is a conjunction of small tables (see
-`lrm.batches.compiler.tables`). Cells of an attribute that a statement cannot tell apart are
-merged before anything is joined: a statement is walked twice, first to see which cells its
-comparisons tell apart.
+A comparison of an attribute with a constant is answered by its cells; any other expression is
+evaluated on declared values (see `lrm.batches.compiler.evaluation`). A condition is a conjunction
+of small tables (see `lrm.batches.compiler.tables`). Cells of an attribute that a statement cannot
+tell apart are merged before anything is joined: a statement is walked twice, first to see which
+cells its comparisons tell apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,18 +25,24 @@ from lrm.batches.compiler.atoms import (
     compare,
     is_null,
     nearest_edges,
+    undeclared,
 )
 from lrm.batches.compiler.constants import constant, is_constant
+from lrm.batches.compiler.evaluation import Evaluator, Values, as_constant
+from lrm.batches.compiler.expressions import question, shown
 from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
 from lrm.batches.compiler.tables import Table, Truth, all_of, any_of, negated
+from lrm.domain import Categories
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from lrm.domain import Domain
 
-__all__ = ["Cut", "Scope"]
+__all__ = ["Context", "Cut", "Scope"]
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -54,25 +63,37 @@ class Cut:
     sentence: str
     axis: int
     cells: NDArray[np.bool_]
+    hint: str = ""
 
 
-Known = dict[tuple[int, str, type, Constant], Truths]
-"""Comparisons made so far in a batch: statements repeat them. (TRUE and 1 are equal in Python.)"""
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What the statements of a batch share: they repeat comparisons and expressions."""
+
+    domain: Domain
+    comparisons: dict[tuple[int, str, type, Constant], Truths] = field(default_factory=dict)
+    expressions: dict[str, Values] = field(default_factory=dict)
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Evaluates expressions on declared values."""
+        return Evaluator(self.domain)
 
 
 class Scope:
     """The names that one statement may use, its merged cells, and the cuts made so far."""
 
-    def __init__(self, domain: Domain, table: str, known: Known) -> None:
-        self.domain = domain
+    def __init__(self, context: Context, table: str) -> None:
+        self.domain = context.domain
         self.table = table
         self.cuts: list[Cut] = []
-        self._known = known
+        self._context = context
         self._merged = False
         self._seen: dict[int, list[NDArray[Any]]] = {}
         self._classes: dict[int, NDArray[np.intp]] = {}
         self._first: dict[int, NDArray[np.intp]] = {}
-        self._axes = {name.casefold(): axis for axis, name in enumerate(domain.names)}
+        self._axes = {name.casefold(): axis for axis, name in enumerate(self.domain.names)}
 
     def axis(self, node: exp.Expr) -> int:
         """Return the attribute that a column names, whatever its case, as SQL does."""
@@ -82,11 +103,15 @@ class Scope:
         if type(node.this) is not exp.Identifier:
             raise refuse_node(node.this, PREDICATES)
         if node.table and node.table.casefold() != self.table.split(".")[-1].casefold():
-            raise refuse(f"table {node.table!r}", f"the batch reads only {self.table!r}", node)
+            raise refuse(f"table {node.table!r}", f"the statement reads {self.table!r}", node)
         axis = self._axes.get(node.name.casefold())
         if axis is None:
             names = ", ".join(self.domain.names)
-            raise at_line(node, f"no attribute is called {node.name!r}; the attributes are {names}")
+            near = difflib.get_close_matches(node.name, self.domain.names, 1, 0.7)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise at_line(
+                node, f"no attribute is called {node.name!r}; {hint}the attributes are {names}"
+            )
         return axis
 
     def spread(self, values: NDArray[Any], axis: int) -> Table:
@@ -98,6 +123,37 @@ class Scope:
             self._seen.setdefault(axis, []).append(values)
             return Table((), values[0])
         return Table((axis,), values[self._first[axis]])
+
+    def placed(self, values: Values, joint: NDArray[Any]) -> Table:
+        """A table of an expression's values, given by its classes, over merged cells."""
+        if not self._merged:
+            for axis, classes in zip(values.axes, values.classes, strict=True):
+                self._seen.setdefault(axis, []).append(classes)
+            return Table((), joint.flat[0])
+        places = [
+            classes[self._first[axis]]
+            for axis, classes in zip(values.axes, values.classes, strict=True)
+        ]
+        return Table(values.axes, joint[np.ix_(*places)] if places else joint)
+
+    def values(self, node: exp.Expr) -> Values:
+        """Evaluate an expression on declared values; cells without one value are noted as cut."""
+        text = shown(node)
+        found = self._context.expressions.get(text)
+        if found is None:
+            asked = question(node, self)
+            try:
+                found = self._context.evaluator.values(asked)
+            except SqlError as error:
+                raise at_line(node, str(error)) from None
+            self._context.expressions[text] = found
+        sides = range(len(found.axes))
+        for side, (axis, classes) in enumerate(zip(found.axes, found.classes, strict=True)):
+            others = tuple(one for one in sides if one != side)
+            cells = (found.undecided.any(axis=others) & found.several[side])[classes]
+            if cells.any():
+                self.cuts.append(Cut(node, f"{text} has no one value on", axis, cells))
+        return found
 
     def merge(self) -> None:
         """Merge the cells of each attribute that the noted values do not tell apart."""
@@ -118,7 +174,7 @@ class Scope:
         """Values of merged cells, one for every cell of their attribute."""
         return values[self._classes[axis]]
 
-    def truths(self, node: exp.Expr) -> Truth:  # noqa: PLR0911 - one per kind of node
+    def truths(self, node: exp.Expr) -> Truth:
         """Return the possible truths of a condition."""
         kind = type(node)
         if kind in (exp.And, exp.Or):
@@ -130,68 +186,101 @@ class Scope:
         if kind is exp.Paren:
             only(node, "this")
             return self.truths(node.this)
-        if kind is exp.Is:
-            return self._is_null(node)
-        if kind is exp.In:
-            return self._in(node)
-        if kind is exp.Between:
-            return self._between(node)
+        atom = self.atom(node)
+        if atom is not None:
+            axis, truths = atom
+            return Truth((self.spread(truths, axis),))
+        if kind is exp.Column:
+            return self._flag(node)
+        found = self.values(node)
+        if found.kind != "BOOLEAN":
+            raise refuse(f"{shown(node)} as a condition", "compare it with a constant", node)
+        return Truth((self.placed(found, found.truths()),))
+
+    def _flag(self, node: exp.Expr) -> Truth:
+        """A boolean attribute as a condition."""
+        axis = self.axis(node)
+        attribute = self.domain.attributes[axis]
+        if isinstance(attribute, Categories) and attribute.value_type == "boolean":
+            return Truth((self.spread(self._compared(node, axis, "=", value=True), axis),))
+        name, example = node.name, attribute.labels[0]
+        if isinstance(attribute, Categories):
+            quote = "'" if attribute.value_type == "text" else ""
+            example = f"{name} = {quote}{example}{quote}"
+        else:
+            example = nearest_edges(attribute, 0).split(" or ")[0]
+        raise refuse(f"{name!r} as a condition", f"compare it: {example}", node)
+
+    def atom(self, node: exp.Expr) -> tuple[int, Truths] | None:
+        """Answer a comparison of one attribute with constants by cells; None if it is another."""
+        kind = type(node)
+        if kind is exp.Is and type(node.this) is exp.Column and type(node.expression) is exp.Null:
+            only(node, "this", "expression")
+            axis = self.axis(node.this)
+            return axis, is_null(self.domain.attributes[axis])
+        if kind is exp.In and type(node.this) is exp.Column and node.expressions:
+            only(node, "this", "expressions")
+            if all(_is_fixed(item) for item in node.expressions):
+                return self._in(node)
+        if kind is exp.Between and type(node.this) is exp.Column:
+            only(node, "this", "low", "high")
+            if _is_fixed(node.args["low"]) and _is_fixed(node.args["high"]):
+                axis = self.axis(node.this)
+                low = self._compared(node, axis, ">=", self._constant(node.args["low"]))
+                high = self._compared(node, axis, "<=", self._constant(node.args["high"]))
+                return axis, _joined(all_of, axis, [low, high])
         if kind in _COMPARISONS:
             return self._comparison(node)
-        if kind in (exp.Column, exp.Boolean, exp.Literal):
-            raise refuse(
-                f"{node.sql(dialect='duckdb')!r} as a condition",
-                "compare it: smoker = TRUE",
-                node,
-            )
-        raise refuse_node(node, PREDICATES)
+        return None
 
-    def _comparison(self, node: exp.Expr) -> Truth:
+    def _comparison(self, node: exp.Expr) -> tuple[int, Truths] | None:
         only(node, "this", "expression")
         left, right, operation = node.this, node.expression, _COMPARISONS[type(node)]
-        if is_constant(left):
-            left, right, operation = right, left, _FLIPPED[operation]
-        if is_constant(left):
-            raise refuse("a comparison of constants", PREDICATES, node)
-        axis = self.axis(left)
         if type(right) is exp.Column:
-            raise refuse("a comparison of two columns", PREDICATES, node)
-        return self._atom(node, axis, operation, constant(right))
+            left, right, operation = right, left, _FLIPPED[operation]
+        if type(left) is not exp.Column or not _is_fixed(right):
+            return None
+        axis = self.axis(left)
+        return axis, self._compared(node, axis, operation, self._constant(right))
 
-    def _atom(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truth:
+    def _constant(self, node: exp.Expr) -> Constant:
+        """Read a constant, or compute one such as ``2 * 500``."""
+        if is_constant(node) and (type(node) is not exp.Cast or node.to.is_type(exp.DType.DATE)):
+            return constant(node)
+        found = self.values(node)
+        value: Constant | None = as_constant(found.distinct)
+        if value is None:
+            raise refuse(f"the constant {shown(node)}", PREDICATES, node)
+        return value
+
+    def _compared(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truths:
         key = (axis, operation, type(value), value)
-        truths = self._known.get(key)
+        truths = self._context.comparisons.get(key)
+        attribute = self.domain.attributes[axis]
         if truths is None:
             try:
-                truths = compare(self.domain.attributes[axis], operation, value)
+                truths = compare(attribute, operation, value)
             except SqlError as error:
                 raise at_line(node, str(error)) from None
-            self._known[key] = truths
+            self._context.comparisons[key] = truths
+        strange = undeclared(attribute, value) if operation in {"=", "<>"} else None
         cells = truths == TRUE | FALSE
         if cells.any():
-            text = f"{node.sql(dialect='duckdb')} cuts through"
-            self.cuts.append(Cut(node, text, axis, cells))
-        return Truth((self.spread(truths, axis),))
+            text = f"{shown(node)} cuts through"
+            if strange is not None:
+                text = f"{strange[0]}: it cuts through"
+            self.cuts.append(Cut(node, text, axis, cells, strange[1] if strange else ""))
+        elif strange is not None:
+            told = at_line(node, f"{strange[0]}, so that no row equals it; {strange[1]}")
+            self._context.warnings[str(told)] = None
+        return truths
 
-    def _is_null(self, node: exp.Expr) -> Truth:
-        only(node, "this", "expression")
-        if type(node.expression) is not exp.Null:
-            raise refuse(f"IS {node.expression.sql(dialect='duckdb')}", PREDICATES, node)
+    def _in(self, node: exp.Expr) -> tuple[int, Truths]:
         axis = self.axis(node.this)
-        return Truth((self.spread(is_null(self.domain.attributes[axis]), axis),))
-
-    def _in(self, node: exp.Expr) -> Truth:
-        only(node, "this", "expressions")
-        axis = self.axis(node.this)
-        if not node.expressions:
-            raise refuse("IN without constants", PREDICATES, node)
-        return any_of([self._atom(node, axis, "=", constant(item)) for item in node.expressions])
-
-    def _between(self, node: exp.Expr) -> Truth:
-        only(node, "this", "low", "high")
-        axis = self.axis(node.this)
-        low = self._atom(node, axis, ">=", constant(node.args["low"]))
-        return all_of([low, self._atom(node, axis, "<=", constant(node.args["high"]))])
+        values = [self._constant(item) for item in node.expressions]
+        return axis, _joined(
+            any_of, axis, [self._compared(node, axis, "=", value) for value in values]
+        )
 
     def explain(self, undecided: dict[int, int]) -> SqlError:
         """Name the first comparison that leaves a cell undecided, and the nearest edges.
@@ -207,13 +296,26 @@ class Scope:
             at = int(self._first[cut.axis][undecided[cut.axis]])
             if cut.cells[at]:
                 attribute = self.domain.attributes[cut.axis]
+                edges = f"the nearest edges are {nearest_edges(attribute, at)}"
                 return at_line(
                     cut.node,
                     f"{cut.sentence} the cell {attribute.labels[at]} of {attribute.name!r}, "
-                    "which is counted as one; "
-                    f"the nearest edges are {nearest_edges(attribute, at)}",
+                    f"which is counted as one; {cut.hint or edges}",
                 )
         raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut
+
+
+def _is_fixed(node: exp.Expr) -> bool:
+    """Whether an expression reads no column."""
+    return node.find(exp.Column) is None
+
+
+def _joined(
+    combine: Callable[[Sequence[Truth]], Truth], axis: int, parts: Sequence[Truths]
+) -> Truths:
+    """AND or OR of conditions on one attribute, cell by cell."""
+    (table,) = combine([Truth((Table((axis,), part),)) for part in parts]).tables
+    return np.asarray(table.values)
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:

@@ -18,7 +18,7 @@ from lrm.errors import SqlError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["at_line", "in_statement", "only", "refuse", "refuse_node"]
+__all__ = ["at_line", "in_statement", "line_of", "only", "refuse", "refuse_node"]
 
 ONE_TABLE = "a query reads only the declared table"
 EVERY_GROUP = "every declared group is answered; choose rows of the answer afterwards"
@@ -91,12 +91,17 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
 
 def at_line(node: exp.Expr | None, sentence: str) -> SqlError:
     """Make the error for ``node``, with its line if that is known."""
-    line = None
+    line = line_of(node)
+    return SqlError(sentence if line is None else f"line {line}: {sentence}")
+
+
+def line_of(node: exp.Expr | None) -> int | None:
+    """The line of the first token in ``node`` that knows it."""
     for inner in node.walk() if node is not None else ():
         line = inner.meta.get("line")
         if line is not None:
-            break
-    return SqlError(sentence if line is None else f"line {line}: {sentence}")
+            return int(line)
+    return None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,12 +14,12 @@ from sqlglot import exp
 from lrm.batches.compiler.aggregates import Summand, Weights, filtered, weights
 from lrm.batches.compiler.decompose import Vectors, decompose, multiplied
 from lrm.batches.compiler.grouping import GroupingSet, grouping_sets
-from lrm.batches.compiler.predicates import Known, Scope
+from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.compiler.tables import Table, aligned, fits
 from lrm.batches.terms import FlatRows, Terms
-from lrm.errors import SqlError, WorkloadError
+from lrm.errors import SqlError, SqlWarning, WorkloadError
 from lrm.maps.products.combine import MANY_PRODUCTS, Product
 from lrm.showing.spelling import how_many
 
@@ -77,16 +78,18 @@ def compile_condition(text: str, domain: Domain) -> list[Product] | None:
 
 
 def _compiled(text: str, domain: Domain) -> Iterator[Answer]:
-    known: Known = {}
+    context = Context(domain)
     for statement in statements(text, domain.table):
         with in_statement(statement.line):
-            found = _compile_statement(statement, domain, known)
+            found = _compile_statement(statement, context)
         yield from found
+    for told in context.warnings:
+        warnings.warn(told, SqlWarning, stacklevel=4)
 
 
-def _compile_statement(statement: Statement, domain: Domain, known: Known) -> list[Answer]:
+def _compile_statement(statement: Statement, context: Context) -> list[Answer]:
     select = statement.select
-    scope = Scope(domain, statement.table, known)
+    scope = Scope(context, statement.qualifier)
     sets = grouping_sets(select.args.get("group"), scope)
     answers = _answers(select, scope, {axis for axes in sets for axis in axes})
     where = select.args.get("where")
@@ -109,7 +112,7 @@ def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weigh
     return [filtered(weights(node, scope), kept) for _, node in answers]
 
 
-def _answers(select: exp.Select, scope: Scope, grouped: set[int]) -> Answers:
+def _answers(select: exp.Expr, scope: Scope, grouped: set[int]) -> Answers:
     """Split SELECT's list into group labels (checked) and answers (returned)."""
     answers: Answers = []
     for item in select.expressions:

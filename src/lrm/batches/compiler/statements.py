@@ -15,6 +15,7 @@ from lrm.batches.compiler.refusals import (
     ONE_TABLE,
     at_line,
     in_statement,
+    line_of,
     only,
     refuse,
     refuse_node,
@@ -36,12 +37,16 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """One SELECT: its number and line in the text, the table it reads, its tree."""
+    """One SELECT: its number and line in the text, the table it reads, its tree.
+
+    ``qualifier`` is what a column may be qualified by: the table's alias, or else its name.
+    """
 
     number: int
     line: int
     table: str
-    select: exp.Select
+    qualifier: str
+    select: exp.Expr
 
 
 def statements(text: str, table: str | None) -> list[Statement]:
@@ -54,20 +59,34 @@ def statements(text: str, table: str | None) -> list[Statement]:
     """
     checked: list[Statement] = []
     parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
-    for number, tokens in enumerate(_split(text), start=1):
+    for tokens in _split(text.removeprefix("\ufeff")):
         line = tokens[0].line
         with in_statement(line):
             _check_select_said(tokens)
-            select = _select(_tree(parser, tokens, text))
-            name = _table(select)
-        expected = table or (checked[0].table if checked else name)
-        if name.casefold() != expected.casefold():
-            declared = "the domain declares" if table else "the batch's first statement reads"
-            raise SqlError(f"line {line}: table {name!r} is unknown; {declared} {expected!r}")
-        checked.append(Statement(number, line, expected, select))
+            selects = _selects(_tree(parser, tokens, text))
+            for select in selects:
+                _check_select(select)
+                name, alias = _table(select)
+                expected = table or (checked[0].table if checked else name)
+                if not _same_table(name, expected):
+                    raise SqlError(_unknown(name, expected, declared=table is not None))
+                qualifier = alias or expected.split(".")[-1]
+                at = line_of(select) or line
+                checked.append(Statement(len(checked) + 1, at, expected, qualifier, select))
     if not checked:
         raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked
+
+
+def _same_table(name: str, expected: str) -> bool:
+    """Whether two names mean one table; ``main`` is the schema that need not be written."""
+    one, two = (text.casefold().removeprefix("main.") for text in (name, expected))
+    return one == two
+
+
+def _unknown(name: str, expected: str, *, declared: bool) -> str:
+    where = "the domain declares" if declared else "the batch's first statement reads"
+    return f"table {name!r} is unknown; {where} {expected!r}"
 
 
 def _split(text: str) -> list[list[Token]]:
@@ -135,16 +154,35 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _select(tree: exp.Expr) -> exp.Select:
+def _selects(tree: exp.Expr) -> list[exp.Expr]:
+    """The statements that UNION ALL joins: each is answered for itself."""
+    found: list[exp.Expr] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is exp.Union:
+            if node.args.get("distinct"):
+                raise refuse("UNION", "write UNION ALL, or two statements separated by ;", node)
+            only(node, "this", "expression")
+            waiting += [node.expression, node.this]
+        elif type(node) is exp.Subquery and (found or waiting or node is not tree):
+            only(node, "this")
+            waiting.append(node.this)
+        else:
+            found.append(node)
+    return found
+
+
+def _check_select(tree: exp.Expr) -> None:
     if type(tree) is not exp.Select:
         raise refuse_node(tree, "a batch holds only SELECT statements")
     if tree.args.get("from_") is None:
         raise refuse("SELECT without FROM", "name the table")
     only(tree, "expressions", "from_", "where", "group")
-    return tree
 
 
-def _table(select: exp.Select) -> str:
+def _table(select: exp.Expr) -> tuple[str, str]:
+    """The name of the table, and its alias or nothing."""
     source = select.args["from_"]
     only(source, "this")
     table = source.this
@@ -152,8 +190,11 @@ def _table(select: exp.Select) -> str:
         raise refuse_node(table, ONE_TABLE)
     if type(table.this) is not exp.Identifier:
         raise refuse("a table function", ONE_TABLE, table)
-    only(table, "this", "db", "catalog")
+    only(table, "this", "db", "catalog", "alias")
+    alias = table.args.get("alias")
+    if alias is not None:
+        only(alias, "this")
     parts = [table.args.get(key) for key in ("catalog", "db", "this")]
     if any(part is not None and type(part) is not exp.Identifier for part in parts):
         raise at_line(table, "the table's name must be plain")
-    return ".".join(part.name for part in parts if part is not None)
+    return ".".join(part.name for part in parts if part is not None), table.alias

@@ -1,0 +1,206 @@
+"""Which expressions are evaluated on declared values: an allow-list of what is deterministic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.batches.compiler.evaluation import Question
+from lrm.batches.compiler.refusals import at_line, refuse, refuse_node
+from lrm.domain import Bins
+
+if TYPE_CHECKING:
+    from lrm.batches.compiler.atoms import Truths
+    from lrm.batches.compiler.predicates import Scope
+
+__all__ = ["FUNCTIONS", "question"]
+
+FUNCTIONS = [
+    "ABS",
+    "CEIL",
+    "FLOOR",
+    "ROUND",
+    "SIGN",
+    "SQRT",
+    "POWER",
+    "GREATEST",
+    "LEAST",
+    "COALESCE",
+    "IFNULL",
+    "NULLIF",
+    "IF",
+    "UPPER",
+    "LOWER",
+    "LENGTH",
+    "TRIM",
+    "LTRIM",
+    "RTRIM",
+    "LEFT",
+    "RIGHT",
+    "SUBSTRING",
+    "REPLACE",
+    "CONCAT",
+    "REVERSE",
+    "LPAD",
+    "RPAD",
+    "CONTAINS",
+    "STARTS_WITH",
+    "ENDS_WITH",
+    "STRPOS",
+    "REGEXP_MATCHES",
+    "EXTRACT",
+    "DATE_PART",
+    "DATE_TRUNC",
+    "YEAR",
+    "MONTH",
+    "DAY",
+    "QUARTER",
+    "WEEK",
+    "DAYOFWEEK",
+    "ISODOW",
+    "WEEKDAY",
+    "DAYOFYEAR",
+    "DAYNAME",
+    "MONTHNAME",
+    "LAST_DAY",
+    "DATE_DIFF",
+]
+"""Functions that are compiled."""
+
+_NODES: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple, exp.Neg, exp.Not),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Pow, exp.DPipe),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+        *(exp.And, exp.Or, exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.Escape),
+        *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
+        *(exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sign, exp.Sqrt),
+        *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring),
+        *(exp.Replace, exp.Concat, exp.Reverse, exp.Pad, exp.Contains, exp.StartsWith),
+        *(exp.EndsWith, exp.StrPosition, exp.RegexpLike),
+        *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.DayOfWeekIso),
+        *(exp.DayOfYear, exp.DayOfMonth, exp.WeekOfYear, exp.Dayname, exp.Monthname, exp.LastDay),
+        *(exp.Extract, exp.DateTrunc, exp.TimestampTrunc, exp.DateDiff, exp.Interval),
+        *(exp.Cast, exp.TryCast, exp.DataType, exp.Var),
+    }
+)
+_NAMED = frozenset({"date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"})
+_TYPES = frozenset(
+    {
+        *(exp.DType.BOOLEAN, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE),
+        *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+        *(exp.DType.DOUBLE, exp.DType.DECIMAL),
+    }
+)
+_PARTS = frozenset(
+    [
+        "year",
+        "month",
+        "day",
+        "quarter",
+        "week",
+        "dow",
+        "dayofweek",
+        "isodow",
+        "weekday",
+        "doy",
+        "dayofyear",
+        "isoyear",
+        "decade",
+        "century",
+        "millennium",
+        "years",
+        "months",
+        "days",
+        "quarters",
+        "weeks",
+        "yearweek",
+        "week(monday)",
+    ]
+)
+_WAY_OUT = (
+    "expressions use comparisons, AND OR NOT, CASE, arithmetic, LIKE, CAST to a plain type and "
+    "deterministic functions of numbers, text and dates"
+)
+
+
+def question(node: exp.Expr, scope: Scope) -> Question:
+    """Check an expression against the allow-list, and put columns for what cells answer."""
+    raw: set[int] = set()
+    conditions: list[tuple[int, Truths]] = []
+
+    def replaced(one: exp.Expr) -> exp.Expr:
+        atom = scope.atom(one)
+        if atom is not None:
+            conditions.append(atom)
+            return exp.column(f"p{len(conditions) - 1}")
+        if type(one) is exp.Column:
+            axis = scope.axis(one)
+            _check_points(one, node, axis, scope)
+            raw.add(axis)
+            return exp.column(f"a{axis}")
+        _check(one)
+        return _searched(one)
+
+    tree = node.copy().transform(replaced, copy=False)
+    text = tree.sql(dialect="duckdb", comments=False)
+    return Question(shown(node), text, frozenset(raw), tuple(conditions))
+
+
+def shown(node: exp.Expr) -> str:
+    """An expression as it is shown in sentences."""
+    return node.sql(dialect="duckdb", comments=False)
+
+
+def _check_points(column: exp.Expr, node: exp.Expr, axis: int, scope: Scope) -> None:
+    attribute = scope.domain.attributes[axis]
+    if isinstance(attribute, Bins):
+        edges = [edge for edge in attribute.edges if abs(edge) != float("inf")]
+        example = f"{column.name} < {edges[len(edges) // 2]:g}"
+        raise at_line(
+            node,
+            f"{shown(node)} has no one value on the cells of {attribute.name!r}, which are "
+            f"intervals; compare the column itself with an edge, such as {example}",
+        )
+
+
+def _check(node: exp.Expr) -> None:
+    kind = type(node)
+    if kind is exp.Anonymous:
+        if node.name.casefold() not in _NAMED:
+            raise refuse_node(node, _WAY_OUT)
+        if node.name.casefold() in {"date_part", "datepart", "date_diff"}:
+            _check_part(node, node.expressions[0].name)
+    elif kind not in _NODES:
+        raise refuse_node(node, _WAY_OUT)
+    if kind in (exp.Cast, exp.TryCast) and node.args["to"].this not in _TYPES:
+        raise refuse(f"CAST to {shown(node.args['to'])}", _WAY_OUT, node)
+    if kind is exp.Var:
+        _check_part(node, node.name)
+    if kind is exp.In and (node.args.get("query") or node.args.get("unnest")):
+        raise refuse("a subquery", "list the constants", node)
+    if kind is exp.In and not node.expressions:
+        raise refuse("IN without constants", "list the constants", node)
+    if kind is exp.Between and node.args.get("symmetric"):
+        raise refuse("BETWEEN SYMMETRIC", "write the smaller constant first", node)
+
+
+def _check_part(node: exp.Expr, name: str) -> None:
+    # The hour of a column declared as dates is not known: its day is.
+    if name.casefold() not in _PARTS:
+        raise refuse(
+            f"the part {name!r} of a date", "write year, quarter, month, week, day or dow", node
+        )
+
+
+def _searched(node: exp.Expr) -> exp.Expr:
+    """``CASE a WHEN 1 …`` as ``CASE WHEN a = 1 …``, which cells of undeclared values answer."""
+    if type(node) is not exp.Case or type(node.this) is not exp.Column:
+        return node
+    operand = node.this
+    for branch in node.args["ifs"]:
+        value = branch.this if type(branch.this) is exp.Literal else exp.Paren(this=branch.this)
+        branch.set("this", exp.EQ(this=operand.copy(), expression=value))
+    node.set("this", None)
+    return node

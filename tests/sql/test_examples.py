@@ -1,0 +1,162 @@
+"""Every statement of the reference page, compiled and compared with DuckDB on the same rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pathlib
+import random
+import re
+import warnings
+
+import duckdb
+import numpy as np
+import pytest
+
+from lrm.batches import sql
+from lrm.domain import Bins, Categories, Dates, Domain, Integers
+from lrm.errors import SqlError, SqlWarning
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql.md"
+DOMAIN = Domain(
+    [
+        Integers("month", 1, 12),
+        Integers("hour", 0, 23, null="cell"),
+        Categories("carrier", ["AA", "B6", "UA", "ABX"], null="cell"),
+        Categories("origin", ["EWR", "JFK", "LGA"]),
+        Bins("dep_delay", [-60, -15, 0, 15, 60, 1440], null="cell", outside="cell"),
+        Bins("distance", [0, 500, 1000, 3000]),
+        Categories("late", [True, False], null="cell"),
+        Dates("day", "2013-01-01", "2013-03-31", null="cell"),
+    ],
+    "flights",
+)
+TYPES = {"dep_delay": "DOUBLE", "distance": "DOUBLE", "late": "BOOLEAN", "day": "DATE"}
+STATEMENTS = [
+    statement.strip()
+    for block in re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    for statement in block.split(";")
+    if statement.strip()
+]
+
+
+def _rows():
+    make = random.Random(5)  # noqa: S311 - not a secret
+    for _ in range(3000):
+        row = [
+            make.randint(1, 12),
+            make.randint(0, 23),
+            make.choice(["AA", "B6", "UA", "ABX"]),
+            make.choice(["EWR", "JFK", "LGA"]),
+            make.choice([-70.0, -15.0, -1.0, 0.0, 14.9, 15.0, 60.0, 2000.0]),
+            make.choice([0.0, 499.5, 500.0, 1000.0, 2999.0]),
+            make.random() < 0.5,
+            dt.date(2013, 1, 1) + dt.timedelta(days=make.randint(0, 89)),
+        ]
+        for place, attribute in enumerate(DOMAIN.attributes):
+            if attribute.null == "cell" and make.random() < 0.15:
+                row[place] = None
+        yield row
+
+
+@pytest.fixture(scope="module")
+def table():
+    rows = list(_rows())
+    connection = duckdb.connect()
+    columns = ", ".join(
+        f"{a.name} {TYPES.get(a.name, 'VARCHAR' if a.name in {'carrier', 'origin'} else 'BIGINT')}"
+        for a in DOMAIN.attributes
+    )
+    connection.execute(f"CREATE TABLE flights ({columns})")
+    connection.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    cells = [
+        [a.cell_of(value) for a, value in zip(DOMAIN.attributes, row, strict=True)] for row in rows
+    ]
+    return connection, np.array(cells)
+
+
+def _answers(batch, cells):
+    """Add up the weights of the rows' cells, product by product: the domain is large."""
+    products = batch.queries.batch
+    found = {}
+    for choice, coefficient, term in zip(
+        products.choice, products.coefficients, products.term_of, strict=True
+    ):
+        weights = np.ones((len(cells), 1))
+        for axis, number in enumerate(choice):
+            rows = np.asarray(products.factors[axis][number].dense())[:, cells[:, axis]].T
+            weights = (weights[:, :, None] * rows[:, None, :]).reshape(len(cells), -1)
+        found[term] = found.get(term, 0.0) + coefficient * weights.sum(axis=0)
+    return np.concatenate([found[term] for term in sorted(found)])
+
+
+def _text(value):
+    if value is None:
+        return "(null)"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _theirs(connection, statement, groups):
+    """Return {(number of the answer, labels of the group): value} as DuckDB answers."""
+    found = connection.execute(statement)
+    names = [column[0] for column in found.description]
+    answers = {}
+    for row in found.fetchall():
+        key = frozenset((n, _text(v)) for n, v in zip(names, row, strict=True) if n in groups)
+        values = [v for n, v in zip(names, row, strict=True) if n not in groups]
+        for number, value in enumerate(values):
+            answers[number, key] = float(value or 0)
+    return answers
+
+
+def compare(table, statement):
+    connection, cells = table
+    batch = sql(statement, DOMAIN)
+    got = _answers(batch, cells)
+    parts = re.split(r"\bUNION ALL\b", statement)
+    if len(parts) > 1:
+        theirs = [float(row[-1]) for row in connection.execute(statement).fetchall()]
+        assert sorted(theirs) == sorted(got.tolist())
+        return
+    groups = {name for label in batch.labels for name, _ in label.group}
+    theirs = _theirs(connection, statement, groups)
+    queries = list(dict.fromkeys(label.query for label in batch.labels))
+    for label, value in zip(batch.labels, got, strict=True):
+        want = theirs.pop((queries.index(label.query), frozenset(label.group)), 0.0)
+        assert value == pytest.approx(want, abs=1e-6), (statement, label)
+    assert not theirs, statement
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_an_example_is_what_duckdb_answers(table, statement):
+    compare(table, statement)
+
+
+def test_the_page_has_many_examples():
+    assert len(STATEMENTS) >= 60
+
+
+@pytest.mark.parametrize(
+    ("condition", "sentence"),
+    [
+        ("origin = 'JKF'", "line 1: 'JKF' is not a declared value of 'origin', so that no row"),
+        ("origin IN ('JFK', 'jfk ')", "did you mean 'JFK'?"),
+    ],
+)
+def test_an_undeclared_constant_is_a_warning(table, condition, sentence):
+    with pytest.warns(SqlWarning, match=re.escape(sentence)):
+        compare(table, f"SELECT COUNT(*) FROM flights WHERE {condition}")
+
+
+def test_declared_constants_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sql("SELECT COUNT(*) FROM flights WHERE origin IN ('JFK', 'LGA')", DOMAIN)
+
+
+def test_a_byte_order_mark_is_no_obstacle():
+    assert sql("\ufeffSELECT COUNT(*) FROM flights", DOMAIN).names == ("q1",)
+
+
+def test_an_alias_hides_the_name_of_the_table():
+    with pytest.raises(SqlError, match="table 'flights' is not compiled; the statement reads 'f'"):
+        sql("SELECT COUNT(*) FROM flights f WHERE flights.month = 1", DOMAIN)
