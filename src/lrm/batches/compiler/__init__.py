@@ -4,11 +4,12 @@ A batch is a text of ``SELECT`` statements over the declared table. Each is comp
 SQL's three-valued logic, to one row of weights per answer and group, so that the answers
 are ``matrix @ counts``. Whatever is not on the list below is refused by name.
 
-- answers: ``COUNT(*)``, ``SUM(CASE WHEN … THEN number … ELSE number END)``,
-  ``SUM(attribute)`` where cells are single integers, each with
-  ``FILTER (WHERE …)``; their sums, differences and constant multiples; names by ``AS``
-- conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` with ``AND OR NOT``, an attribute on
-  one side and constants on the other
+- answers: ``COUNT(*)``, ``COUNT(expression)``, ``COUNT_IF``, ``SUM(expression)``, each with
+  ``FILTER (WHERE …)``; their sums, differences, constant multiples and quotients by constants;
+  names by ``AS``
+- conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` of an attribute and constants, on cells of
+  any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
+  value on every cell, evaluated by DuckDB on the declared values
 - groups: ``GROUP BY`` attributes, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
 
 What differs from running the text on the table:
@@ -17,8 +18,9 @@ What differs from running the text on the table:
 - A group is a declared cell, and every declared group has an answer, empty or not,
   excluded by ``WHERE`` or not.
 - A sum over no rows is 0, where SQL says NULL.
-- A constant that cuts through a cell is refused with the nearest edges, never rounded;
-  so is text that is not declared.
+- A constant that cuts through a cell is refused with the nearest edges, never rounded. A text
+  that is not declared equals no row, with a warning; it cuts through the cell ``(other)``.
+- Expressions see integers as BIGINT, texts as VARCHAR and dates as DATE.
 - A column declared as dates is compared by its day.
 - Every comparison with an ``(invalid)`` value is unknown, as with NULL.
 """

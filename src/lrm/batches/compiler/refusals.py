@@ -23,11 +23,11 @@ __all__ = ["at_line", "in_statement", "line_of", "only", "refuse", "refuse_node"
 ONE_TABLE = "a query reads only the declared table"
 EVERY_GROUP = "every declared group is answered; choose rows of the answer afterwards"
 PREDICATES = (
-    "conditions compare an attribute with constants by = <> < <= > >= IN BETWEEN IS NULL, "
-    "joined by AND OR NOT"
+    "conditions are comparisons, IN, BETWEEN, LIKE, IS NULL and deterministic functions of "
+    "attributes and constants, joined by AND OR NOT"
 )
 AGGREGATES = (
-    "answers are COUNT(*), SUM(CASE WHEN … END) and SUM(attribute), "
+    "answers are COUNT(*), COUNT(expression), COUNT_IF(condition) and SUM(expression), "
     "their sums, differences and constant multiples"
 )
 
@@ -69,11 +69,6 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "create": ("CREATE", "a batch holds only SELECT statements"),
     "drop": ("DROP", "a batch holds only SELECT statements"),
     "command": ("a command", "a batch holds only SELECT statements"),
-    "like": ("LIKE", "list the declared values with IN"),
-    "ilike": ("ILIKE", "list the declared values with IN"),
-    "regexplike": ("a regular expression", "list the declared values with IN"),
-    "nullsafeeq": ("IS NOT DISTINCT FROM", "write = together with IS NULL"),
-    "nullsafeneq": ("IS DISTINCT FROM", "write <> together with IS NULL"),
     "window": ("a window function (OVER)", AGGREGATES),
     "withingroup": ("WITHIN GROUP", AGGREGATES),
     "div": ("division", "multiply by a constant: 0.5 * COUNT(*)"),
@@ -82,7 +77,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
     "placeholder": ("a placeholder", "write the constant"),
     "parameter": ("a parameter", "write the constant"),
-    "cast": ("a cast", "only DATE 'YYYY-MM-DD' is; declare the column as it is to be read"),
+    "cast": ("a cast", "of an aggregate only CAST(… AS DOUBLE) is"),
     "interval": ("INTERVAL", "write the date itself"),
     "unnestfunction": ("UNNEST", ONE_TABLE),
     "values": ("VALUES", ONE_TABLE),
