@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatRows", "Terms"]
 
+Fixed = Sequence[tuple[str, str]]
+"""Names and labels of one group of expressions."""
+
 MAX_WEIGHTS = 1 << 28
 """Weights that one batch may hold: 2 GB. Beyond it an error is better than a full memory."""
 
@@ -42,9 +45,13 @@ class _Answers:
     taken: TakenLabels = field(default_factory=TakenLabels)
     weights: int = 0
 
-    def _label(self, query: str, line: int | None, axes: Sequence[int]) -> Label | None:
+    def _label(
+        self, query: str, line: int | None, axes: Sequence[int], fixed: Fixed
+    ) -> Label | None:
         attributes = [self.domain.attributes[axis] for axis in axes]
-        part = Grouped(query, tuple((one.name, one.labels) for one in attributes), line)
+        groups: list[tuple[str, tuple[str, ...]]] = [(name, (label,)) for name, label in fixed]
+        groups += [(one.name, one.labels) for one in attributes]
+        part = Grouped(query, tuple(groups), line)
         self.labels.append(part)
         return self.taken.add(part)
 
@@ -66,7 +73,12 @@ class FlatRows(_Answers):
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(
-        self, query: str, line: int | None, axes: Sequence[int], products: Sequence[Product]
+        self,
+        query: str,
+        line: int | None,
+        axes: Sequence[int],
+        products: Sequence[Product],
+        fixed: Fixed = (),
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
         size = self.domain.size
@@ -81,7 +93,7 @@ class FlatRows(_Answers):
         self.indices.append(cells)
         self.data.append(weights[cells])
         self.lengths.append((weights != 0).astype(np.int64) if axes else np.array([len(cells)]))
-        return self._label(query, line, axes)
+        return self._label(query, line, axes, fixed)
 
     def finished(self) -> Workload:
         """Join the rows to one batch."""
@@ -107,10 +119,15 @@ class Terms(_Answers):
         self._known = [{} for _ in self.domain.shape]
 
     def add(
-        self, query: str, line: int | None, axes: Sequence[int], products: Sequence[Product]
+        self,
+        query: str,
+        line: int | None,
+        axes: Sequence[int],
+        products: Sequence[Product],
+        fixed: Fixed = (),
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
-        clash = self._label(query, line, axes)
+        clash = self._label(query, line, axes, fixed)
         if clash is not None:
             return clash
         number = len(self.labels) - 1

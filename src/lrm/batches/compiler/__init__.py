@@ -10,7 +10,7 @@ are ``matrix @ counts``. Whatever is not on the list below is refused by name.
 - conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` of an attribute and constants, on cells of
   any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
   value on every cell, evaluated by DuckDB on the declared values
-- groups: ``GROUP BY`` attributes, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
+- groups: ``GROUP BY`` attributes or expressions, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
 
 What differs from running the text on the table:
 

@@ -8,19 +8,68 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.refusals import at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["GroupingSet", "grouping_sets"]
+__all__ = ["GroupingSet", "Keys", "grouping_sets", "split_keys"]
 
 GroupingSet = tuple[int, ...]
 """Positions of the attributes that one set groups by, ascending."""
 
+_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
 _MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
 _MAX_SETS = 1 << 14
 _WAY_OUT = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
+
+
+Keys = dict[str, tuple[str, exp.Expr]]
+"""Expressions that a statement is grouped by: their text, with the name and the expression."""
+
+
+def split_keys(select: exp.Expr, scope: Scope) -> tuple[exp.Expr | None, Keys]:
+    """Tell the expressions that a statement is grouped by from attributes.
+
+    A position or an alias stands for an expression of the SELECT list.
+    """
+    group = select.args.get("group")
+    keys: Keys = {}
+    if group is None:
+        return None, keys
+    only(group, "expressions")
+    plain = []
+    items = select.expressions
+    aliases = {item.alias.casefold(): item for item in items if type(item) is exp.Alias}
+    for node in group.expressions:
+        item = _item(node, items, aliases, scope)
+        inner = item.this if type(item) is exp.Alias else item
+        if type(inner) in {exp.Column, *_SEVERAL}:
+            plain.append(inner)
+        else:
+            named = {shown(one.this): one.alias for one in aliases.values()}
+            keys[shown(inner)] = named.get(shown(inner), shown(inner)), inner
+    if keys and any(type(node) in _SEVERAL for node in plain):
+        raise refuse("an expression beside ROLLUP, CUBE or GROUPING SETS", _WAY_OUT, group)
+    kept = group.copy()
+    kept.set("expressions", [node.copy() for node in plain])
+    return (kept if plain or not keys else None), keys
+
+
+def _item(
+    node: exp.Expr, items: list[exp.Expr], aliases: Mapping[str, exp.Expr], scope: Scope
+) -> exp.Expr:
+    if type(node) is exp.Literal and not node.is_string and str(node.this).isdigit():
+        place = int(str(node.this))
+        if not 1 <= place <= len(items):
+            raise at_line(node, f"GROUP BY {place}: the SELECT list has {len(items)} items")
+        return items[place - 1]
+    if type(node) is exp.Column and not scope.declares(node.name):
+        return aliases.get(node.name.casefold(), node)
+    return node
 
 
 def grouping_sets(group: exp.Expr | None, scope: Scope) -> list[GroupingSet]:
@@ -82,8 +131,6 @@ def _unit(node: exp.Expr, scope: Scope) -> GroupingSet:
     if type(node) is exp.Paren:
         only(node, "this")
         return _unit(node.this, scope)
-    if type(node) is exp.Literal:
-        raise refuse("GROUP BY a position", "name the attribute", node)
     if type(node) is not exp.Column:
         raise refuse_node(node, _WAY_OUT)
     return (scope.axis(node),)

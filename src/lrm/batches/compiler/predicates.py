@@ -95,6 +95,10 @@ class Scope:
         self._first: dict[int, NDArray[np.intp]] = {}
         self._axes = {name.casefold(): axis for axis, name in enumerate(self.domain.names)}
 
+    def declares(self, name: str) -> bool:
+        """Whether an attribute has this name."""
+        return name.casefold() in self._axes
+
     def axis(self, node: exp.Expr) -> int:
         """Return the attribute that a column names, whatever its case, as SQL does."""
         if type(node) is not exp.Column:

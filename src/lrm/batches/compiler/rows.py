@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Summand, Weights, filtered, weights
+from lrm.batches.compiler.aggregates import Summand, Weighed, Weights, filtered, weights
 from lrm.batches.compiler.decompose import Vectors, decompose, multiplied
-from lrm.batches.compiler.grouping import GroupingSet, grouping_sets
+from lrm.batches.compiler.evaluation import Values
+from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.grouping import GroupingSet, Keys, grouping_sets, split_keys
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
@@ -32,6 +34,9 @@ __all__ = ["compile_batch", "compile_condition"]
 FLAT_CELLS = 1 << 16
 """Cells up to which an answer of more products is written out cell by cell."""
 
+MOST_GROUPS = 1000
+"""Groups that expressions of one statement may have."""
+
 Answers = list[tuple[str | None, exp.Expr]]
 """The aggregates of one statement, each with its name if it has one."""
 
@@ -44,6 +49,7 @@ class Answer:
     line: int
     sets: list[GroupingSet]
     products: list[Product]
+    fixed: tuple[tuple[str, str], ...] = ()
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
@@ -59,7 +65,7 @@ def compile_batch(text: str, domain: Domain) -> Workload:
 
 def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
     try:
-        clash = rows.add(answer.query, answer.line, axes, answer.products)
+        clash = rows.add(answer.query, answer.line, axes, answer.products, answer.fixed)
     except WorkloadError as error:
         raise SqlError(str(error)) from None
     if clash is not None:
@@ -72,7 +78,7 @@ def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     """The products that a batch of one ungrouped answer adds up; None for any other batch."""
     answers = list(_compiled(text, domain))
-    if len(answers) != 1 or answers[0].sets != [()]:
+    if len(answers) != 1 or answers[0].sets != [()] or answers[0].fixed:
         return None
     return answers[0].products
 
@@ -90,18 +96,65 @@ def _compiled(text: str, domain: Domain) -> Iterator[Answer]:
 def _compile_statement(statement: Statement, context: Context) -> list[Answer]:
     select = statement.select
     scope = Scope(context, statement.qualifier)
-    sets = grouping_sets(select.args.get("group"), scope)
-    answers = _answers(select, scope, {axis for axes in sets for axis in axes})
+    group, keys = split_keys(select, scope)
+    sets = grouping_sets(group, scope)
+    grouped = {axis for axes in sets for axis in axes}
+    answers = _answers(select, scope, grouped, keys)
     where = select.args.get("where")
+    found_keys = _key_values(keys, grouped, scope)
     _weigh(answers, where, scope)
+    _groups(found_keys, keys, scope)
     scope.merge()
     compiled = _weigh(answers, where, scope)
+    groups = _groups(_key_values(keys, grouped, scope), keys, scope)
     found = []
     for position, ((alias, _), answer) in enumerate(zip(answers, compiled, strict=True), start=1):
         unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
-        products = _products(answer, scope)
-        found.append(Answer(alias or unnamed, statement.line, sets, products))
+        for fixed, tables in groups:
+            products = _products(tuple(one.times(tables) for one in answer), scope)
+            found.append(Answer(alias or unnamed, statement.line, sets, products, fixed))
     return found
+
+
+def _key_values(keys: Keys, grouped: set[int], scope: Scope) -> Values | None:
+    """The values of all expressions that a statement is grouped by, together."""
+    if not keys:
+        return None
+    nodes = [node for _, node in keys.values()]
+    found = scope.values(exp.Tuple(expressions=[node.copy() for node in (*nodes, nodes[0])]))
+    shared = grouped.intersection(found.axes)
+    if shared:
+        name = scope.domain.names[min(shared)]
+        raise refuse(f"GROUP BY {name} beside an expression of it", "group by one of them")
+    if len(found.distinct) > MOST_GROUPS:
+        raise refuse(f"GROUP BY an expression of {len(found.distinct):,} values", "use fewer")
+    return found
+
+
+Group = tuple[tuple[tuple[str, str], ...], list[Weighed]]
+"""The names and labels of one group of expressions, and the cells that are in it."""
+
+
+def _groups(values: Values | None, keys: Keys, scope: Scope) -> list[Group]:
+    if values is None:
+        return [((), [])]
+    found: list[Group] = []
+    cut = scope.placed(values, values.undecided)
+    for code, row in enumerate(values.distinct):
+        labels = tuple(
+            (name, _label(value)) for (name, _), value in zip(keys.values(), row[:-1], strict=True)
+        )
+        inside = scope.placed(values, (values.codes == code).astype(np.float64))
+        found.append((labels, [Weighed(inside.axes, inside.values, cut.values)]))
+    if len({labels for labels, _ in found}) < len(found):
+        raise SqlError("two groups of an expression have the same label")
+    return found
+
+
+def _label(value: object) -> str:
+    if value is None:
+        return "(null)"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weights]:
@@ -112,7 +165,7 @@ def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weigh
     return [filtered(weights(node, scope), kept) for _, node in answers]
 
 
-def _answers(select: exp.Expr, scope: Scope, grouped: set[int]) -> Answers:
+def _answers(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> Answers:
     """Split SELECT's list into group labels (checked) and answers (returned)."""
     answers: Answers = []
     for item in select.expressions:
@@ -120,6 +173,8 @@ def _answers(select: exp.Expr, scope: Scope, grouped: set[int]) -> Answers:
         if type(item) is exp.Alias:
             only(item, "this", "alias")
             alias, node = item.alias, item.this
+        if shown(node) in keys:
+            continue
         if type(node) is not exp.Column:
             answers.append((alias, node))
             continue
