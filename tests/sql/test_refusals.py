@@ -107,7 +107,7 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients GROUP BY LOWER(state)": "on the cell (other) of 'state'",
     "SELECT COUNT(*) FROM patients GROUP BY age, age / 2": "GROUP BY age beside an expression",
     "SELECT COUNT(*) FROM patients GROUP BY ROLLUP (age), smoker = TRUE": "beside ROLLUP",
-    "SELECT COUNT(*) FROM patients GROUP BY ALL": "GROUP BY ALL is not compiled",
+    "SELECT income / 2, COUNT(*) FROM patients GROUP BY ALL": "compare the column itself",
     "SELECT COUNT(*) FROM patients GROUP BY state WITH ROLLUP": "WITH ROLLUP is not compiled",
     "SELECT COUNT(*) FROM patients GROUP BY CUBE (age, age)": "the grouping set (age) twice is not",
     "SELECT COUNT(*) FROM patients GROUP BY town": "no attribute is called 'town'",

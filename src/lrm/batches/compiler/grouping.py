@@ -34,17 +34,21 @@ Keys = dict[str, tuple[str, exp.Expr]]
 def split_keys(select: exp.Expr, scope: Scope) -> tuple[exp.Expr | None, Keys]:
     """Tell the expressions that a statement is grouped by from attributes.
 
-    A position or an alias stands for an expression of the SELECT list.
+    A position or an alias stands for an expression of the SELECT list, and ALL for every one
+    without an aggregate.
     """
     group = select.args.get("group")
     keys: Keys = {}
     if group is None:
         return None, keys
-    only(group, "expressions")
+    only(group, "expressions", "all")
     plain = []
     items = select.expressions
+    asked = group.expressions
+    if group.args.get("all"):
+        asked = [item for item in items if item.find(exp.AggFunc) is None]
     aliases = {item.alias.casefold(): item for item in items if type(item) is exp.Alias}
-    for node in group.expressions:
+    for node in asked:
         item = _item(node, items, aliases, scope)
         inner = item.this if type(item) is exp.Alias else item
         if type(inner) in {exp.Column, *_SEVERAL}:
@@ -55,6 +59,7 @@ def split_keys(select: exp.Expr, scope: Scope) -> tuple[exp.Expr | None, Keys]:
     if keys and any(type(node) in _SEVERAL for node in plain):
         raise refuse("an expression beside ROLLUP, CUBE or GROUPING SETS", _WAY_OUT, group)
     kept = group.copy()
+    kept.set("all", None)
     kept.set("expressions", [node.copy() for node in plain])
     return (kept if plain or not keys else None), keys
 

@@ -47,7 +47,6 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "windows": ("WINDOW", AGGREGATES),
     "hint": ("a hint", "the text is never executed"),
     "locks": ("FOR UPDATE", "the text is never executed"),
-    "all": ("GROUP BY ALL", "name the attributes to group by"),
     "rollup": ("WITH ROLLUP", "write GROUP BY ROLLUP (…)"),
     "cube": ("WITH CUBE", "write GROUP BY CUBE (…)"),
     "grouping_sets": ("this form of GROUPING SETS", "write GROUP BY GROUPING SETS ((…), …)"),
