@@ -41,6 +41,10 @@ class NotGiven(Enum):
 NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
+MOST_MEASUREMENTS = 1 << 28
+"""Numbers that a release may measure: 2 GiB of integers."""
+
+
 def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
     plan: Plan,
     data: Any,
@@ -160,6 +164,7 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     """Check all that is public, and calibrate the noise: all of a release that needs no data."""
     if not plan.reconstruction_map.is_blockwise:
         check_listable(plan.workload)
+    _check_size(plan)
     noise = calibrate(plan.measured, privacy, unit.factor)
     source = source_of(plan, data)
     payer = _payer(source, ledger)
@@ -172,6 +177,16 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
         )
     source.check()
     return Prepared(plan, noise, unit, source, payer, name)
+
+
+def _check_size(plan: Plan) -> None:
+    """Refuse a release whose measurements would not fit into memory."""
+    count = max(plan.measured.measurement_count, plan.measured.cell_count)
+    if count > MOST_MEASUREMENTS:
+        raise UsageError(
+            f"the plan measures {count:,} numbers, and a release admits {MOST_MEASUREMENTS:,}; "
+            "ask for smaller tables, or for fewer of them"
+        )
 
 
 def _payer(

@@ -129,6 +129,8 @@ def product_bound(batch: ProductBatch) -> float:
     special = np.stack(
         [np.where(plain[i][column], 0, column) for i, column in enumerate(reduced.choice.T)], axis=1
     )
+    if not special.any():  # tables and totals alone, of which there may be very many
+        return float(residual_error(Quadratic(reduced))) * (1.0 - ROUNDING)
     signatures, group = np.unique(special, axis=0, return_inverse=True)
     bound = sum(
         _group_bound(reduced.take(np.flatnonzero(group.reshape(-1) == g)), signature)

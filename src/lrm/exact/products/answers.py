@@ -110,9 +110,7 @@ class Lattice:
 
     def informations(self, index: SubsetIndex) -> Floats:
         """λ of all subsets of an index."""
-        masks = masks_of(
-            np.array([[i in one for i in range(len(self.bases))] for one in self.sets])
-        )
+        masks = masks_of(self._inside.T)
         weights = self.weights**2 * self.factors
         if self.residual:
             place = index.find(masks)

@@ -29,15 +29,15 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.factors import kronecker
 from lrm.maps.products.map import ProductMap
-from lrm.maps.products.tabulation import Tabulation, tabulate
+from lrm.maps.products.tabulation import Tabulation, ValueLabels, tabulate
 
 __all__ = ["MeasuredGroup", "MeasuredProducts"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_MEASUREMENTS = 100_000_000
-"""Measurements of a strategy, and counts that it is made of: 800 MB of integers."""
+MOST_MEASUREMENTS = 1 << 33
+"""Measurements of a strategy, and counts that it is made of; a release admits fewer."""
 
 MOST_DENSE = 1 << 24
 """Entries of a strategy that is written out as an array."""
@@ -95,7 +95,7 @@ class MeasuredGroup:
             for axis in self.axes
             for i, marks in zip(axis.attributes, axis.labels, strict=True)
         }
-        every = tuple(labels[i] for i in sorted(labels))
+        every = ValueLabels(labels[i] for i in sorted(labels))
         return tuple(
             Tabulation(every, tuple(i for k in one for i in self.axes[k].attributes))
             for one in self.sets

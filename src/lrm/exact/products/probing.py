@@ -154,6 +154,7 @@ def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[F
     for coefficient, factors in summands:
         table = np.full((), coefficient)
         for factor, vector in zip(factors, x, strict=True):
-            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0])
+            # Flat: an array has at most 64 axes, and a table may have more attributes.
+            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0]).reshape(-1)
         whole = whole + table
     return np.asarray(whole).reshape(-1)

@@ -118,7 +118,7 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     columns, factors = [], []
     for axis in axes:
         members = list(axis.attributes)
-        combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
+        combos, place = _combinations(batch.choice[:, members])
         numbers, kept = np.zeros(len(combos), dtype=np.int32), [Factor("total", axis.size)]
         for number, combo in enumerate(combos):
             chosen: list[Factor] = [batch.factors[0][0]] * len(batch.factors)
@@ -136,6 +136,20 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
         batch.term_of,
         batch.weights,
     )
+
+
+def _combinations(
+    choice: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The distinct rows, and the number of each row among them; without a sort for one column."""
+    if choice.shape[1] != 1:
+        combos, place = np.unique(choice, axis=0, return_inverse=True)
+        return combos, place.reshape(-1)
+    column = choice[:, 0]
+    present = np.flatnonzero(np.bincount(column, minlength=1))
+    numbers = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
+    numbers[present] = np.arange(len(present))
+    return present[:, None].astype(np.int32), numbers[column]
 
 
 def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:

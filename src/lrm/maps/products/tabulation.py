@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 
-__all__ = ["NOT_COUNTED", "Tabulation", "tabulate", "total"]
+__all__ = ["NOT_COUNTED", "Tabulation", "ValueLabels", "tabulate", "total"]
 
 Integers = NDArray[np.int64]
 
 NOT_COUNTED = -1
 """The label of values whose records are in no entry of a tabulation."""
+
+
+class ValueLabels(tuple[Integers, ...]):
+    """The merged value of each value of each attribute, checked once for all tabulations."""
+
+    __slots__ = ()
+
+    def __new__(cls, labels: Iterable[Integers]) -> Self:
+        """Check the labels, and make them read-only."""
+        checked = super().__new__(cls, labels)
+        for marks in checked:
+            if marks.ndim != 1 or not len(marks) or marks.dtype != np.int64:
+                raise WorkloadError("a tabulation needs one integer label for each value")
+            if marks.min() < NOT_COUNTED or marks.max() >= len(marks):
+                raise WorkloadError("a label of a tabulation is out of range")
+            marks.setflags(write=False)
+        return checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +65,10 @@ class Tabulation:
     by: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.by)) != len(self.by) or not set(self.by) <= set(range(len(self.labels))):
+        if len(set(self.by)) != len(self.by) or not all(0 <= i < len(self.labels) for i in self.by):
             raise WorkloadError("a tabulation must be by different attributes of the table")
-        for marks in self.labels:
-            if marks.ndim != 1 or not len(marks) or marks.dtype != np.int64:
-                raise WorkloadError("a tabulation needs one integer label for each value")
-            if marks.min() < NOT_COUNTED or marks.max() >= len(marks):
-                raise WorkloadError("a label of a tabulation is out of range")
-            marks.setflags(write=False)
+        if not isinstance(self.labels, ValueLabels):
+            object.__setattr__(self, "labels", ValueLabels(self.labels))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
