@@ -384,6 +384,13 @@ def test_strategies_beyond_the_memory_are_refused(tmp_path):
         lrm.load_plan(resealed(path, measure_all))
 
 
+def test_a_release_beyond_the_memory_is_refused(monkeypatch):
+    plan = lrm.plan(lrm.families.marginals([3, 2], [1]), "marginals")
+    monkeypatch.setattr("lrm.releases.making.MOST_MEASUREMENTS", 1)
+    with pytest.raises(lrm.errors.UsageError, match="a release admits 1"):
+        lrm.release(plan, [1] * 6, epsilon=1)
+
+
 def test_permuted_values_are_answered_for_what_they_are(tmp_path, monkeypatch):
     """Labels that are a permutation were taken for no labels at all."""
     path = tmp_path / "plan"

@@ -36,7 +36,7 @@ __all__ = ["MeasuredGroup", "MeasuredProducts"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_MEASUREMENTS = 1 << 33
+MOST_MEASUREMENTS = 1 << 30
 """Measurements of a strategy, and counts that it is made of; a release admits fewer."""
 
 MOST_DENSE = 1 << 24
