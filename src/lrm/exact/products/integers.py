@@ -40,7 +40,7 @@ MOST_ROWS = 4
 FEW_ROWS = 64
 """So many rows are admitted for any number of values."""
 
-FINENESS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+FINENESS = (1, 8, 32, 64, 128, 512, 2048, 8192)
 """Sizes of the largest entry of a rounded null vector."""
 
 BALANCING = 30
@@ -52,7 +52,7 @@ FEW_VALUES = 16
 PAIRED = 100
 """Entries that are moved by one in pairs, to make the product with a null vector 0."""
 
-MOST_BITS = 12
+MOST_BITS = 18
 """Bits of the entries of a rounded residual basis; more gain less than 1e-5 of the error."""
 
 

@@ -70,12 +70,12 @@ def round_products(
             batch.sizes, groups, bits, residual=False, combined=strategy.combined
         )
 
-    most = max(
-        int((~np.array([basis.plain for basis in group.marginals.bases]) & inside).sum())
+    rooms = [
+        (int((~np.array([basis.plain for basis in group.marginals.bases]) & inside).sum()), 0.0)
         for group in strategy.groups
         for inside in group.marginals.members
-    )
-    return _least_error(batch, build, most, strategy.error, max_records)
+    ]
+    return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
 def round_gaussian(
@@ -96,8 +96,13 @@ def round_gaussian(
         group = _group(np.arange(batch.terms), strategy.axes, bases, sets, wanted, bits)
         return MeasuredProducts(batch.sizes, (group,), bits, residual=True)
 
-    most = max(int(inside.sum()) for inside in members) if len(members) else 0
-    return _least_error(batch, build, most, strategy.error, max_records)
+    # An identity without its mean has entries up to n; the others share what is left.
+    own = np.array(
+        [math.log2(basis.size) if basis.columns is None else 0.0 for basis in strategy.bases]
+    )
+    needy = np.array([basis.columns is not None for basis in strategy.bases])
+    rooms = [(int(inside[needy].sum()), float(own[inside].sum())) for inside in members]
+    return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
 def _residual_bases(strategy: GaussianStrategy, entry_bits: int) -> list[IntegerBasis]:
@@ -136,7 +141,7 @@ def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
 def _least_error(
     batch: ProductBatch,
     build: Callable[[int, int], MeasuredProducts],
-    most: int,
+    rooms: Sequence[tuple[int, float]],
     error: float,
     max_records: int | None,
 ) -> ProductReconstruction:
@@ -144,7 +149,7 @@ def _least_error(
     plain = np.ones(batch.terms)
     alike = replace(batch, weights=plain)
     best, least = None, math.inf
-    for bits, entry_bits in _choices(most, max_records):
+    for bits, entry_bits in _choices(rooms, max_records):
         measured = build(bits, entry_bits)
         if max_records is not None and measured.max_records < max_records:
             continue
@@ -163,12 +168,17 @@ def _least_error(
     return best
 
 
-def _choices(most: int, max_records: int | None) -> Iterator[tuple[int, int]]:
-    """Bits, and bits of the entries of bases of which at most ``most`` are multiplied."""
-    usual = (DEFAULT_MAX_RECORDS,) if most == 0 else ()
-    for records in (
-        (max_records,) if max_records else (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
-    ):
+def _choices(
+    rooms: Sequence[tuple[int, float]], max_records: int | None
+) -> Iterator[tuple[int, int]]:
+    """Bits, and bits of the entries of bases.
+
+    ``rooms`` holds, for each set, how many bases share its bits and how many bits are taken.
+    """
+    sharing = {room for room in rooms if room[0]}
+    usual = (DEFAULT_MAX_RECORDS,) if not sharing else ()
+    every = (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
+    for records in (max_records,) if max_records else every:
         bits = most_bits(records)
-        room = (bits - WEIGHT_BITS) // max(most, 1)
-        yield bits, max(2, min(20, room))
+        least = min(((bits - WEIGHT_BITS - taken) / count for count, taken in sharing), default=20)
+        yield bits, max(2, min(20, int(least)))
