@@ -324,6 +324,8 @@ def round_residual(columns: Floats, null: Floats, bits: int) -> ResidualBasis:
             balanced = _balanced(columns, u)
             found += [_moved(balanced, u, bits), _exact(balanced, u, bits)]
     fitting = [one for one in found if one is not None]
+    if not fitting:  # so few bits leave the identity, which needs none of its own
+        return ResidualBasis(columns.shape[1])
     return min(fitting, key=lambda one: _cost(one, columns, null))
 
 
