@@ -26,6 +26,22 @@ BATCHES = {
             [PAIRS, "total", "total"],
         ],
     ),
+    "fused": product_batch(
+        [3, 6, 3],
+        [
+            ["identity", [[0, 0, 1, 1, 0, 0], [0, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], "total"],
+            ["identity", "total", "total"],
+            ["identity", "identity", [[0, 1, 0], [0, 1, 1]]],
+        ],
+    ),
+    "cancelling": product_batch(
+        [2, 3, 2],
+        [[[[1, -1]], "identity", "total"], ["total", "prefix", [[1, -1], [0.3, -0.3]]]],
+    ),
+    "six attributes": product_batch(
+        [2, 3, 2, 2, 2, 3],
+        [["identity"] * 6, ["identity", "prefix", [[1, -1]], *["identity"] * 3], ["total"] * 6],
+    ),
     "sums": sum_batch(
         [2, 3, 2],
         [

@@ -17,6 +17,7 @@ from lrm.errors import UsageError
 from lrm.exact.cells import CellMap
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, marginals_error
+from lrm.exact.products.probing import check_support
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.exact.products.subsets import masks_of
@@ -61,6 +62,7 @@ ROUNDING = 1e-12
 def _batch(problem: Problem) -> ProductBatch:
     if problem.products is None:
         raise UsageError("marginals are measured for batches over several attributes; choose best")
+    check_support(problem.products)
     return problem.products
 
 

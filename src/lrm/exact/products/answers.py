@@ -45,6 +45,15 @@ HELD_NUMBERS = 1 << 24
 HELD_FORMS = 4096
 """Pairs of factors whose quadratic forms are kept."""
 
+MANY_AXES = 6
+"""From so many axes on, all subsets of a product are answered at once, not one by one."""
+
+MOST_TRANSFORMED = 512
+"""Values of an axis up to which that is done: its basis is diagonalised as a dense matrix."""
+
+CANCELS = 1e-13
+"""Beside its size, how near 0 the total of a query must be for rounding to be all there is."""
+
 
 def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Floats:
     """Apply a linear function of columns along one axis."""
@@ -71,11 +80,14 @@ class Lattice:
         self.bases, self.weights, self.residual = tuple(bases), weights, residual
         self.sets = [frozenset(np.flatnonzero(inside).tolist()) for inside in members]
         self._inside = np.ascontiguousarray(members.T)
+        self._sizes = members.sum(axis=1)
         self._number = {one: b for b, one in enumerate(self.sets)}
         kappas = np.array([basis.kappa for basis in self.bases])
         self.factors = np.exp(-(members @ np.log(kappas)))
         self._known: dict[Subset, float] = {}
         self._forms: dict[tuple[int, Factor, Factor], tuple[Floats, Floats]] = {}
+        self._cancels: dict[tuple[int, Factor], bool] = {}
+        self._spectral: dict[int, Floats] = {}
 
     @classmethod
     def of(cls, group: Group) -> Lattice:
@@ -97,6 +109,49 @@ class Lattice:
             self._known[subset] = float(np.sum(self.weights[own] ** 2 * self.factors[own]))
         return self._known[subset]
 
+    def over(self, axes: Subset) -> Floats:
+        """λ of all subsets of some axes, as an array with an axis of length 2 for each of them."""
+        found: Floats = np.zeros((2,) * len(axes))
+        if len(axes) < MANY_AXES:
+            for inside in itertools.product((0, 1), repeat=len(axes)):
+                found[inside] = self[tuple(itertools.compress(axes, inside))]
+            return found
+        place = 2 ** np.arange(len(axes))[::-1] @ self._inside[list(axes)]
+        weights = self.weights**2 * self.factors
+        if self.residual:
+            weights = np.where(self._inside[list(axes)].sum(axis=0) == self._sizes, weights, 0.0)
+        found = np.bincount(place, weights, found.size).astype(np.float64).reshape(found.shape)
+        if not self.residual:
+            for axis in range(len(axes)):  # what is known about a set is known about its subsets
+                first, last = (np.take(found, k, axis) for k in (0, 1))
+                found = np.stack([first + last, last], axis)
+        return found
+
+    def inverses(self, factors: Product) -> Floats:
+        """``1/λ`` of all subsets that a product asks about, 0 for the others, as in ``over``."""
+        support = _support(factors)
+        asked = np.ones((2,) * len(support), dtype=bool)
+        for place, i in enumerate(support):
+            if self.cancels(i, factors[i]):
+                asked[(slice(None),) * place + (0,)] = False
+        found = self.over(support)
+        if np.any(found[asked] <= 0):
+            raise UnsupportedQuery("no measured marginal contains all attributes of the query")
+        return np.divide(1.0, found, out=np.zeros(found.shape), where=asked)
+
+    def spectral(self, i: int) -> Floats:
+        """A matrix Q with ``Q·Qᵀ = H`` whose first column is ``h/sqrt(κ)``, computed once."""
+        if i not in self._spectral:
+            basis = self.bases[i]
+            C = np.linalg.cholesky(basis.inverse_times(np.eye(basis.size)))
+            first = np.linalg.solve(C, basis.h) / np.sqrt(basis.kappa)
+            # A reflection that takes the first unit vector to ``first``.
+            first[0] -= 1.0
+            size = float(first @ first)
+            Q = C if size < 1e-28 else C - np.outer(C @ first, first) * (2.0 / size)
+            self._spectral[i] = np.asarray(Q)
+        return self._spectral[i]
+
     def forms(self, i: int, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²`` on one axis, row by row, computed once."""
         key = i, factor, other
@@ -107,6 +162,27 @@ class Lattice:
             residual, total = self.bases[i].forms(factor, other)
             self._forms[key] = residual / kappa, total / kappa**2
         return self._forms[key]
+
+    def cancels(self, i: int, factor: Factor) -> bool:
+        """Whether no query of a factor asks about the total: all have ``W·h = 0``."""
+        if factor.rows is None:
+            return False
+        if (i, factor) not in self._cancels:
+            h = self.bases[i].h
+            size = CANCELS * factor.entry_range[1] * np.abs(h).sum()
+            self._cancels[i, factor] = bool(np.abs(factor.rows @ h).max() <= size)
+        return self._cancels[i, factor]
+
+    def asked(self, factors: Product) -> Iterator[Subset]:
+        """Yield the subsets of the axes that a product asks about.
+
+        An axis on which all its queries cancel is in all of them.
+        """
+        support = _support(factors)
+        fixed = {i for i in support if self.cancels(i, factors[i])}
+        for subset in _subsets(support):
+            if fixed.issubset(subset):
+                yield subset
 
     def informations(self, index: SubsetIndex) -> Floats:
         """λ of all subsets of an index."""
@@ -133,8 +209,8 @@ def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[Factor]
     """Whether a product of factors over the original attributes follows from the measurements."""
     if not all(axis.answers(factors) for axis in axes):
         return False
-    support = _support({k: axis.factor(factors) for k, axis in enumerate(axes)})
-    return all(lattice[subset] > 0 for subset in _subsets(support))
+    product = {k: axis.factor(factors) for k, axis in enumerate(axes)}
+    return all(lattice[subset] > 0 for subset in lattice.asked(product))
 
 
 def measure_exactly(group: Group, table: Floats) -> list[Floats]:
@@ -162,6 +238,7 @@ class Estimate:
         self.lattice, self._measured = lattice, measured
         self._residuals: dict[Subset, Floats] = {}
         self._held = 0
+        self._last: tuple[Subset, Floats] = ((), np.zeros(()))
 
     @cached_property
     def _averages(self) -> list[Floats]:
@@ -203,9 +280,12 @@ class Estimate:
         """The same of a product, one array axis per axis that it has a factor on."""
         bases = self.lattice.bases
         support = _support(factors)
+        most = max((bases[i].size for i in support), default=0)
+        if len(support) >= MANY_AXES and most <= MOST_TRANSFORMED:
+            return self._with_totals(factors, self._all_at_once(factors))
         means = {i: factors[i].times(bases[i].h[:, None])[:, 0] for i in support}
         whole: Floats | float = 0.0
-        for subset in _subsets(support):
+        for subset in self.lattice.asked(factors):
             part = self.residual(subset)
             for place, i in enumerate(subset):
                 part = _along(
@@ -217,11 +297,60 @@ class Estimate:
                 if i not in subset:
                     part = np.moveaxis(np.multiply.outer(means[i], part), 0, place)
             whole = whole + part
-        result = np.asarray(whole) * math.prod(1.0 / bases[i].kappa for i in support)
+        return self._with_totals(
+            factors, np.asarray(whole) * math.prod(1.0 / bases[i].kappa for i in support)
+        )
+
+    def _with_totals(self, factors: Product, result: Floats) -> Floats:
+        """The answers of a product from those on the axes where it tells values apart."""
+        support = _support(factors)
         for place, (i, factor) in enumerate(factors.items()):
             if i not in support:  # a multiple of the total, row by row
                 result = np.moveaxis(np.multiply.outer(factor.dense()[:, 0], result), 0, place)
         return np.asarray(result)
+
+    def _all_at_once(self, factors: Product) -> Floats:
+        """The same as a sum over subsets A, in coordinates that diagonalise all of them.
+
+        Along each axis ``Q·Qᵀ = H``, and the first column of Q stands for the total: a subset A
+        is where exactly the axes of A have another coordinate than the first. Cost: the size of
+        the table times the sum of its lengths, for any number of axes.
+        """
+        support = _support(factors)
+        if self._last[0] != support:
+            self._last = support, self._transformed(support)
+        found = self._last[1]
+        inverses = self.lattice.inverses(factors)
+        for place, i in enumerate(support):
+            pattern = np.minimum(np.arange(self.lattice.bases[i].size), 1)
+            inverses = np.take(inverses, pattern, place)
+        found = found * inverses
+        for place, i in enumerate(support):
+            Q, factor = self.lattice.spectral(i), factors[i]
+            found = _along(found, place, lambda Z, Q=Q, factor=factor: factor.times(Q @ Z))  # type: ignore[misc]
+        return found * math.prod(1.0 / self.lattice.bases[i].kappa for i in support)
+
+    def _transformed(self, support: Subset) -> Floats:
+        """``Qᵀ·Σ_B θ_B²·L_Bᵀ·y_B`` over the values of some axes."""
+        lattice, bases = self.lattice, self.lattice.bases
+        found = np.zeros([bases[i].size for i in support])
+        images = {i: bases[i].times(lattice.spectral(i)).T for i in support}
+        roots = {i: math.sqrt(bases[i].kappa) for i in support}
+        for b, one in enumerate(lattice.sets):
+            if lattice.residual and not one.issubset(support):
+                continue
+            members = sorted(one)
+            part = self._measured[b]
+            for place in range(len(members) - 1, -1, -1):
+                if members[place] not in roots:
+                    part = np.tensordot(part, self._averages[members[place]], axes=(place, 0))
+            inner = [i for i in members if i in roots]
+            for i in inner:  # each axis in turn is the first, and becomes the last
+                part = (images[i] @ part.reshape(images[i].shape[1], -1)).T
+            where = tuple(slice(None) if i in one else 0 for i in support)
+            scale = lattice.weights[b] ** 2 * math.prod(roots[i] for i in support if i not in one)
+            found[where] += scale * part.reshape([bases[i].size for i in inner])
+        return found
 
     def term(self, merged: MergedTerms, term: int, rows: slice | None = None) -> Floats:
         """The answers of one term, flattened; of some rows of its first factor, where given."""
@@ -238,14 +367,14 @@ def variances(lattice: Lattice, factors: Product, others: Product | None = None)
     the support are one array axis of length 2 each, contracted with the forms of its axis.
     """
     others = factors if others is None else others
-    support = [i for i in _support(factors) if i in _support(others)]
-    whole = np.empty((2,) * len(support))
-    for inside in itertools.product((0, 1), repeat=len(support)):
-        subset = tuple(i for i, member in zip(support, inside, strict=True) if member)
-        information = lattice[subset]
-        if not information > 0:
-            raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-        whole[inside] = 1.0 / information
+    support = tuple(i for i in _support(factors) if i in _support(others))
+    cancels = {
+        i for i in factors if lattice.cancels(i, factors[i]) or lattice.cancels(i, others[i])
+    }
+    if cancels.difference(support):
+        return np.zeros([len(factor) for factor in factors.values()])
+    chosen = {i: others[i] if lattice.cancels(i, others[i]) else factors[i] for i in support}
+    whole = lattice.inverses(chosen)
     for i in factors:
         residual, total = lattice.forms(i, factors[i], others[i])
         if i in support:

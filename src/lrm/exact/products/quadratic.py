@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.errors import WorkloadError
 from lrm.exact.products.subsets import SubsetIndex, bits_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
-__all__ = ["MAX_PATTERNS", "PairGram", "Quadratic"]
+__all__ = ["MAX_PATTERNS", "PairGram", "Quadratic", "factor_pairs"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -88,7 +89,7 @@ class Quadratic:
         self.d = len(self.sizes)
         self.grams: list[PairGram] = []
         self.attribute_of: list[int] = []
-        keys, coefficients = _pairs(batch)
+        keys, coefficients = factor_pairs(batch)
         active = np.zeros(keys.shape, dtype=bool)
         tables = []
         for i, choices in enumerate(batch.factors):
@@ -115,7 +116,7 @@ class Quadratic:
     ) -> None:
         """Blocks of products with equally many attributes, each distinct product once."""
         if np.sum(2.0**counts) > MAX_PATTERNS:
-            raise ValueError(
+            raise WorkloadError(
                 "the terms have too many subsets of attributes; at most "
                 f"{MAX_PATTERNS:,} pairs of a term and a subset can be held"
             )
@@ -217,7 +218,7 @@ def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -
     return np.asarray(kept.reshape(count, width // 2))
 
 
-def _pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
+def factor_pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
     """Pairs of factors whose Grams, with coefficients, add to V, as ``left·(factors) + right``."""
     weight = batch.weights[batch.term_of]
     own = (batch.coefficients * weight) ** 2

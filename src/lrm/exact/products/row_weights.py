@@ -165,10 +165,7 @@ class WeightClasses:
         self, coefficients: Floats, axes: Mapping[int, _Columns], inner: tuple[int, ...]
     ) -> tuple[Floats, Floats]:
         """What the sets with these axes of a term have in common: values and multiplicities."""
-        informations = np.empty((2,) * len(inner))
-        for inside in itertools.product((0, 1), repeat=len(inner)):
-            subset = tuple(k for k, member in zip(inner, inside, strict=True) if member)
-            informations[inside] = self.lattice[subset]
+        informations = self.lattice.over(inner)
         whole: Floats | float = 0.0
         for q, coefficient in enumerate(coefficients.tolist()):
             outer = math.prod(float(axes[k].means[q]) for k in axes if k not in inner)

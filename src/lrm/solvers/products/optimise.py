@@ -149,40 +149,45 @@ def _fused(
 ) -> Group:
     """One fused axis with an optimised basis, if it is small enough; else the group itself.
 
-    An axis on which all terms ask the same stays apart: a product is as good there.
+    Axes on which all terms ask the same stay apart, since a product is as good there, but only
+    the first and the last ones: answers are in the order of the attributes, so those that are
+    fused must be consecutive.
     """
     own = batch.take(group.terms)
-    apart = [
-        axis
+    alike = [
+        axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1
         for axis in group.axes
-        if axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1
     ]
-    together = [axis for axis in group.axes if axis not in apart]
+    if all(alike):
+        return group
+    first, last = alike.index(False), len(alike) - alike[::-1].index(False)
+    together = group.axes[first:last]
     fused = Axis(
         tuple(axis.attributes[0] for axis in together), tuple(axis.labels[0] for axis in together)
     )
     if fused.size > FUSED[effort] or sum(axis.size > 1 for axis in together) < 2:
         return group
-    return _flat_search(own, group, (fused, *apart), effort, rng, watch)
+    axes = (*group.axes[:first], fused, *group.axes[last:])
+    return _flat_search(own, group, axes, first, effort, rng, watch)
 
 
 def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
     own: ProductBatch,
     group: Group,
     axes: tuple[Axis, ...],
+    place: int,
     effort: Effort,
     rng: np.random.Generator,
     watch: Watch,
 ) -> Group:
+    """Optimise the basis of the fused axis, number ``place``, beside identities on the others."""
     reduced = on_axes(own, axes)
-    first = ProductBatch(
-        reduced.factors[:1],
-        reduced.choice[:, :1],
-        reduced.coefficients,
-        reduced.term_of,
-        reduced.weights,
+    alone = replace(
+        reduced,
+        factors=reduced.factors[place : place + 1],
+        choice=reduced.choice[:, place : place + 1],
     )
-    W = np.asarray(np.linalg.qr(first.dense(), mode="r"))
+    W = np.asarray(np.linalg.qr(alone.dense(), mode="r"))
     n = W.shape[1]
     quadratic = Quadratic(reduced)
     best = group
@@ -196,11 +201,12 @@ def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
             max_rounds=800,
             on_step=lambda step: watch(float(np.log(step.error))),
         )
-        bases = (Basis(found.extra_rows), *[identity_basis(axis.size) for axis in axes[1:]])
+        bases = [identity_basis(axis.size) for axis in axes]
+        bases[place] = Basis(found.extra_rows)
         search = SetSearch(Point.at(quadratic, bases), rng, lambda _: None)
         family = search.climb(search.descend(search.starts()[0], np.ones(1)))
         if family.error < best.error:
-            marginals = Marginals(family.sets, family.weights, bases)
+            marginals = Marginals(family.sets, family.weights, tuple(bases))
             best = Group(group.terms, axes, marginals, family.error)
         watch(float(np.log(best.error)))
     return best
