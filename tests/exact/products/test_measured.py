@@ -14,8 +14,8 @@ from lrm.exact.products.integers import (
     ResidualBasis,
     largest_remainders,
     round_basis,
-    round_residual,
 )
+from lrm.exact.products.residual_rounding import round_residual
 from lrm.exact.products.residual_strategy import GramBasis
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.maps.products.tabulation import tabulate
@@ -126,10 +126,24 @@ def test_rounded_residuals_keep_their_null_vector(seed, n):
     rng = np.random.default_rng(seed)
     S = np.tri(n) + rng.uniform(0, 0.5, (n, n))
     basis = GramBasis(n, S / np.linalg.norm(S, axis=0))
-    found = round_residual(basis.columns, basis.h, 16)
+    found = round_residual(basis.columns, basis.h, 16, lambda one: 2.0 - (one.rows is not None))
     assert np.all(found.rows @ found.null == 0)
-    assert found.peak < 2**16
+    assert found.peak < 2**17
     assert np.linalg.matrix_rank(found.rows) == n - 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kinds"),
+    [
+        ([50, 30, 7], ["prefix", "prefix", "identity"]),
+        ([8, 5, 3], ["prefix", "all-ranges", "prefix"]),
+    ],
+)
+def test_rounding_residuals_costs_less_than_a_thousandth(sizes, kinds):
+    batch = cross_tabs(sizes, range(1, 4), kinds)
+    error, found = rounded(batch, "gaussian")
+    sensitivity = found.measured.sensitivity_for("gaussian") * 2.0**-found.measured.bits
+    assert found.squared_norm * sensitivity**2 <= 1.001 * error
 
 
 def test_the_residual_of_the_identity_is_exact():

@@ -6,7 +6,6 @@ sends to 0 exactly, so that the closed forms hold for the integers themselves.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,6 @@ __all__ = [
     "ResidualBasis",
     "largest_remainders",
     "round_basis",
-    "round_residual",
 ]
 
 Floats = NDArray[np.float64]
@@ -39,21 +37,6 @@ MOST_ROWS = 4
 
 FEW_ROWS = 64
 """So many rows are admitted for any number of values."""
-
-FINENESS = (1, 8, 32, 64, 128, 512, 2048, 8192)
-"""Sizes of the largest entry of a rounded null vector."""
-
-BALANCING = 30
-"""Steps of the scaling that makes the columns of a residual basis equally long."""
-
-FEW_VALUES = 16
-"""Attributes of so few values get all the bits there are."""
-
-PAIRED = 100
-"""Entries that are moved by one in pairs, to make the product with a null vector 0."""
-
-MOST_BITS = 18
-"""Bits of the entries of a rounded residual basis; more gain less than 1e-5 of the error."""
 
 
 class IntegerBasis(Protocol):
@@ -296,129 +279,3 @@ class ResidualBasis:
         if self.rows is None or self.null is None:
             return {}
         return {"rows": self.rows, "null": self.null}
-
-
-def round_residual(columns: Floats, null: Floats, bits: int) -> ResidualBasis:
-    """Round a basis S without its total, so that its null vector is one exactly.
-
-    Parameters
-    ----------
-    columns
-        S, whose columns have norm 1.
-    null
-        ``h = (SᵀS)⁻¹·1``: what the residual ``R = S − S·h·1ᵀ/κ`` sends to 0.
-    bits
-        Entries of the result stay below 2^bits.
-
-    Notes
-    -----
-    Two ways, of which the cheaper one is kept. Rows of R are rounded, and a few entries
-    are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
-    rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
-    """
-    found = []
-    for finest in FINENESS:
-        u = np.rint(null * (finest / np.abs(null).max())).astype(np.int64)
-        u //= max(math.gcd(*u.tolist()), 1)
-        if u.sum() > 0:
-            balanced = _balanced(columns, u)
-            found += [_moved(balanced, u, bits), _exact(balanced, u, bits)]
-    fitting = [one for one in found if one is not None]
-    if not fitting:  # so few bits leave the identity, which needs none of its own
-        return ResidualBasis(columns.shape[1])
-    return min(fitting, key=lambda one: _cost(one, columns, null))
-
-
-def _balanced(columns: Floats, u: Integers) -> Floats:
-    """S with its columns scaled so that ``S − S·u·1ᵀ/Σu`` has columns of one norm."""
-    for _ in range(BALANCING):
-        norms = np.linalg.norm(columns - (columns @ u)[:, None] / u.sum(), axis=0)
-        columns = columns * np.sqrt(norms.max() / np.maximum(norms, 1e-3 * norms.max()))
-    return columns
-
-
-def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
-    """Rounded rows with entries moved until they are orthogonal to u."""
-    residual = columns - (columns @ u)[:, None] / u.sum()
-    values, vectors = np.linalg.eigh(residual.T @ residual)
-    kept = values > 1e-12 * values[-1]
-    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    # The fewer values, the wider the steps between rows that are orthogonal to u.
-    largest = 1 << (bits - 1 if len(u) <= FEW_VALUES else min(bits - 1, MOST_BITS))
-    scaled = rows * (largest / np.abs(rows).max())
-    whole = np.rint(scaled).astype(np.int64)
-    moves = _Moves(u)
-    if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
-        return None
-    return _with_null(whole, u)
-
-
-def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
-    """``(Σu)·S − S·u·1ᵀ`` of rounded S."""
-    total = int(u.sum())
-    room = 2.0**bits / (2 * (total + np.abs(u).sum()) * np.abs(columns).max())
-    if room < 8:
-        return None
-    whole = np.rint(columns * min(room, 2.0**MOST_BITS)).astype(np.int64)
-    rows = total * whole - (whole @ u)[:, None]
-    rows //= max(math.gcd(*rows.ravel().tolist()), 1)
-    return _with_null(rows, u)
-
-
-def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
-    """The basis of the rows that are not 0, where these can tell all values apart."""
-    rows = rows[np.abs(rows).max(axis=1) > 0]
-    return ResidualBasis(len(u), rows, u) if len(rows) >= max(len(u) - 1, 1) else None
-
-
-def _cost(basis: ResidualBasis, columns: Floats, null: Floats) -> float:
-    """What rounding costs where S is the optimum: of the residual, and of the total.
-
-    With ``G = SᵀS``, S is the optimum for queries with the Gram matrix ``G²``.
-    """
-    gram = columns.T @ columns
-    square = gram @ gram
-    assert basis.rows is not None  # noqa: S101 - rounded ones have them
-    assert basis.null is not None  # noqa: S101
-    rows, u = basis.rows / basis.scale, basis.null / basis.null.sum()
-    if np.linalg.matrix_rank(rows) < len(u) - 1:
-        return math.inf
-    own = np.linalg.inv(rows.T @ rows + 1.0)
-    kappa = float(null.sum())
-    spread = float(np.vdot(own, square) - (own.sum(axis=1) @ square @ own.sum(axis=1)) / own.sum())
-    ideal = (float(np.trace(gram)) - len(null) / kappa) * (1 - 1 / kappa)
-    total = float(u @ square @ u) / (float(null @ square @ null) / kappa**2)
-    return spread / ideal + total
-
-
-class _Moves:
-    """Changes of an integer row by a few ones that change its product with u as wanted."""
-
-    def __init__(self, u: Integers) -> None:
-        self.u = u
-        used = np.flatnonzero(u)[:PAIRED].tolist()
-        one = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
-        self._two: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
-        for change, how in one:
-            self._two.setdefault(change, how)
-        for (a, left), (b, right) in itertools.combinations(one, 2):
-            self._two.setdefault(a + b, (*left, *right))
-
-    def cancel(self, row: Integers, wanted: Floats) -> bool:
-        """Move entries of ``row`` until ``row·u = 0``; say whether that worked."""
-        gap = int(row @ self.u)
-        size = np.abs(self.u)
-        while abs(gap) > 2 * int(size.max()):
-            # Of the entries that bring the product nearer to 0, the one that costs least.
-            step = -np.sign(self.u) * (1 if gap > 0 else -1)
-            cost = (row + step - wanted) ** 2 - (row - wanted) ** 2
-            j = int(np.argmin(np.where(size > 0, cost / np.maximum(size, 1), np.inf)))
-            row[j] += step[j]
-            gap += int(step[j] * self.u[j])
-        for change, first in self._two.items():
-            second = self._two.get(-gap - change)
-            if second is not None:
-                for j, sign in (*first, *second):
-                    row[j] += sign
-                return True
-        return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of
 from lrm.maps.products.factors import kronecker
@@ -57,6 +59,16 @@ class GramBasis:
         kept = values > 1e-12 * max(values[-1], 1e-300)
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
+    @property
+    def norm(self) -> float:
+        """The L2 norm of the columns of R."""
+        return math.sqrt(max(1.0 - 1.0 / self.kappa, 1e-300))
+
+    def residual(self) -> RealResidual:
+        """R with columns of norm 1."""
+        rows = None if self.columns is None else self.residual_rows() / self.norm
+        return RealResidual(self.size, rows, self.h, 1.0 / self.norm)
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianStrategy:
@@ -72,6 +84,12 @@ class GaussianStrategy:
     error: float
     bound: float
     interrupted: bool = False
+
+    @property
+    def norms(self) -> Floats:
+        """The L2 norm of the columns of each subset's measurements."""
+        logs = np.log([basis.norm for basis in self.bases])
+        return self.weights * np.exp(members_of(self.subsets, len(self.bases)) @ logs)
 
     def dense(self) -> Floats:
         """The measurements over merged cells; for small products."""

@@ -19,12 +19,14 @@ from lrm.exact.products.integers import (
     IntegerBasis,
     ResidualBasis,
     round_basis,
-    round_residual,
 )
 from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
+from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
+from lrm.exact.products.residual_rounding import round_residual
 from lrm.exact.products.residual_strategy import GaussianStrategy
-from lrm.exact.products.strategy import Axis, Group, ProductStrategy
+from lrm.exact.products.residuals import RealResidual
+from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
@@ -38,8 +40,8 @@ __all__ = ["round_gaussian", "round_products"]
 
 Floats = NDArray[np.float64]
 
-WEIGHT_BITS = 9
-"""Bits of 2^bits that are kept for the weight of a set."""
+WEIGHT_BITS = (9, 6, 4, 2)
+"""Bits of 2^bits that are kept for the weight of a set, the usual number first."""
 
 MOST_ENTRY_BITS = 10
 """Bits of the entries of a basis: more gained less than 1e-5 of the error."""
@@ -83,36 +85,87 @@ def round_gaussian(
 ) -> ProductReconstruction:
     """Round residuals for Gaussian noise."""
     members = members_of(strategy.subsets, len(strategy.bases))
+    sets = [tuple(np.flatnonzero(inside).tolist()) for inside in members]
+    needy = np.array([basis.columns is not None for basis in strategy.bases])
 
     def build(bits: int, entry_bits: int) -> MeasuredProducts:
-        bases = _residual_bases(strategy, entry_bits)
-        # The real basis has columns of norm sqrt(1 − 1/κ); `scale` makes the largest 1.
-        reals = [math.sqrt(max(1.0 - 1.0 / basis.kappa, 1e-300)) for basis in strategy.bases]
-        sets = [tuple(np.flatnonzero(inside).tolist()) for inside in members]
-        wanted = [
-            weight * math.prod(reals[k] for k in one)
-            for one, weight in zip(sets, strategy.weights, strict=True)
-        ]
-        group = _group(np.arange(batch.terms), strategy.axes, bases, sets, wanted, bits)
+        bases: list[IntegerBasis] = [ResidualBasis(basis.size) for basis in strategy.bases]
+        wanted = strategy.norms
+        if needy.any():
+            bases, wanted = _rounded_residuals(batch, strategy, entry_bits)
+        terms = np.arange(batch.terms)
+        group = _group(terms, strategy.axes, bases, sets, wanted.tolist(), bits)
         return MeasuredProducts(batch.sizes, (group,), bits, residual=True)
 
     # An identity without its mean has entries up to n; the others share what is left.
-    own = np.array(
-        [math.log2(basis.size) if basis.columns is None else 0.0 for basis in strategy.bases]
-    )
-    needy = np.array([basis.columns is not None for basis in strategy.bases])
-    rooms = [(int(inside[needy].sum()), float(own[inside].sum())) for inside in members]
+    own = np.where(needy, 0.0, np.log2([basis.size for basis in strategy.bases]))
+    rooms = [
+        (int(count), float(taken))
+        for count, taken in zip(members @ needy.astype(int), members @ own, strict=True)
+    ]
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
-def _residual_bases(strategy: GaussianStrategy, entry_bits: int) -> list[IntegerBasis]:
-    bases: list[IntegerBasis] = []
-    for basis in strategy.bases:
-        if basis.columns is None:
-            bases.append(ResidualBasis(basis.size))
-        else:
-            bases.append(round_residual(basis.columns, basis.h, entry_bits))
-    return bases
+def _rounded_residuals(
+    batch: ProductBatch, strategy: GaussianStrategy, entry_bits: int
+) -> tuple[list[IntegerBasis], Floats]:
+    """Integer bases by the error of the whole batch, and the best weights for these bases."""
+    shares = _ResidualShares(Quadratic(on_axes(batch, strategy.axes)))
+    for i, basis in enumerate(strategy.bases):
+        shares.put(i, basis.residual())
+    rounded: list[IntegerBasis] = []
+    for i, basis in enumerate(strategy.bases):
+        best = ResidualBasis(basis.size)
+        if basis.columns is not None:
+            best = round_residual(basis.columns, basis.h, entry_bits, shares.cost_of(i))
+            shares.put(i, best.real())
+        rounded.append(best)
+    own = shares.of_subsets()[shares.quadratic.index.find(strategy.subsets)]
+    return rounded, np.sqrt(own / own.sum())
+
+
+class _ResidualShares:
+    """``sqrt(v_A·Π_{i∈A} κ_i)`` of each subset, whose sum is the root of the least error.
+
+    Bases have columns of norm at most 1; a subset's share of the squared sensitivity is
+    proportional to this where the weights are best.
+    """
+
+    def __init__(self, quadratic: Quadratic) -> None:
+        self.quadratic = quadratic
+        self._inside = members_of(quadratic.index.masks, quadratic.d)
+        self._residual, self._total = np.zeros((2, len(quadratic.grams)))
+        self._kappas = np.ones(quadratic.d)
+
+    def put(self, i: int, basis: RealResidual) -> None:
+        """Set the basis of one attribute."""
+        numbers = self.quadratic.of_attribute(i)
+        grams = [self.quadratic.grams[n] for n in numbers]
+        self._residual[numbers], self._total[numbers] = basis.numbers(grams)
+        self._kappas[i] = basis.kappa
+
+    def of_subsets(self) -> Floats:
+        """One number for each subset of the quadratic."""
+        v = np.maximum(self.quadratic.values(self._residual, self._total), 0.0)
+        return np.asarray(np.sqrt(v * np.exp(self._inside @ np.log(self._kappas))))
+
+    def error(self) -> float:
+        """The least error with the bases that were set."""
+        return float(self.of_subsets().sum() ** 2)
+
+    def cost_of(self, i: int) -> Callable[[ResidualBasis], float]:
+        """The error with another basis of one attribute, divided by that with its present one."""
+        ideal = self.error()
+
+        def cost(basis: ResidualBasis) -> float:
+            try:
+                self.put(i, basis.real())
+            except np.linalg.LinAlgError:  # it does not tell all values apart
+                return math.inf
+            found = self.error() / ideal
+            return found if math.isfinite(found) else math.inf
+
+        return cost
 
 
 def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
@@ -180,5 +233,10 @@ def _choices(
     every = (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
     for records in (max_records,) if max_records else every:
         bits = most_bits(records)
-        least = min(((bits - WEIGHT_BITS - taken) / count for count, taken in sharing), default=20)
-        yield bits, max(2, min(20, int(least)))
+        tried = set()
+        for kept in WEIGHT_BITS:
+            least = min(((bits - kept - taken) / count for count, taken in sharing), default=20)
+            entry_bits = max(2, min(20, int(least)))
+            if entry_bits not in tried:
+                tried.add(entry_bits)
+                yield bits, entry_bits

@@ -1,0 +1,212 @@
+"""Residual bases in integers: one attribute without its total, with an exact null vector."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.exact.products.integers import ResidualBasis
+
+__all__ = ["round_residual"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FINEST = 2048
+"""Size of the largest entry of a rounded null vector."""
+
+GOOD_ENOUGH = 1.0001
+"""What the rounding of one basis may cost before another null vector is tried."""
+
+BALANCING = 30
+"""Steps of the scaling that makes the columns of a residual basis equally long."""
+
+FEW_VALUES = 16
+"""Attributes of so few values get all the bits there are."""
+
+FILLING = 4
+"""Rows that are added to make the columns of a residual basis equally long in integers."""
+
+FILLING_TRIES = 20
+"""Random starts of each of them."""
+
+NEARBY = 60_000
+"""Changes of a row that are all tried, where the values are few."""
+
+PAIRED = 100
+"""Entries that are moved by one in pairs, to make the product with a null vector 0."""
+
+MOST_BITS = 18
+"""Bits of the entries of a rounded residual basis; more gain less than 1e-5 of the error."""
+
+
+def round_residual(
+    columns: Floats, null: Floats, bits: int, cost: Callable[[ResidualBasis], float]
+) -> ResidualBasis:
+    """Round a basis S without its total, so that its null vector is one exactly.
+
+    Parameters
+    ----------
+    columns
+        S, whose columns have norm 1.
+    null
+        ``h = (SᵀS)⁻¹·1``: what the residual ``R = S − S·h·1ᵀ/κ`` sends to 0.
+    bits
+        Entries of the result are hardly above 2^bits.
+    cost
+        The error with a rounded basis, divided by the error with S.
+
+    Notes
+    -----
+    Two ways, of which the cheaper one is kept. Rows of R are rounded, and a few entries
+    are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
+    rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
+    """
+    best = ResidualBasis(columns.shape[1])  # the identity, which needs no bits
+    least = cost(best)
+    for u in _null_vectors(null):
+        balanced = _balanced(columns, u)
+        for rounded in (_moved(balanced, u, bits), _exact(balanced, u, bits)):
+            if rounded is not None and (own := cost(rounded)) < least:
+                best, least = rounded, own
+        if least <= GOOD_ENOUGH:
+            break
+    return best
+
+
+def _null_vectors(null: Floats) -> Iterator[Integers]:
+    """Yield integer vectors along ``null``, from the finest to the coarsest.
+
+    Each is closer than all that are coarser. Few values have good coarse ones.
+    """
+    sizes = np.arange(1, FINEST + 1)
+    wanted = np.outer(sizes, null / np.abs(null).max())
+    error = np.abs(np.rint(wanted) - wanted).max(axis=1) / sizes
+    found, least = [], math.inf
+    for row, own in zip(np.rint(wanted).astype(np.int64), error, strict=True):
+        if own < least and row.sum() > 0:
+            least = own * (0.8 if len(null) <= FEW_VALUES else 0.5)
+            found.append(row)
+    yield from reversed(found)
+
+
+def _balanced(columns: Floats, u: Integers) -> Floats:
+    """S with its columns scaled so that ``S − S·u·1ᵀ/Σu`` has columns of one norm."""
+    for _ in range(BALANCING):
+        norms = np.linalg.norm(columns - (columns @ u)[:, None] / u.sum(), axis=0)
+        columns = columns * np.sqrt(norms.max() / np.maximum(norms, 1e-3 * norms.max()))
+    return columns
+
+
+def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
+    """Rounded rows with entries moved until they are orthogonal to u."""
+    residual = columns - (columns @ u)[:, None] / u.sum()
+    values, vectors = np.linalg.eigh(residual.T @ residual)
+    kept = values > 1e-12 * values[-1]
+    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    # The fewer values, the wider the steps between rows that are orthogonal to u.
+    largest = 1 << (bits if len(u) <= FEW_VALUES else min(bits, MOST_BITS))
+    scaled = rows * (largest / np.abs(rows).max())
+    whole = np.rint(scaled).astype(np.int64)
+    moves = _Moves(u)
+    if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
+        return None
+    return _with_null(whole, u)
+
+
+def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
+    """``(Σu)·S − S·u·1ᵀ`` of rounded S."""
+    total = int(u.sum())
+    room = 2.0**bits / (2 * (total + np.abs(u).sum()) * np.abs(columns).max())
+    if room < 8:
+        return None
+    whole = np.rint(columns * min(room, 2.0**MOST_BITS)).astype(np.int64)
+    rows = total * whole - (whole @ u)[:, None]
+    rows //= max(math.gcd(*rows.ravel().tolist()), 1)
+    return _with_null(rows, u)
+
+
+def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
+    """The basis of the rows that are not 0, where these can tell all values apart."""
+    rows = rows[np.abs(rows).max(axis=1) > 0]
+    if len(rows) < max(len(u) - 1, 1):
+        return None
+    # Unequal columns cost in proportion to their difference, all else is of second order.
+    rng = np.random.default_rng(0)
+    for _ in range(FILLING):
+        norms = (rows * rows).sum(axis=0)
+        found = _filling(norms.max() - norms, u, rng)
+        if not found.any():
+            break
+        rows = np.vstack([rows, found])
+    return ResidualBasis(len(u), rows, u)
+
+
+def _filling(deficits: Integers, u: Integers, rng: np.random.Generator) -> Integers:
+    """A row that is orthogonal to u, with squares close to ``deficits`` and none above."""
+    best = np.zeros(len(u), dtype=np.int64)
+    widest = np.sqrt(deficits).astype(np.int64)
+    size = np.abs(u)
+    for trial in range(FILLING_TRIES):
+        row = np.maximum(widest - rng.integers(0, 2 + trial % 4, len(u)), 0)
+        gap = 0
+        order = np.argsort(-row * size)
+        for j in order.tolist():  # the sign that brings the product with u nearer to 0
+            row[j] *= -1 if (gap > 0) == (u[j] > 0) else 1
+            gap += int(row[j] * u[j])
+        for j in np.argsort(-size).tolist():  # then less of what goes too far
+            if size[j] and gap and row[j] * u[j] * gap > 0:
+                less = min(abs(gap) // int(size[j]), abs(int(row[j])))
+                gap -= less * int(np.sign(row[j]) * u[j])
+                row[j] -= less * int(np.sign(row[j]))
+        if gap == 0 and row @ row > best @ best:
+            best = row
+    return best
+
+
+class _Moves:
+    """Small changes of an integer row that make its product with u zero."""
+
+    def __init__(self, u: Integers) -> None:
+        self.u = u
+        reach = int((NEARBY ** (1 / len(u)) - 1) / 2)
+        steps = np.arange(-reach, reach + 1)
+        self._nearby = None
+        if reach:
+            self._nearby = np.stack(np.meshgrid(*[steps] * len(u)), -1).reshape(-1, len(u))
+            return
+        used = np.flatnonzero(u)[:PAIRED].tolist()
+        one = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
+        self._two: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
+        for change, how in one:
+            self._two.setdefault(change, how)
+        for (a, left), (b, right) in itertools.combinations(one, 2):
+            self._two.setdefault(a + b, (*left, *right))
+
+    def cancel(self, row: Integers, wanted: Floats) -> bool:
+        """Move entries of ``row`` until ``row·u = 0``; say whether that worked."""
+        gap = int(row @ self.u)
+        if self._nearby is not None:
+            fitting = self._nearby[self._nearby @ self.u == -gap]
+            if len(fitting):
+                row += fitting[np.argmin(((row + fitting - wanted) ** 2).sum(axis=1))]
+            return len(fitting) > 0
+        size = np.abs(self.u)
+        while abs(gap) > 2 * int(size.max()):
+            # Of the entries that bring the product nearer to 0, the one that costs least.
+            step = -np.sign(self.u) * (1 if gap > 0 else -1)
+            cost = (row + step - wanted) ** 2 - (row - wanted) ** 2
+            j = int(np.argmin(np.where(size > 0, cost / np.maximum(size, 1), np.inf)))
+            row[j] += step[j]
+            gap += int(step[j] * self.u[j])
+        for change, first in self._two.items():
+            second = self._two.get(-gap - change)
+            if second is not None:
+                for j, sign in (*first, *second):
+                    row[j] += sign
+                return True
+        return False
