@@ -21,6 +21,7 @@ ORDER = [
     "solvers",
     "strategies",
     "accuracy",
+    "derived",
     "plans",
     "ledger",
     "tables",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FlatRows", "Terms"]
+__all__ = ["FlatRows", "Running", "Terms"]
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """Running totals of one attribute in place of its cells: rows of weights, and their labels."""
+
+    axis: int
+    rows: Floats
+    labels: tuple[str, ...]
+
 
 Fixed = Sequence[tuple[str, str]]
 """Names and labels of one group of expressions."""
@@ -44,15 +54,29 @@ class _Answers:
     labels: list[Grouped] = field(default_factory=list)
     taken: TakenLabels = field(default_factory=TakenLabels)
     weights: int = 0
+    count: int = 0
 
-    def _label(
-        self, query: str, line: int | None, axes: Sequence[int], fixed: Fixed
-    ) -> Label | None:
-        attributes = [self.domain.attributes[axis] for axis in axes]
+    def label(  # noqa: PLR0913 - what a label consists of
+        self,
+        query: str,
+        line: int | None,
+        axes: Sequence[int],
+        fixed: Fixed,
+        running: Running | None = None,
+        *,
+        hidden: bool = False,
+    ) -> Grouped:
+        """The label of an answer in each of its groups."""
         groups: list[tuple[str, tuple[str, ...]]] = [(name, (label,)) for name, label in fixed]
-        groups += [(one.name, one.labels) for one in attributes]
-        part = Grouped(query, tuple(groups), line)
+        for axis in axes:
+            attribute = self.domain.attributes[axis]
+            own = running is not None and running.axis == axis
+            groups.append((attribute.name, running.labels if own else attribute.labels))  # type: ignore[union-attr] # own is false without it
+        return Grouped(query, tuple(groups), line, hidden)
+
+    def _take(self, part: Grouped) -> Label | None:
         self.labels.append(part)
+        self.count += part.count
         return self.taken.add(part)
 
     def _hold(self, weights: int) -> None:
@@ -67,33 +91,43 @@ class _Answers:
 class FlatRows(_Answers):
     """Answers over a single attribute, as rows of a sparse matrix."""
 
-    count: int = 0
     indices: list[NDArray[np.int64]] = field(default_factory=list)
     data: list[Floats] = field(default_factory=list)
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def add(
+    def add(  # noqa: PLR0913 - what an answer consists of
         self,
         query: str,
         line: int | None,
         axes: Sequence[int],
         products: Sequence[Product],
         fixed: Fixed = (),
+        *,
+        running: Running | None = None,
+        hidden: bool = False,
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
         size = self.domain.size
         weights = np.zeros(size)
         for coefficient, vectors in products:
             weights += coefficient * vectors.get(0, np.ones(1))
-        cells = np.flatnonzero(weights)
-        self.count += size if axes else 1
-        self._hold(len(cells))
+        clash = self._take(self.label(query, line, axes, fixed, running, hidden=hidden))
         if self.count > MAX_ROWS:
             raise WorkloadError(f"the batch has more than {MAX_ROWS:,} answers; split it")
+        if running is not None:
+            check_rows(*running.rows.shape)
+            rows = sp.csr_array(running.rows * weights)
+            lengths = np.diff(rows.indptr).astype(np.int64)
+            cells, data = rows.indices.astype(np.int64), rows.data
+        else:
+            cells = np.flatnonzero(weights)
+            data = weights[cells]
+            lengths = (weights != 0).astype(np.int64) if axes else np.array([len(cells)])
+        self._hold(len(cells))
         self.indices.append(cells)
-        self.data.append(weights[cells])
-        self.lengths.append((weights != 0).astype(np.int64) if axes else np.array([len(cells)]))
-        return self._label(query, line, axes, fixed)
+        self.data.append(data)
+        self.lengths.append(lengths)
+        return clash
 
     def finished(self) -> Workload:
         """Join the rows to one batch."""
@@ -112,34 +146,40 @@ class Terms(_Answers):
     chosen: list[dict[int, int]] = field(default_factory=list)
     factors: list[list[Factor]] = field(default_factory=list)
     most: int = 0
-    _known: list[dict[tuple[bool, bytes], int]] = field(default_factory=list)
+    _known: list[dict[tuple[bool, bytes, bytes], int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.factors = [[Factor("total", size)] for size in self.domain.shape]
         self._known = [{} for _ in self.domain.shape]
 
-    def add(
+    def add(  # noqa: PLR0913 - what an answer consists of
         self,
         query: str,
         line: int | None,
         axes: Sequence[int],
         products: Sequence[Product],
         fixed: Fixed = (),
+        *,
+        running: Running | None = None,
+        hidden: bool = False,
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
-        clash = self._label(query, line, axes, fixed)
+        clash = self._take(self.label(query, line, axes, fixed, running, hidden=hidden))
         if clash is not None:
             return clash
         number = len(self.labels) - 1
         self.most = max(self.most, len(products))
+        rows: dict[int, Floats | None] = dict.fromkeys(axes)
+        if running is not None:
+            rows[running.axis] = running.rows
         for coefficient, vectors in products or [self._nothing(axes)]:
-            row: dict[int, int] = {axis: self._number(axis, None, grouped=True) for axis in axes}
+            row = {axis: self._number(axis, None, rows) for axis in rows}
             whole = coefficient
             for axis, vector in vectors.items():
                 if np.all(vector == vector[0]) and vector[0]:
                     whole *= float(vector[0])
                 else:
-                    row[axis] = self._number(axis, vector, grouped=axis in axes)
+                    row[axis] = self._number(axis, vector, rows)
             self.chosen.append(row)
             self.coefficients.append(whole)
             self.term_of.append(number)
@@ -150,22 +190,34 @@ class Terms(_Answers):
         axis = min(axes or range(len(self.domain.shape)), key=lambda one: self.domain.shape[one])
         return 1.0, {axis: np.zeros(self.domain.shape[axis])}
 
-    def _number(self, axis: int, vector: Floats | None, *, grouped: bool) -> int:
-        key = grouped, b"" if vector is None else vector.tobytes()
+    def _number(self, axis: int, vector: Floats | None, rows: Mapping[int, Floats | None]) -> int:
+        """The factor of an attribute: ``rows`` of it, each cell for None, or their sum."""
+        own = rows.get(axis)
+        asked = b"" if own is None else own.tobytes()
+        key = axis in rows, asked, b"" if vector is None else vector.tobytes()
         if key not in self._known[axis]:
             self._known[axis][key] = len(self.factors[axis])
-            self.factors[axis].append(self._factor(axis, vector, grouped=grouped))
+            self.factors[axis].append(self._factor(axis, vector, own, grouped=axis in rows))
         return self._known[axis][key]
 
-    def _factor(self, axis: int, vector: Floats | None, *, grouped: bool) -> Factor:
+    def _factor(
+        self, axis: int, vector: Floats | None, own: Floats | None, *, grouped: bool
+    ) -> Factor:
         size = self.domain.shape[axis]
         if vector is None:
-            return Factor("identity", size)
+            if own is None:
+                return Factor("identity", size)
+            if np.array_equal(own, np.tri(size)):
+                return Factor("prefix", size)
         if grouped:
-            check_rows(size, size)
-        self._hold(size * size if grouped else size)
-        rows = np.diag(vector) if grouped else vector[None, :]
-        return Factor("rows", size, np.array(rows))
+            check_rows(size if own is None else len(own), size)
+        self._hold((size if own is None else len(own)) * size if grouped else size)
+        if own is not None:
+            weighed = own if vector is None else own * vector
+        else:
+            assert vector is not None  # noqa: S101 - the identity is above
+            weighed = np.diag(vector) if grouped else vector[None, :]
+        return Factor("rows", size, np.array(weighed))
 
     def finished(self) -> Workload:
         """Join the terms to one batch."""

@@ -149,7 +149,7 @@ def print_answers(release: "Release", confidence: float, limit: int) -> None:
     """Print the first answers with their intervals."""
     from lrm.facts.answers import answer_columns, answer_rows
 
-    total = len(release.names)
+    total = len(release.plan.workload.shown)
     table = release.head(limit, confidence)
     rows = [(label.name, *row) for label, row in answer_rows(table, range(len(table)))]
     if rows:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
+from lrm.releases.shown import shown_values
 from lrm.showing.spelling import beside, number
 from lrm.workload import AnswerTable, Label
 
@@ -20,7 +22,8 @@ def answer_table(
     table = release.table(confidence)
     if processed is None:
         return table
-    return replace(table, numbers={**table.numbers, "processed": processed.answers})
+    values = shown_values(release, processed.answers)
+    return replace(table, numbers={**table.numbers, "processed": values})
 
 
 def answer_columns(confidence: float) -> tuple[str, ...]:
@@ -37,6 +40,14 @@ def answer_rows(
         answer, error, low, high = (
             float(table.numbers[name][i]) for name in ("answer", "standard_error", "low", "high")
         )
-        interval = f"{beside(low, error)} … {beside(high, error)}"
+        interval = f"{_end(low, error)} … {_end(high, error)}"
+        if math.isinf(low) and math.isinf(high):
+            interval = "unbounded"
         rows.append((table.labels[i], (beside(answer, error), number(error), interval)))
     return rows
+
+
+def _end(value: float, error: float) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return beside(value, error)

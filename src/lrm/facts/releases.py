@@ -24,6 +24,7 @@ from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.saving import VERSION as FILE_VERSION
 from lrm.releases.saving import privacy_facts
+from lrm.releases.shown import shown_values
 from lrm.showing.spelling import number, parameter_words
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -124,7 +125,7 @@ def export_csv(
     processed: Processed | None = None,
 ) -> None:
     """Write one row per answer: name, query, group, answer, standard error, interval."""
-    answers = None if processed is None else processed.answers
+    answers = None if processed is None else shown_values(release, processed.answers)
     with writing(path) as file:
         write_csv(release, file, answer_blocks(release, confidence, answers), confidence)
 

@@ -24,7 +24,7 @@ from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
 from lrm.solvers.bounds import Spectrum
-from lrm.workload import Labels, Workload
+from lrm.workload import Labels, Workload, derived_from_facts
 
 __all__ = ["load_plan", "unpack_plan"]
 
@@ -102,6 +102,7 @@ def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
         labels=Labels.from_facts(facts.any("labels")),
         importance=importance,
         domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
+        derived=derived_from_facts(facts.any("derived")),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a plan saves itself through this module
 
 __all__ = ["FACTS", "VERSION", "pack_plan", "save_plan"]
 
-VERSION = 3
+VERSION = 4
 
 FACTS = (
     "mechanism",
@@ -27,6 +27,7 @@ FACTS = (
     "details",
     "digest",
     "labels",
+    "derived",
     "domain",
     "workload",
     "measured",
@@ -59,6 +60,7 @@ def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "details": dict(plan.details),
         "digest": plan.digest,
         "labels": workload.labels.facts(),
+        "derived": [one.facts() for one in workload.derived],
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
         "measured": pack_measured(measured, arrays),

@@ -12,6 +12,7 @@ from lrm.errors import UsageError
 from lrm.files.csv_cells import csv_cell, csv_document
 from lrm.files.writing import writing
 from lrm.maps.linear import Floats
+from lrm.releases.shown import shown_blocks
 from lrm.workload import LabelColumns, Span, group_titles, spans_of
 
 if TYPE_CHECKING:  # a release writes itself through this module
@@ -35,12 +36,12 @@ class AnswerBlock:
 def answer_blocks(
     release: Release, confidence: float, processed: Floats | None = None
 ) -> Iterator[AnswerBlock]:
-    """Yield all answers with their labels, standard errors and intervals, in order."""
-    ranges = list(release.plan.reconstruction_map.row_ranges())
+    """Yield all shown answers with their labels, standard errors and intervals, in order."""
+    ranges = list(shown_blocks(release))
     for (start, stop), spans in zip(
-        ranges, spans_of(release.plan.workload.labels, ranges), strict=True
+        ranges, spans_of(release.plan.workload.shown, ranges), strict=True
     ):
-        numbers = release.numbers(start, stop, confidence)
+        numbers = release.shown_numbers(start, stop, confidence)
         if processed is not None:
             numbers["processed"] = processed[start:stop]
         yield AnswerBlock(start, spans, numbers)
@@ -68,7 +69,7 @@ def write_csv(
     release: Release, file: BinaryIO, blocks: Iterator[AnswerBlock], confidence: float
 ) -> None:
     """Write answers as CSV: name, query, groups, answer, standard error, interval."""
-    grouped = release.plan.workload.labels.attributes
+    grouped = release.plan.workload.shown.attributes
     columns = LabelColumns(csv_cell)
     level = repr(float(confidence))
     for number, block in enumerate(blocks):
@@ -78,10 +79,15 @@ def write_csv(
             file.write(csv_document([header]).encode())
         texts: list[Any] = [columns.names(block.spans, _quoted), columns.queries(block.spans)]
         texts += [columns.group(block.spans, attribute).fill_null("") for attribute in grouped]
-        numbers = [list(map(repr, column.tolist())) for column in block.numbers.values()]
+        numbers = [list(map(_spelt, column.tolist())) for column in block.numbers.values()]
         numbers.insert(4, [level] * len(numbers[0]))
         rows = zip(*(text.to_pylist() for text in texts), *numbers, strict=True)
         file.write(("\n".join(map(",".join, rows)) + "\n").encode())
+
+
+def _spelt(value: float) -> str:
+    """A number as CSV holds it: nothing for one that does not exist."""
+    return "" if value != value else repr(value)  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def _quoted(text: str) -> str:
@@ -94,7 +100,7 @@ def _write_parquet(
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
-    grouped = release.plan.workload.labels.attributes
+    grouped = release.plan.workload.shown.attributes
     fixed = ("query", *COLUMNS[2:6], *(("processed",) if processed else ()))
     titles = [*group_titles(grouped, fixed), *fixed]
     texts = len(grouped) + 1

@@ -28,6 +28,7 @@ from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.answer_files import write_answers
 from lrm.releases.further import answer_further
 from lrm.releases.saving import save_release
+from lrm.releases.shown import shown_numbers
 from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
 from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
@@ -113,7 +114,7 @@ class Release:
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of the queries."""
+        """Names of the linear queries, those that are inputs of derived answers included."""
         return self.plan.workload.names
 
     @cached_property
@@ -129,6 +130,17 @@ class Release:
         return self.plan.reconstruction_map.answering(
             self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
         )
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """Answers of the queries ``start:stop``."""
+        return self._answering.rows(start, stop)
+
+    def shown_numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
+        """The same columns as `numbers`, of the answers ``start:stop`` that are shown.
+
+        Queries that are only inputs of derived answers are left out; derived answers come last.
+        """
+        return shown_numbers(self, start, stop, confidence)
 
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
@@ -161,27 +173,27 @@ class Release:
         return np.column_stack([self.answers - half, self.answers + half])
 
     def table(self, confidence: float = 0.95) -> AnswerTable:
-        """The answers with their labels, standard errors and intervals."""
+        """The answers with their labels, standard errors and intervals; derived ones come last."""
         check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
-        labels = self.plan.workload.labels
+        labels = self.plan.workload.shown
         return self._table(labels, [(0, len(labels))], confidence)
 
     def _table(
         self, labels: Labels, ranges: Sequence[tuple[int, int]], confidence: float
     ) -> AnswerTable:
-        parts = [self.numbers(start, stop, confidence) for start, stop in ranges]
+        parts = [self.shown_numbers(start, stop, confidence) for start, stop in ranges]
         numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         at = f"at {parameter_words(self.privacy)}, with {100 * confidence:.4g} % intervals"
         return AnswerTable(labels, numbers, at)
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
         """The first answers of the same table; no others are computed."""
-        labels = self.plan.workload.labels.first(count)
+        labels = self.plan.workload.shown.first(count)
         return self._table(labels, [(0, len(labels))], confidence)
 
     def __getitem__(self, query: str) -> AnswerTable:
         """The answers of one query, in all of its groups; no others are computed."""
-        labels, ranges = find_query(self.plan.workload.labels, query)
+        labels, ranges = find_query(self.plan.workload.shown, query)
         return self._table(labels, ranges, 0.95)
 
     def write(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
@@ -236,7 +248,7 @@ class Release:
 
     def __repr__(self) -> str:
         made = "SIMULATED release" if self.simulated else "Release"
-        answers = many(len(self.names), "answer", "answers")
+        answers = many(len(self.plan.workload.shown), "answer", "answers")
         words = f"{answers} at {parameter_words(self.privacy)}, protects {self.unit.words}"
         return f"<{made}: {words}>"
 

@@ -4,6 +4,8 @@ from lrm.workload import families
 from lrm.workload.answer_table import AnswerTable, find_query, group_titles
 from lrm.workload.core import EXPLICIT_QUERIES, MOST_LISTED, Workload, check_listable, weigh_rows
 from lrm.workload.cross_tabs import CrossTabs
+from lrm.workload.derived import Block, Computed, Derived, Quantile, derived_from_facts
+from lrm.workload.formulas import Dual, Formula, Step
 from lrm.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered
 from lrm.workload.labels import Labels, Names
@@ -14,7 +16,12 @@ __all__ = [
     "EXPLICIT_QUERIES",
     "MOST_LISTED",
     "AnswerTable",
+    "Block",
+    "Computed",
     "CrossTabs",
+    "Derived",
+    "Dual",
+    "Formula",
     "Group",
     "Grouped",
     "Label",
@@ -24,10 +31,13 @@ __all__ = [
     "Names",
     "Numbered",
     "NumberedLabels",
+    "Quantile",
     "Span",
+    "Step",
     "TakenLabels",
     "Workload",
     "check_listable",
+    "derived_from_facts",
     "families",
     "find_query",
     "group_titles",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -85,10 +86,13 @@ class AnswerTable:
         return AnswerTable(labels, numbers, self.at)
 
     def facts(self) -> list[dict[str, Any]]:
-        """One record per answer as values that JSON can hold: labels, then numbers."""
+        """One record per answer as values that JSON can hold: labels, then numbers.
+
+        A number that does not exist, or is infinite, is None.
+        """
         columns = [column.tolist() for column in self.numbers.values()]
         return [
-            {**label.facts, **dict(zip(self.numbers, row, strict=True))}
+            {**label.facts, **dict(zip(self.numbers, map(_finite, row), strict=True))}
             for label, *row in zip(self.labels, *columns, strict=True)
         ]
 
@@ -139,6 +143,10 @@ class AnswerTable:
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def group_titles(attributes: Sequence[str], taken: Sequence[str]) -> list[str]:

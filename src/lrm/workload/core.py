@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
 from lrm.showing import html_of
 from lrm.showing.spelling import how_many, many
+from lrm.workload.derived import Derived
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
@@ -48,6 +50,8 @@ class Workload:
         (1 each by default). It changes no answer and no promised error.
     domain
         The public domain whose cells the columns are, where there is one.
+    derived
+        Answers that are computed from those of the queries, such as rates and medians.
 
     >>> workload = Workload([[1, 1, 0], [0, 1, 1]], names=["young", "old"])
     >>> workload.shape, workload.names[1]
@@ -58,8 +62,9 @@ class Workload:
     labels: Labels
     importance: Floats | None
     domain: Domain | None
+    derived: tuple[Derived, ...]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a batch consists of
         self,
         queries: LinearMap | ArrayLike | sp.sparray,
         *,
@@ -67,6 +72,7 @@ class Workload:
         labels: Labels | None = None,
         importance: ArrayLike | None = None,
         domain: Domain | None = None,
+        derived: Iterable[Derived] = (),
     ) -> None:
         checked = as_map(queries)
         m, n = checked.shape
@@ -81,6 +87,11 @@ class Workload:
         set_field(self, "labels", _checked_labels(names, given, m))
         set_field(self, "importance", _checked_importance(importance, m))
         set_field(self, "domain", domain)
+        set_field(self, "derived", tuple(derived))
+        for one in self.derived:
+            one.check(m)
+        if self.derived:
+            _ = self.shown  # refuses a name that is taken
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,11 +104,20 @@ class Workload:
         return self.labels.names
 
     @cached_property
+    def shown(self) -> Labels:
+        """What every answer is called that is shown: queries that are not hidden, then derived."""
+        if not self.derived:
+            return self.labels
+        return Labels([*self.labels.shown_parts(), *(one.label for one in self.derived)])
+
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 of the queries, their labels and importances."""
+        """SHA-256 of the queries, their labels and importances, and of derived answers."""
         seal = hashlib.sha256(self.queries.digest.encode() + self.labels.digest.encode())
         if self.importance is not None:
             seal.update(self.importance.tobytes())
+        for one in self.derived:
+            seal.update(json.dumps(one.facts(lines=False)).encode() + b"\n")
         return seal.hexdigest()
 
     def __repr__(self) -> str:

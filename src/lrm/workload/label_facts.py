@@ -21,6 +21,8 @@ _NUMBERED_KINDS: tuple[Literal["identity", "prefix", "all-ranges", "rows"], ...]
     "rows",
 )
 
+_MEMBERS = {"query", "groups", "orders", "line", "hidden"}
+
 _MOST_PLACES = 1 << 20
 """Upper bound on attributes times order of cross-tabs: the numbers kept to find one label."""
 
@@ -46,6 +48,8 @@ def label_facts(part: Part, *, lines: bool) -> Iterator[dict[str, Any]]:
             fact["groups"] = [_axis_facts(axis) for axis in part.axes]
         if lines and part.line is not None:
             fact["line"] = part.line
+        if part.hidden:
+            fact["hidden"] = True
         yield fact
 
 
@@ -88,14 +92,16 @@ def _part(fact: Any) -> Part:
         count, first = fact["numbered"], fact["first"]
         if type(count) is int and type(first) is int and count > 0 and first > 0:
             return Numbered(count, first)
-    elif isinstance(fact, dict) and {"query"} <= set(fact) <= {"query", "groups", "orders", "line"}:
-        query, line = fact["query"], fact.get("line")
-        if isinstance(query, str) and (line is None or (type(line) is int and line >= 0)):
+    elif isinstance(fact, dict) and {"query"} <= set(fact) <= _MEMBERS:
+        query, line, hidden = fact["query"], fact.get("line"), fact.get("hidden", False)
+        numbered = line is None or (type(line) is int and line >= 0)
+        if isinstance(query, str) and numbered and type(hidden) is bool:
             axes = tuple(_axis(axis) for axis in _list(fact.get("groups", [])))
             if "orders" not in fact:
-                return Grouped(query, axes, line)
-            return CrossTabs(query, axes, _orders(fact["orders"], len(axes)), line)
-    raise WorkloadError("a label must have a query, and may have groups, orders and a line")
+                return Grouped(query, axes, line, hidden)
+            if not hidden:
+                return CrossTabs(query, axes, _orders(fact["orders"], len(axes)), line)
+    raise WorkloadError("a label must have a query, and may have groups, orders, line and hidden")
 
 
 def _orders(orders: Any, attributes: int) -> tuple[int, ...]:

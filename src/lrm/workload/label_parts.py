@@ -139,11 +139,14 @@ class Grouped:
         Each grouping attribute with its labels; without any, the query has one answer.
     line
         Line of the batch's text where it begins.
+    hidden
+        Whether it is only an input of derived answers, and not shown with the others.
     """
 
     query: str
     axes: tuple[Axis, ...] = ()
     line: int | None = None
+    hidden: bool = False
 
     @property
     def count(self) -> int:

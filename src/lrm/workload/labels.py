@@ -121,6 +121,23 @@ class Labels(Sequence[Label]):
                 ranges.append((start + number - part.first, start + number - part.first + 1))
         return Labels(parts), ranges
 
+    def shown_ranges(self) -> list[tuple[int, int]]:
+        """The ranges of positions of all labels that are not hidden, ascending and apart."""
+        ranges: list[tuple[int, int]] = []
+        for part, end in zip(self.parts, self._ends, strict=True):
+            if isinstance(part, Grouped) and part.hidden:
+                continue
+            start = end - len(part)
+            if ranges and ranges[-1][1] == start:
+                ranges[-1] = ranges[-1][0], end
+            else:
+                ranges.append((start, end))
+        return ranges
+
+    def shown_parts(self) -> list[Part]:
+        """The parts that are not hidden."""
+        return [part for part in self.parts if not (isinstance(part, Grouped) and part.hidden)]
+
     def first(self, count: int) -> Labels:
         """The labels of the first queries alone."""
         if count >= len(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from lrm.maps.products.combine import stacked
 from lrm.maps.products.map import ProductMap
 from lrm.showing.spelling import how_many
 from lrm.workload.core import Workload
+from lrm.workload.derived import Derived
 from lrm.workload.labels import Labels
 
 __all__ = ["stack"]
@@ -41,7 +42,15 @@ def stack(workloads: Sequence[Workload]) -> Workload:
         labels=Labels.joined([part.labels for part in workloads]),
         importance=_importance(workloads),
         domain=domains[0] if domains else None,
+        derived=_derived(workloads),
     )
+
+
+def _derived(workloads: Sequence[Workload]) -> Iterator[Derived]:
+    before = 0
+    for workload in workloads:
+        yield from (one.shifted(before) for one in workload.derived)
+        before += workload.shape[0]
 
 
 def _queries(maps: list[LinearMap]) -> LinearMap | sp.csr_array:

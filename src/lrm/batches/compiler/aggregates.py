@@ -135,8 +135,6 @@ def weights(node: exp.Expr, scope: Scope) -> Weights:
     if type(node) is exp.Column:
         name = node.name
         raise refuse(f"column {name!r} without an aggregate", f"GROUP BY {name} to list it", node)
-    if is_constant(node) and type(node) is not exp.Cast:
-        raise refuse("a constant as an answer", AGGREGATES, node)
     raise refuse_node(node, AGGREGATES)
 
 
@@ -151,13 +149,13 @@ def _negative(node: exp.Expr, scope: Scope) -> Weights:
 
 def _added(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
-    left, right = (_summand(side, scope) for side in (node.this, node.expression))
+    left, right = (weights(side, scope) for side in (node.this, node.expression))
     return (*left, *(_scaled(right, Decimal(-1)) if type(node) is exp.Sub else right))
 
 
 def _as_double(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "to", "_type")
-    if not node.args["to"].is_type(exp.DType.DOUBLE) or is_constant(node):
+    if node.args["to"].this not in (exp.DType.DOUBLE, exp.DType.FLOAT) or is_constant(node):
         raise refuse(shown(node), AGGREGATES, node)
     return weights(node.this, scope)
 
@@ -167,22 +165,14 @@ def _count_if(node: exp.Expr, scope: Scope) -> Weights:
     return filtered((Summand(1.0),), scope.truths(node.this))
 
 
-def _summand(node: exp.Expr, scope: Scope) -> Weights:
-    if is_constant(node):
-        raise refuse("adding a constant", "a constant may multiply an aggregate", node.parent)
-    return weights(node, scope)
-
-
 def _multiple(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
     left, right = _factor(node.this), _factor(node.expression)
     if left is not None and right is None:
         return _scaled(weights(node.expression, scope), left)
-    if right is not None and left is None:
-        return _scaled(weights(node.this, scope), right)
-    if left is None:
-        raise refuse("a product of aggregates", "multiply by a constant only", node)
-    raise refuse("a constant as an answer", AGGREGATES, node)
+    if right is None:
+        raise refuse_node(node, AGGREGATES)
+    return _scaled(weights(node.this, scope), right)
 
 
 def _quotient(node: exp.Expr, scope: Scope) -> Weights:
@@ -190,11 +180,7 @@ def _quotient(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression", "typed", "safe")
     divisor = _factor(node.expression)
     if divisor is None:
-        raise refuse(
-            "a quotient of aggregates",
-            "only constants divide; ask for both parts and divide their answers",
-            node,
-        )
+        raise refuse_node(node, AGGREGATES)
     if divisor == 0:
         raise at_line(node, "an aggregate is divided by 0")
     return _scaled(weights(node.this, scope), 1 / divisor)
@@ -294,7 +280,7 @@ def _summed(node: exp.Expr, scope: Scope) -> Weights:
         if found is not None:
             return found
     if is_constant(node) and type(node) is not exp.Cast:
-        return (Summand(_constant_weight(node)),)
+        return (Summand(_constant_weight(node, scope)),)
     if type(node) is exp.Column and isinstance(
         attribute := scope.domain.attributes[scope.axis(node)], Bins
     ):
@@ -306,7 +292,7 @@ def _summed(node: exp.Expr, scope: Scope) -> Weights:
     found_values = scope.values(node)
     if found_values.kind not in _NUMBERS and not found_values.kind.startswith("DECIMAL"):
         raise refuse(f"SUM({shown(node)})", f"it is {found_values.kind}, not a number", node)
-    numbers = found_values.numbers()
+    numbers = _measured(found_values.numbers(), scope)
     if not np.all(np.isfinite(numbers)) or np.any(np.abs(numbers) > _EXACT):
         raise refuse(f"SUM({shown(node)})", "its values must be within ±2^53", node)
     table = scope.placed(found_values, numbers)
@@ -323,8 +309,10 @@ def _case(node: exp.Expr, scope: Scope) -> Weights | None:
     every = [then for _, then in branches] + ([default] if default is not None else [])
     if not all(is_constant(one) and type(one) is not exp.Cast for one in every):
         return None
-    rest = 0.0 if default is None else _constant_weight(default)
-    weighed = [(scope.truths(condition), _constant_weight(then)) for condition, then in branches]
+    rest = 0.0 if default is None else _constant_weight(default, scope)
+    weighed = [
+        (scope.truths(condition), _constant_weight(then, scope)) for condition, then in branches
+    ]
     if len(weighed) == 1 and rest == 0.0:
         truth, number_then = weighed[0]
         return filtered((Summand(number_then),), truth)
@@ -368,13 +356,18 @@ def _first_true(branches: Sequence[tuple[Truth, float]], default: float) -> Weig
     return Weighed(axes, np.broadcast_to(values, shape), np.broadcast_to(undecided, shape))
 
 
-def _constant_weight(node: exp.Expr) -> float:
+def _measured(numbers: NDArray[np.float64], scope: Scope) -> NDArray[np.float64]:
+    """What is added up of each number: the number, or its square."""
+    return numbers**2 if scope.measure == "square" else numbers
+
+
+def _constant_weight(node: exp.Expr, scope: Scope) -> float:
     if type(node) is exp.Null:  # a NULL is left out of a sum
         return 0.0
     value = constant(node)
     if not isinstance(value, Decimal):
         raise at_line(node, f"expected a number to sum, got {shown(node)}")
-    return float(value)
+    return float(_measured(np.array(float(value)), scope))
 
 
 _KINDS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Weights]] = {

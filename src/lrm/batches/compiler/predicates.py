@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sqlglot import exp
@@ -88,6 +88,7 @@ class Scope:
         self.domain = context.domain
         self.table = table
         self.cuts: list[Cut] = []
+        self.measure: Literal["value", "square"] = "value"
         self._context = context
         self._merged = False
         self._seen: dict[int, list[NDArray[Any]]] = {}

@@ -27,8 +27,8 @@ PREDICATES = (
     "attributes and constants, joined by AND OR NOT"
 )
 AGGREGATES = (
-    "answers are COUNT(*), COUNT(expression), COUNT_IF(condition) and SUM(expression), "
-    "their sums, differences and constant multiples"
+    "answers are COUNT(*), COUNT(expression), COUNT_IF(condition), SUM(expression), AVG, VARIANCE "
+    "and STDDEV, with + - * / between them"
 )
 
 _WAYS_OUT: dict[str, tuple[str, str]] = {

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Summand, Weighed, Weights, filtered, weights
-from lrm.batches.compiler.decompose import Vectors, decompose, multiplied
+from lrm.batches.compiler.aggregates import Weighed, Weights, filtered, weights
+from lrm.batches.compiler.compiled import Answer, Compiled
+from lrm.batches.compiler.derivations import Leaf, asked
 from lrm.batches.compiler.evaluation import Values
 from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.grouping import GroupingSet, Keys, grouping_sets, split_keys
+from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
-from lrm.batches.compiler.tables import Table, aligned, fits
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError
-from lrm.maps.products.combine import MANY_PRODUCTS, Product
-from lrm.showing.spelling import how_many
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
-    from lrm.workload import Workload
+    from lrm.maps.products.combine import Product
+    from lrm.workload import Derived, Workload
 
 __all__ = ["compile_batch", "compile_condition"]
-
-FLAT_CELLS = 1 << 16
-"""Cells up to which an answer of more products is written out cell by cell."""
 
 MOST_GROUPS = 1000
 """Groups that expressions of one statement may have."""
@@ -41,31 +37,41 @@ Answers = list[tuple[str | None, exp.Expr]]
 """The aggregates of one statement, each with its name if it has one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One aggregate of a statement, over all groups of its grouping sets."""
-
-    query: str
-    line: int
-    sets: list[GroupingSet]
-    products: list[Product]
-    fixed: tuple[tuple[str, str], ...] = ()
+AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
+"""An answer of a statement: linear, or computed from linear ones."""
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql`."""
     single = len(domain.attributes) == 1
     rows = FlatRows(domain) if single else Terms(domain)
+    inputs = Inputs(rows)
+    waiting: list[DerivedAnswer | QuantileAnswer] = []
     for answer in _compiled(text, domain):
+        if not isinstance(answer, Answer):
+            waiting.append(answer)  # what is asked anyway comes first
+            continue
         for axes in answer.sets:
             with in_statement(answer.line):
+                inputs.note(Part(axes, answer.products, answer.running))
                 _add(rows, answer, axes)
-    return rows.finished()
+    derived = tuple(_derived(inputs, answer) for answer in waiting)
+    return replace(rows.finished(), derived=derived)
+
+
+def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
+    with in_statement(answer.label.line or 0):
+        try:
+            return inputs.derived(answer)
+        except WorkloadError as error:
+            raise SqlError(str(error)) from None
 
 
 def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
     try:
-        clash = rows.add(answer.query, answer.line, axes, answer.products, answer.fixed)
+        clash = rows.add(
+            answer.query, answer.line, axes, answer.products, answer.fixed, running=answer.running
+        )
     except WorkloadError as error:
         raise SqlError(str(error)) from None
     if clash is not None:
@@ -78,12 +84,13 @@ def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     """The products that a batch of one ungrouped answer adds up; None for any other batch."""
     answers = list(_compiled(text, domain))
-    if len(answers) != 1 or answers[0].sets != [()] or answers[0].fixed:
+    answer = answers[0]
+    if len(answers) != 1 or not isinstance(answer, Answer):
         return None
-    return answers[0].products
+    return None if answer.sets != [()] or answer.fixed else answer.products
 
 
-def _compiled(text: str, domain: Domain) -> Iterator[Answer]:
+def _compiled(text: str, domain: Domain) -> Iterator[AnyAnswer]:
     context = Context(domain)
     for statement in statements(text, domain.table):
         with in_statement(statement.line):
@@ -93,26 +100,28 @@ def _compiled(text: str, domain: Domain) -> Iterator[Answer]:
         warnings.warn(told, SqlWarning, stacklevel=4)
 
 
-def _compile_statement(statement: Statement, context: Context) -> list[Answer]:
+def _compile_statement(statement: Statement, context: Context) -> list[AnyAnswer]:
     select = statement.select
     scope = Scope(context, statement.qualifier)
     group, keys = split_keys(select, scope)
     sets = grouping_sets(group, scope)
     grouped = {axis for axes in sets for axis in axes}
-    answers = _answers(select, scope, grouped, keys)
+    answers = [(alias, asked(node)) for alias, node in _answers(select, scope, grouped, keys)]
+    leaves = [leaf for _, answer in answers for leaf in answer.leaves]
     where = select.args.get("where")
     found_keys = _key_values(keys, grouped, scope)
-    _weigh(answers, where, scope)
+    _weigh(leaves, where, scope)
     _groups(found_keys, keys, scope)
     scope.merge()
-    compiled = _weigh(answers, where, scope)
+    compiled = iter(_weigh(leaves, where, scope))
     groups = _groups(_key_values(keys, grouped, scope), keys, scope)
-    found = []
-    for position, ((alias, _), answer) in enumerate(zip(answers, compiled, strict=True), start=1):
+    found: list[AnyAnswer] = []
+    for position, (alias, answer) in enumerate(answers, start=1):
         unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
+        own = [next(compiled) for _ in answer.leaves]
+        made = Compiled(alias or unnamed, statement.line, sets, answer, own, scope)
         for fixed, tables in groups:
-            products = _products(tuple(one.times(tables) for one in answer), scope)
-            found.append(Answer(alias or unnamed, statement.line, sets, products, fixed))
+            found += made.answers(fixed, tables)
     return found
 
 
@@ -157,12 +166,16 @@ def _label(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _weigh(answers: Answers, where: exp.Expr | None, scope: Scope) -> list[Weights]:
+def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Weights]:
+    compiled = []
+    for leaf in leaves:
+        scope.measure = "square" if leaf.square else "value"
+        compiled.append(weights(leaf.node, scope))
     if where is None:
-        return [weights(node, scope) for _, node in answers]
+        return compiled
     only(where, "this")
     kept = scope.truths(where.this)
-    return [filtered(weights(node, scope), kept) for _, node in answers]
+    return [filtered(one, kept) for one in compiled]
 
 
 def _answers(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> Answers:
@@ -186,54 +199,3 @@ def _answers(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> A
     if not answers:
         raise refuse("a SELECT without an aggregate", AGGREGATES, select)
     return answers
-
-
-def _products(compiled: Weights, scope: Scope) -> list[Product]:
-    """Write an aggregate as few products of one vector per attribute, over the domain's cells."""
-    for summand in compiled:
-        undecided = summand.undecided()
-        if undecided is not None:
-            raise scope.explain(undecided)
-    limit = MANY_PRODUCTS if scope.domain.size > FLAT_CELLS else FLAT_CELLS
-    found = _few([_summand_products(summand, limit) for summand in compiled], compiled)
-    if len(found) > limit:
-        raise SqlError(
-            f"the answer is a sum of {len(found):,} products of attributes, and at most "
-            f"{MANY_PRODUCTS} are compiled over a domain of {how_many(scope.domain.size)} cells; "
-            "use OR and NOT across fewer attributes, or write several statements"
-        )
-    return [
-        (coefficient, {axis: scope.over_cells(vector, axis) for axis, vector in vectors.items()})
-        for coefficient, vectors in found
-    ]
-
-
-def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
-    parts = [decompose(Table(one.axes, one.values + 0.0)) for one in summand.tables]
-    count = math.prod(map(len, parts))
-    if count > max(limit, MANY_PRODUCTS):
-        raise SqlError(
-            f"the answer is a sum of {count:,} products of attributes, and at most "
-            f"{MANY_PRODUCTS} are compiled; use OR and NOT across fewer attributes, "
-            "or write several statements"
-        )
-    return multiplied(parts, summand.coefficient) if summand.coefficient else []
-
-
-def _few(each: list[list[Vectors]], compiled: Weights) -> list[Vectors]:
-    """The products of all summands, or of their sum cell by cell where that has no more."""
-    apart = [one for products in each for one in products]
-    if len(apart) <= 1:
-        return apart
-    tables = [table for summand in compiled for table in summand.tables]
-    if not fits(tables):
-        return apart
-    axes = tuple(sorted({axis for table in tables for axis in table.axes}))
-    whole = np.zeros((1,) * len(axes))
-    for summand in compiled:
-        values = np.full((1,) * len(axes), summand.coefficient)
-        for table in summand.tables:
-            values = values * aligned(table, axes)
-        whole = whole + values
-    together = decompose(Table(axes, whole + 0.0))
-    return together if len(together) <= len(apart) else apart

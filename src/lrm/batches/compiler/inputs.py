@@ -1,0 +1,167 @@
+"""Derived answers of a batch: their inputs are asked once, hidden where nobody asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lrm.errors import SqlError
+from lrm.workload import Block, Computed, Formula, Quantile
+
+if TYPE_CHECKING:
+    from lrm.batches.terms import FlatRows, Running, Terms
+    from lrm.maps.products.combine import Product
+    from lrm.workload import Derived, Grouped, Step
+
+__all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
+
+Key = tuple[tuple[int, ...], bytes, tuple[tuple[float, tuple[tuple[int, bytes], ...]], ...]]
+"""What a linear query asks, apart from its scale: groups, running totals, products."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A linear aggregate of a derived answer: its groups, and its products.
+
+    ``fixed`` says whether it is restricted to one group of the expressions that a statement is
+    grouped by.
+    """
+
+    axes: tuple[int, ...]
+    products: list[Product]
+    running: Running | None = None
+    fixed: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedAnswer:
+    """One answer that is computed, over the groups of one grouping set.
+
+    Parameters
+    ----------
+    label
+        What it is called.
+    axes
+        The attributes that it is grouped by, after the fixed groups of expressions.
+    ways
+        Formula and parts: several, of which the first whose parts are all asked anyway is taken, or
+        else the last.
+    binning, per_row
+        As in `lrm.workload.Computed`.
+    """
+
+    label: Grouped
+    axes: tuple[int, ...]
+    ways: Sequence[tuple[Sequence[Step], Sequence[Part]]]
+    binning: float | None = None
+    per_row: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileAnswer:
+    """A quantile over the groups of one grouping set, from running totals."""
+
+    label: Grouped
+    axes: tuple[int, ...]
+    level: float
+    part: Part
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+
+@dataclass(eq=False)
+class Inputs:
+    """The queries of a batch, to find again what was asked before."""
+
+    rows: FlatRows | Terms
+    known: dict[Key, tuple[int, float]] = field(default_factory=dict)
+
+    def note(self, part: Part) -> None:
+        """Remember a query that is about to be added."""
+        key, scale = _key(part)
+        self.known.setdefault(key, (self.rows.count, scale))
+
+    def derived(self, answer: DerivedAnswer | QuantileAnswer) -> Derived:
+        """The derived answer, whose inputs are added to the batch where they are new."""
+        clash = self.rows.taken.add(answer.label)
+        if clash is not None:
+            raise SqlError(
+                f"the name {clash.name!r} is already taken on line {clash.line}; "
+                "give each answer its own name with AS"
+            )
+        if isinstance(answer, QuantileAnswer):
+            block = self._block(answer.part, answer, 1)
+            name = self.rows.domain.attributes[answer.part.running.axis].name  # type: ignore[union-attr] # always given
+            return Quantile(answer.label, answer.level, block, answer.lows, answer.highs, name)
+        asked = (way for way in answer.ways if all(_key(part)[0] in self.known for part in way[1]))
+        steps, parts = next(asked, answer.ways[-1])
+        order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
+        numbered = [order.index(step) if isinstance(step, int) else step for step in steps]
+        blocks = [self._block(parts[k], answer, place + 1) for place, k in enumerate(order)]
+        return Computed(
+            answer.label, Formula(tuple(numbered)), tuple(blocks), answer.binning, answer.per_row
+        )
+
+    def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
+        key, scale = _key(part)
+        if key not in self.known:
+            self.known[key] = self.rows.count, 1.0
+            products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
+            self._hide(answer, replace(part, products=products), number)
+        start, known_scale = self.known[key]
+        strides, size = {}, 1
+        for axis in reversed(part.axes):
+            own = part.running is not None and part.running.axis == axis
+            strides[axis] = size
+            size *= len(part.running.rows) if own else self.rows.domain.shape[axis]  # type: ignore[union-attr] # own is false without it
+        fixed = len(answer.label.axes) - len(answer.axes)
+        found = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
+        if isinstance(answer, QuantileAnswer):
+            found.append(strides[part.running.axis])  # type: ignore[union-attr] # as above
+        return Block(start, tuple(found), scale / known_scale)
+
+    def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
+        label = answer.label
+        count = len(label.axes) - len(answer.axes) if part.fixed else 0
+        fixed = [(name, labels[0]) for name, labels in label.axes[:count]]
+        name = f"{label.query} (part {number})"
+        self.rows.add(
+            name, label.line, part.axes, part.products, fixed, running=part.running, hidden=True
+        )
+
+
+def _key(part: Part) -> tuple[Key, float]:
+    """What a part asks, with its weights at most 1, and the factor that this took out."""
+    normal: list[tuple[float, tuple[tuple[int, bytes], ...]]] = []
+    for factor, vectors in part.products:
+        coefficient = factor
+        kept: list[tuple[int, bytes]] = []
+        for axis, vector in sorted(vectors.items()):
+            largest = float(np.abs(vector).max()) or 1.0
+            coefficient *= largest
+            if np.any(vector != vector[0]):
+                kept.append((axis, (vector / largest).tobytes()))
+            else:
+                coefficient *= float(np.sign(vector[0]))
+        if coefficient:
+            normal.append((coefficient, tuple(kept)))
+    normal.sort()
+    scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
+    running = b"" if part.running is None else part.running.rows.tobytes()
+    products = tuple((coefficient / scale, kept) for coefficient, kept in normal)
+    return (part.axes, running, products), scale
+
+
+def reach(products: Sequence[Product]) -> tuple[float, float]:
+    """Between which numbers the weight of a cell lies, as far as the products tell."""
+    low = high = 0.0
+    for coefficient, vectors in products:
+        ends = [coefficient, coefficient]
+        for vector in vectors.values():
+            corners = [end * float(v) for end in ends for v in (vector.min(), vector.max())]
+            ends = [min(corners), max(corners)]
+        low, high = low + ends[0], high + ends[1]
+    return low, high

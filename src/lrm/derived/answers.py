@@ -1,0 +1,27 @@
+"""Derived answers of every kind."""
+
+from __future__ import annotations
+
+from lrm.derived.computed import computed_numbers, computed_values
+from lrm.derived.noise import Noisy
+from lrm.derived.quantiles import quantile_numbers, quantile_values
+from lrm.maps.linear import Floats
+from lrm.workload import Computed, Derived
+
+__all__ = ["derived_numbers", "derived_values"]
+
+
+def derived_values(one: Derived, start: int, stop: int, noisy: Noisy) -> Floats:
+    """Values of the groups ``start:stop``."""
+    if isinstance(one, Computed):
+        return computed_values(one, start, stop, noisy)
+    return quantile_values(one, start, stop, noisy)
+
+
+def derived_numbers(
+    one: Derived, start: int, stop: int, noisy: Noisy, confidence: float
+) -> dict[str, Floats]:
+    """Answer, standard error and interval of the groups ``start:stop``, as columns."""
+    if isinstance(one, Computed):
+        return computed_numbers(one, start, stop, noisy, confidence)
+    return quantile_numbers(one, start, stop, noisy, confidence)

@@ -1,0 +1,176 @@
+r"""Values, errors and intervals of formulas of noisy answers.
+
+A ratio N/D of two noisy answers has the interval of Fieller [1]_: all r for which the noise of
+``N − r·D``, whose law is known exactly, need not be outside its own interval,
+
+    { r : |N − r·D| ≤ h(r) },  with P(|noise of N − r·D| ≤ h(r)) ≥ confidence.
+
+The true ratio is in this set exactly as often as stated, however small the denominator is. Where
+0 itself is a possible denominator the set has no ends, and the interval is unbounded.
+
+For other formulas f (differences of rates, variances) the interval is the range of f over the
+ellipsoid of inputs whose distance from the noisy ones is the half-width of the noise in the
+direction in which f changes: the same as Fieller's for a ratio, and right to first order otherwise.
+
+Where the rows of the reconstruction are too large to be held, every input is given an interval of
+its own, together as confident as stated, and f ranges over that box: wider, and still right.
+
+References
+----------
+.. [1] Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 1954.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.derived.noise import JointNoise, Noisy
+from lrm.maps.linear import Floats
+from lrm.workload import Computed, Dual, Formula
+
+__all__ = ["computed_numbers", "computed_values"]
+
+ROUNDS = 6
+"""Corrections of the half-width for its direction: it changes by some percent at most."""
+
+STEPS = 60
+"""Steps of the search for the extremes of a formula over an ellipsoid."""
+
+
+def computed_values(one: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
+    """Values of the groups ``start:stop``."""
+    return one.formula.value(noisy.answers(*_places(one, start, stop)).T)
+
+
+def computed_numbers(
+    one: Computed, start: int, stop: int, noisy: Noisy, confidence: float
+) -> dict[str, Floats]:
+    """Answer, linearised standard error and interval of the groups ``start:stop``."""
+    index, scales = _places(one, start, stop)
+    inputs = noisy.answers(index, scales).T
+    noise = noisy.joint(index, scales)
+    core = one.formula.core
+    (value, gradient), divisors = core.dual(inputs)
+    if noise is None:
+        each = 1.0 - (1.0 - confidence) / len(inputs)
+        error = (np.abs(gradient) * noisy.errors(index, scales).T).sum(axis=0)
+        low, high = _boxed(core, inputs, noisy.half_widths(index, scales, each).T, divisors)
+    else:
+        error = noise.deviations(gradient.T)
+        find = _fieller if one.formula.is_ratio else _ranges
+        low, high = find(core, inputs, noise, confidence)
+    ends = [one.formula.finish(low), one.formula.finish(high)]
+    if one.formula.slope < 0:
+        ends.reverse()
+    with np.errstate(invalid="ignore"):
+        error = error * one.formula.steepness(value)
+    return {
+        "answer": one.formula.finish(value),
+        "standard_error": error,
+        "low": ends[0],
+        "high": ends[1],
+    }
+
+
+def _places(one: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
+    """The query of each input (groups × inputs), and the scale of each input."""
+    index = np.column_stack([block.rows(one.shape)[start:stop] for block in one.inputs])
+    return index, np.array([block.scale for block in one.inputs])
+
+
+def _fieller(
+    _core: Formula, inputs: Floats, noise: JointNoise, confidence: float
+) -> tuple[Floats, Floats]:
+    top, bottom = inputs
+    sums = noise.covariance
+    base = np.zeros((len(top), 2))
+    base[:, 1] = 1.0
+    at_zero = noise.quantile_ratios(base, confidence)
+    unbounded = np.abs(bottom) <= at_zero * np.sqrt(sums[:, 1, 1])
+    ends = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for sign in (-1.0, 1.0):
+            ratio, kappa = top / bottom, at_zero
+            for _ in range(ROUNDS):
+                direction = np.column_stack([np.ones_like(ratio), -ratio])
+                direction[~np.isfinite(ratio)] = base[~np.isfinite(ratio)]
+                kappa = noise.quantile_ratios(direction, confidence)
+                a = bottom**2 - kappa**2 * sums[:, 1, 1]
+                b = top * bottom - kappa**2 * sums[:, 0, 1]
+                c = top**2 - kappa**2 * sums[:, 0, 0]
+                root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+                ratio = np.where(a > 0, (b + sign * root) / a, sign * np.inf)
+            ends.append(np.where(unbounded, sign * np.inf, ratio))
+    return ends[0], ends[1]
+
+
+def _ranges(
+    core: Formula, inputs: Floats, noise: JointNoise, confidence: float
+) -> tuple[Floats, Floats]:
+    """The range of a formula over ellipsoids around the inputs."""
+    values, vectors = np.linalg.eigh(noise.covariance)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    (_, gradient), divisors = core.dual(inputs)
+    kappa = noise.quantile_ratios(_finite(gradient).T, confidence)
+    unbounded = np.zeros(inputs.shape[1], dtype=bool)
+    for divisor, slope in divisors:
+        direction = _finite(slope).T
+        reach = np.maximum(kappa, noise.quantile_ratios(direction, confidence))
+        unbounded |= ~(np.abs(divisor) > reach * noise.deviations(direction))
+    ends = []
+    for sign in (-1.0, 1.0):
+        best = core.dual(inputs)[0][0] * sign
+        radius = kappa
+        for _ in range(2):
+            best, direction = _extreme(core, inputs, roots, radius, sign)
+            radius = noise.quantile_ratios(direction, confidence)
+        ends.append(np.where(unbounded, sign * np.inf, sign * best))
+    return ends[0], ends[1]
+
+
+def _extreme(
+    core: Formula, inputs: Floats, roots: Floats, radius: Floats, sign: float
+) -> tuple[Floats, Floats]:
+    """The largest ``sign·f`` on a sphere of noise, and the gradient there.
+
+    Each step goes half of the way to where the linearised f would be largest.
+    """
+    (value, gradient), _ = core.dual(inputs)
+    best, slope = sign * value, _finite(gradient)
+    direction = slope.T
+    place = np.zeros((inputs.shape[1], roots.shape[2]))
+    for _ in range(STEPS):
+        steepest = sign * np.einsum("gkj,kg->gj", roots, slope)
+        length = np.linalg.norm(steepest, axis=1)
+        target = steepest * (radius / np.where(length > 0, length, 1.0))[:, None]
+        place = (place + target) / 2.0
+        length = np.linalg.norm(place, axis=1)
+        onto = place * (radius / np.where(length > 0, length, 1.0))[:, None]
+        (value, gradient), _ = core.dual(inputs + np.einsum("gkj,gj->kg", roots, onto))
+        slope = _finite(gradient)
+        better = sign * value > best
+        best = np.where(better, sign * value, best)
+        direction = np.where(better[:, None], slope.T, direction)
+    return best, direction
+
+
+def _finite(gradient: Floats) -> Floats:
+    return np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _boxed(
+    core: Formula, inputs: Floats, halves: Floats, divisors: list[Dual]
+) -> tuple[Floats, Floats]:
+    """The range of a formula over boxes around the inputs."""
+    corners = [
+        core.dual(inputs + halves * np.array(signs)[:, None])[0][0]
+        for signs in product((-1.0, 0.0, 1.0), repeat=len(inputs))
+    ]
+    unbounded = np.zeros(inputs.shape[1], dtype=bool)
+    for divisor, slope in divisors:
+        unbounded |= ~(np.abs(divisor) > (np.abs(slope) * halves).sum(axis=0))
+    low = np.where(unbounded, -np.inf, np.min(corners, axis=0))
+    return low, np.where(unbounded, np.inf, np.max(corners, axis=0))

@@ -1,0 +1,270 @@
+"""Derived answers: what is computed from the answers of several linear queries of a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.workload.formulas import Formula
+from lrm.workload.label_facts import label_facts, parts_from_facts
+from lrm.workload.label_parts import Grouped
+
+__all__ = ["Block", "Computed", "Derived", "Quantile", "derived_from_facts"]
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where the groups of a derived answer find one of their inputs among the linear queries.
+
+    Parameters
+    ----------
+    start
+        The query of the first group.
+    strides
+        How many queries further that of the next group lies, for each attribute of the groups; 0
+        where all its groups share one.
+    scale
+        What the answer is multiplied by.
+    """
+
+    start: int
+    strides: tuple[int, ...] = ()
+    scale: float = 1.0
+
+    def rows(self, shape: Sequence[int]) -> Indices:
+        """The query of each group, in the order of the groups."""
+        found = np.array([self.start], dtype=np.int64)
+        for stride, size in zip(self.strides, shape, strict=True):
+            found = np.add.outer(found, stride * np.arange(size, dtype=np.int64)).reshape(-1)
+        return found
+
+    def check(self, shape: Sequence[int], queries: int) -> None:
+        """Refuse a block that leaves the batch."""
+        if len(self.strides) != len(shape) or self.start < 0 or min((0, *self.strides)) < 0:
+            raise WorkloadError("a derived answer has inputs of another shape than its groups")
+        steps = (stride * (size - 1) for stride, size in zip(self.strides, shape, strict=True))
+        if self.start + sum(steps) >= queries:
+            raise WorkloadError("a derived answer has an input that the batch does not ask")
+        if not (math.isfinite(self.scale) and self.scale != 0):
+            raise WorkloadError("an input of a derived answer must have a finite scale, not 0")
+
+    def facts(self) -> list[Any]:
+        """As JSON holds it."""
+        return [self.start, list(self.strides), self.scale]
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Block:
+        """Read what `facts` returned."""
+        if isinstance(facts, list) and len(facts) == 3:
+            start, strides, scale = facts
+            whole = [start, *strides] if isinstance(strides, list) else [None]
+            if all(type(one) is int for one in whole) and type(scale) is float:
+                return cls(start, tuple(strides), scale)
+        raise WorkloadError("an input of a derived answer must be [query, [strides], scale]")
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A formula of linear answers, in every group: a rate, an average, a variance.
+
+    Parameters
+    ----------
+    label
+        What the answers are called.
+    formula
+        How they follow.
+    inputs
+        Where the inputs are, one block per input of the formula.
+    binning
+        Where numbers in bins are summed by representatives: how far that can move an answer, or
+        what one row adds to it where ``per_row`` is true. None where no bins are summed.
+    """
+
+    label: Grouped
+    formula: Formula
+    inputs: tuple[Block, ...]
+    binning: float | None = None
+    per_row: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != self.formula.inputs:
+            raise WorkloadError("a derived answer must have one block per input of its formula")
+        if self.binning is not None and not self.binning >= 0:
+            raise WorkloadError("the error of binning must be at least 0")
+
+    def check(self, queries: int) -> None:
+        """Refuse inputs that a batch of so many queries does not have."""
+        for block in self.inputs:
+            block.check(self.shape, queries)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of groups of each attribute."""
+        return tuple(len(labels) for _, labels in self.label.axes)
+
+    def shifted(self, by: int) -> Computed:
+        """The same where the linear queries come later in a batch."""
+        return replace(self, inputs=tuple(_shifted(block, by) for block in self.inputs))
+
+    def facts(self, *, lines: bool = True) -> dict[str, Any]:
+        """As JSON holds it, with the line of the label if wanted."""
+        return {
+            "label": next(label_facts(self.label, lines=lines)),
+            "formula": list(self.formula.steps),
+            "inputs": [block.facts() for block in self.inputs],
+            "binning": _spelt(self.binning),
+            "per_row": self.per_row,
+        }
+
+    @property
+    def note(self) -> str:
+        """What a reader must know beside the noise; empty where there is nothing."""
+        if self.binning is None:
+            return ""
+        if math.isinf(self.binning):
+            return "a bin without an end stands for its representative: no bound on that error"
+        of = "each row" if self.per_row else "it"
+        return f"bins stand for their representatives, which moves {of} by at most {self.binning:g}"
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of an ordered attribute in every group, read from its running totals.
+
+    Parameters
+    ----------
+    label
+        What the answers are called.
+    level
+        Between 0 and 1; one half is the median.
+    totals
+        Where the running totals are: one more stride than the label has attributes, for the cells
+        of the ordered attribute.
+    lows, highs
+        The least and the largest value of each cell, ascending; infinite where a cell has no end.
+        A cell of a single value has both the same.
+    attribute
+        Its name.
+    """
+
+    label: Grouped
+    level: float
+    totals: Block
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    attribute: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.level <= 1:
+            raise WorkloadError(f"the level of a quantile must be from 0 to 1, not {self.level}")
+        ends = np.array([self.lows, self.highs])
+        if ends.ndim != 2 or not ends.shape[1] or np.isnan(ends).any():
+            raise WorkloadError("a quantile needs the ends of at least one cell")
+        if np.any(ends[0] > ends[1]) or np.any(ends[1, :-1] > ends[0, 1:]):
+            raise WorkloadError("the cells of a quantile must be in ascending order")
+
+    def check(self, queries: int) -> None:
+        """Refuse inputs that a batch of so many queries does not have."""
+        self.totals.check((*self.shape, len(self.lows)), queries)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of groups of each attribute."""
+        return tuple(len(labels) for _, labels in self.label.axes)
+
+    def shifted(self, by: int) -> Quantile:
+        """The same where the linear queries come later in a batch."""
+        return replace(self, totals=_shifted(self.totals, by))
+
+    def facts(self, *, lines: bool = True) -> dict[str, Any]:
+        """As JSON holds it, with the line of the label if wanted."""
+        return {
+            "label": next(label_facts(self.label, lines=lines)),
+            "level": self.level,
+            "totals": self.totals.facts(),
+            "lows": [_spelt(low) for low in self.lows],
+            "highs": [_spelt(high) for high in self.highs],
+            "attribute": self.attribute,
+        }
+
+    @property
+    def note(self) -> str:
+        """How fine the answers can be."""
+        lows, highs = np.array(self.lows), np.array(self.highs)
+        if np.all(lows == highs):
+            return f"exact to one declared value of {self.attribute!r}"
+        width = float((highs - lows).max())
+        cells = "cells without an end" if math.isinf(width) else f"cells up to {width:g} wide"
+        return f"exact to a cell of {self.attribute!r}, which has {cells}"
+
+
+Derived = Computed | Quantile
+"""A derived answer in all of its groups."""
+
+
+def _shifted(block: Block, by: int) -> Block:
+    return replace(block, start=block.start + by)
+
+
+def _spelt(value: float | None) -> str | float | None:
+    """JSON has no infinite numbers."""
+    return repr(value) if value is not None and math.isinf(value) else value
+
+
+def _number(value: Any) -> float:
+    if value in {"inf", "-inf"}:
+        return float(value)
+    if type(value) is not float or not math.isfinite(value):
+        raise WorkloadError("a derived answer has a number of the wrong type")
+    return value
+
+
+_COMPUTED = {"label", "formula", "inputs", "binning", "per_row"}
+_QUANTILE = {"label", "level", "totals", "lows", "highs", "attribute"}
+
+
+def derived_from_facts(facts: Any) -> tuple[Derived, ...]:
+    """Read a list of what ``facts()`` returned; anything else is a WorkloadError."""
+    if not isinstance(facts, list):
+        raise WorkloadError("derived answers must be a list")
+    return tuple(_one(fact) for fact in facts)
+
+
+def _one(fact: Any) -> Derived:
+    if not isinstance(fact, dict) or set(fact) not in (_COMPUTED, _QUANTILE):
+        raise WorkloadError("a derived answer has facts that are missing or not known")
+    # A label without groups reads back as a plain name.
+    (part,) = parts_from_facts([fact["label"]])
+    label = part if isinstance(part, Grouped) else Grouped(part.label(0).query)
+    if len(label) != len(part):
+        raise WorkloadError("a derived answer must have the label of one query")
+    if "formula" in fact:
+        if not isinstance(fact["inputs"], list) or type(fact["per_row"]) is not bool:
+            raise WorkloadError("a derived answer has a fact of the wrong type")
+        binning = fact["binning"]
+        return Computed(
+            label,
+            Formula.from_facts(fact["formula"]),
+            tuple(Block.from_facts(block) for block in fact["inputs"]),
+            None if binning is None else _number(binning),
+            fact["per_row"],
+        )
+    lists = isinstance(fact["lows"], list) and isinstance(fact["highs"], list)
+    if not lists or not isinstance(fact["attribute"], str):
+        raise WorkloadError("a derived answer has a fact of the wrong type")
+    return Quantile(
+        label,
+        _number(fact["level"]),
+        Block.from_facts(fact["totals"]),
+        tuple(_number(low) for low in fact["lows"]),
+        tuple(_number(high) for high in fact["highs"]),
+        fact["attribute"],
+    )

@@ -1,0 +1,240 @@
+"""Formulas of derived answers: short programs over the answers of linear queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import Floats
+
+__all__ = ["Dual", "Formula", "Step"]
+
+Step = int | float | str
+"""The number of an input (int), a constant (float), or an operation (str)."""
+
+LONGEST = 200
+"""Steps of one formula."""
+
+_BINARY = ("+", "-", "*", "/", "round")
+_UNARY = ("sqrt",)
+_LEAST_DIGITS, _MOST_DIGITS = -12, 12
+
+Dual = tuple[Floats, Floats]
+"""Values of groups, and their gradients by input (inputs × groups)."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A function of some inputs, in postfix notation: ``(0, 1, "/")`` is the first by the second.
+
+    Operations are ``+ - * /``, ``sqrt`` (of a negative number 0) and ``round`` (to a constant
+    number of digits, half away from zero), which comes last.
+
+    Examples
+    --------
+    >>> percent = Formula((0, 1, "/", 100.0, "*"))
+    >>> percent.value(np.array([[3.0], [4.0]])).tolist(), percent.text(["late", "all"])
+    ([75.0], '100 * (late / all)')
+    """
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if not 0 < len(self.steps) <= LONGEST:
+            raise WorkloadError(f"a formula must have between 1 and {LONGEST} steps")
+        self._check_stack()
+        if "round" in self.core.steps:
+            raise WorkloadError("round may only come last in a formula")
+        for step, constant in self.tail:
+            whole = constant == round(constant) and _LEAST_DIGITS <= constant <= _MOST_DIGITS
+            if step == "round" and not whole:
+                raise WorkloadError("a formula rounds to between -12 and 12 digits")
+
+    def _check_stack(self) -> None:
+        depth, used = 0, set()
+        for step in self.steps:
+            if isinstance(step, str):
+                needed = 2 if step in _BINARY else 1 if step in _UNARY else 0
+                if not needed or depth < needed:
+                    raise WorkloadError(f"a formula has the operation {step!r} where none can be")
+                depth -= needed - 1
+                continue
+            if isinstance(step, int):
+                if isinstance(step, bool) or not 0 <= step < LONGEST:
+                    raise WorkloadError("an input of a formula must be a small whole number")
+                used.add(step)
+            elif not math.isfinite(step):
+                raise WorkloadError("a constant of a formula must be finite")
+            depth += 1
+        if depth != 1 or used != set(range(len(used))) or not used:
+            raise WorkloadError("a formula must give one value, from inputs numbered from 0 on")
+
+    @cached_property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return len({step for step in self.steps if isinstance(step, int)})
+
+    @cached_property
+    def tail(self) -> tuple[tuple[str, float], ...]:
+        """The last operations that have one operand and a constant, in the order of application."""
+        found: list[tuple[str, float]] = []
+        steps = list(self.steps)
+        while steps:
+            if steps[-1] == "sqrt":
+                found.append(("sqrt", 0.0))
+                del steps[-1]
+            elif len(steps) > 2 and steps[-1] in _BINARY and isinstance(steps[-2], float):
+                found.append((str(steps[-1]), steps[-2]))
+                del steps[-2:]
+            else:
+                break
+        return tuple(reversed(found))
+
+    @cached_property
+    def core(self) -> Formula:
+        """The formula without its tail."""
+        length = sum(1 if step == "sqrt" else 2 for step, _ in self.tail)
+        return self if not length else Formula(self.steps[: len(self.steps) - length])
+
+    def finish(self, values: Floats) -> Floats:
+        """Apply the tail, whose operations are all monotone."""
+        for step, constant in self.tail:
+            values = _tail(values, step, constant)
+        return values
+
+    @property
+    def slope(self) -> float:
+        """1 where the tail rises, −1 where it falls."""
+        signs = (math.copysign(1.0, c) for step, c in self.tail if step in "*/")
+        return math.prod(signs)
+
+    def value(self, inputs: Floats) -> Floats:
+        """Values for inputs × groups."""
+        return self.finish(self.core.dual(inputs)[0][0])
+
+    def dual(self, inputs: Floats) -> tuple[Dual, list[Dual]]:
+        """Value and gradient of a core, and those of everything that it divides by."""
+        stack: list[Dual] = []
+        divisors: list[Dual] = []
+        zero = np.zeros_like(inputs)
+        for step in self.steps:
+            if isinstance(step, int):
+                gradient = zero.copy()
+                gradient[step] = 1.0
+                stack.append((inputs[step], gradient))
+            elif isinstance(step, float):
+                stack.append((np.full(inputs.shape[1], step), zero))
+            elif step == "sqrt":
+                stack.append(_root(stack.pop()))
+            else:
+                two, one = stack.pop(), stack.pop()
+                stack.append(_combined(step, one, two))
+                if step == "/":
+                    divisors.append(two)
+        return stack[0], divisors
+
+    def steepness(self, values: Floats) -> Floats:
+        """How much the tail stretches small changes of the core's values."""
+        found = np.ones_like(values)
+        for step, constant in self.tail:
+            if step in "*/":
+                found = found * (abs(constant) if step == "*" else 1.0 / abs(constant))
+            elif step == "sqrt":
+                with np.errstate(divide="ignore"):
+                    found = found * 0.5 / np.sqrt(np.maximum(values, 0.0))
+            values = _tail(values, step, constant)
+        return found
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the core divides the first input by the second."""
+        return self.core.steps == (0, 1, "/")
+
+    def text(self, names: Sequence[str]) -> str:
+        """The formula as people write it."""
+        stack: list[str] = []
+        for step in self.steps:
+            if isinstance(step, int):
+                stack.append(names[step])
+            elif isinstance(step, float):
+                stack.append(f"{step:g}")
+            elif step == "sqrt":
+                stack.append(f"sqrt({_bare(stack.pop())})")
+            else:
+                two, one = stack.pop(), stack.pop()
+                if step == "round":
+                    stack.append(f"round({_bare(one)}, {two})")
+                elif step == "*" and _is_number(two):
+                    stack.append(f"({two} * {one})")
+                else:
+                    stack.append(f"({one} {step} {two})")
+        return _bare(stack[0])
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Formula:
+        """Read the list of steps that a file holds."""
+        steps: list[Any] = facts if isinstance(facts, list) else [None]
+        if not all(isinstance(step, int | float | str) for step in steps):
+            raise WorkloadError("a formula must be a list of inputs, constants and operations")
+        return cls(tuple(steps))
+
+
+def _combined(step: str, one: Dual, two: Dual) -> Dual:
+    (a, da), (b, db) = one, two
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if step == "+":
+            return a + b, da + db
+        if step == "-":
+            return a - b, da - db
+        if step == "*":
+            return a * b, da * b + a * db
+        return a / b, (da - (a / b) * db) / b
+
+
+def _root(one: Dual) -> Dual:
+    value, gradient = one
+    root = np.sqrt(np.maximum(value, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return root, np.where(root > 0, 0.5 * gradient / root, 0.0)
+
+
+def _tail(values: Floats, step: str, constant: float) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        if step == "sqrt":
+            return np.sqrt(np.maximum(values, 0.0))
+        if step == "round":
+            scaled = np.abs(values) * 10.0**constant
+            rounded = np.copysign(np.floor(scaled + 0.5), values) / 10.0**constant
+            return np.where(np.isfinite(scaled) & (scaled < 2.0**52), rounded, values)
+        if step in "+-":
+            return values + (constant if step == "+" else -constant)
+        return values * constant if step == "*" else values / constant
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text.startswith("(") and text.endswith(")") and _closed(text) else text
+
+
+def _closed(text: str) -> bool:
+    """Whether the first parenthesis is closed by the last character."""
+    depth = 0
+    for place, mark in enumerate(text):
+        depth += (mark == "(") - (mark == ")")
+        if depth == 0:
+            return place == len(text) - 1
+    return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
