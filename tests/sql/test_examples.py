@@ -9,12 +9,12 @@ import re
 import warnings
 
 import duckdb
-import numpy as np
 import pytest
 
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError, SqlWarning
+from sql_answers import Table
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql.md"
 DOMAIN = Domain(
@@ -71,64 +71,12 @@ def table():
     cells = [
         [a.cell_of(value) for a, value in zip(DOMAIN.attributes, row, strict=True)] for row in rows
     ]
-    return connection, np.array(cells)
-
-
-def _answers(batch, cells):
-    """Add up the weights of the rows' cells, product by product: the domain is large."""
-    products = batch.queries.batch
-    found = {}
-    for choice, coefficient, term in zip(
-        products.choice, products.coefficients, products.term_of, strict=True
-    ):
-        weights = np.ones((len(cells), 1))
-        for axis, number in enumerate(choice):
-            rows = np.asarray(products.factors[axis][number].dense())[:, cells[:, axis]].T
-            weights = (weights[:, :, None] * rows[:, None, :]).reshape(len(cells), -1)
-        found[term] = found.get(term, 0.0) + coefficient * weights.sum(axis=0)
-    return np.concatenate([found[term] for term in sorted(found)])
-
-
-def _text(value):
-    if value is None:
-        return "(null)"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _theirs(connection, statement, groups):
-    """Return {(number of the answer, labels of the group): value} as DuckDB answers."""
-    found = connection.execute(statement)
-    names = [column[0] for column in found.description]
-    answers = {}
-    for row in found.fetchall():
-        key = frozenset((n, _text(v)) for n, v in zip(names, row, strict=True) if n in groups)
-        values = [v for n, v in zip(names, row, strict=True) if n not in groups]
-        for number, value in enumerate(values):
-            answers[number, key] = float(value or 0)
-    return answers
-
-
-def compare(table, statement):
-    connection, cells = table
-    batch = sql(statement, DOMAIN)
-    got = _answers(batch, cells)
-    parts = re.split(r"\bUNION ALL\b", statement)
-    if len(parts) > 1:
-        theirs = [float(row[-1]) for row in connection.execute(statement).fetchall()]
-        assert sorted(theirs) == sorted(got.tolist())
-        return
-    groups = {name for label in batch.labels for name, _ in label.group}
-    theirs = _theirs(connection, statement, groups)
-    queries = list(dict.fromkeys(label.query for label in batch.labels))
-    for label, value in zip(batch.labels, got, strict=True):
-        want = theirs.pop((queries.index(label.query), frozenset(label.group)), 0.0)
-        assert value == pytest.approx(want, abs=1e-6), (statement, label)
-    assert not theirs, statement
+    return Table(connection, DOMAIN, cells)
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_an_example_is_what_duckdb_answers(table, statement):
-    compare(table, statement)
+    table.compare(statement)
 
 
 def test_the_page_has_many_examples():
@@ -144,7 +92,7 @@ def test_the_page_has_many_examples():
 )
 def test_an_undeclared_constant_is_a_warning(table, condition, sentence):
     with pytest.warns(SqlWarning, match=re.escape(sentence)):
-        compare(table, f"SELECT COUNT(*) FROM flights WHERE {condition}")
+        table.compare(f"SELECT COUNT(*) FROM flights WHERE {condition}")
 
 
 def test_declared_constants_warn_of_nothing():

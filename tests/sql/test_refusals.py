@@ -28,8 +28,16 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients LEFT JOIN v ON TRUE": "JOIN is not compiled",
     "SELECT COUNT(*) FROM patients NATURAL JOIN v": "JOIN is not compiled",
     "SELECT COUNT(*) FROM patients, UNNEST([1, 2])": "JOIN is not compiled",
-    "SELECT COUNT(*) FROM (SELECT * FROM patients)": "a subquery is not compiled",
-    "WITH p AS (SELECT 1) SELECT COUNT(*) FROM patients": "WITH is not compiled",
+    "SELECT COUNT(*) FROM (SELECT age FROM patients LIMIT 5)": "LIMIT in a sub-select is not",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT age FROM patients)": "DISTINCT is not compiled",
+    "SELECT COUNT(*) FROM (SELECT age FROM patients) WHERE band = 1": "no column 'band'; its",
+    "SELECT COUNT(*) FROM (SELECT age a, band a FROM patients)": "two columns called 'a' is not",
+    "SELECT a FROM (SELECT age AS a FROM doctors)": "table 'doctors' is unknown",
+    "SELECT COUNT(*) FROM (SELECT age FROM patients GROUP BY age)": "an aggregate of answers is",
+    "SELECT AVG(n) FROM (SELECT age, COUNT(*) AS n FROM patients GROUP BY 1)": "of answers is not",
+    "WITH p AS (SELECT 1) SELECT COUNT(*) FROM patients": "SELECT without FROM is not compiled",
+    "WITH RECURSIVE p AS (SELECT age FROM patients) SELECT COUNT(*) FROM p": "RECURSIVE is not",
+    "WITH p AS (SELECT age FROM patients) SELECT COUNT(*) FROM p JOIN p q ON 1 = 1": "JOIN is not",
     "SELECT COUNT(*) FROM doctors": "table 'doctors' is unknown; the domain declares 'patients'",
     "SELECT COUNT(*) FROM other.patients": "table 'other.patients' is unknown",
     "SELECT COUNT(*) FROM read_csv('x.csv')": "a table function is not compiled",
@@ -39,11 +47,17 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients WHERE doctors.age = 1": "table 'doctors' is not compiled",
     "SELECT COUNT(*)": "SELECT without FROM is not compiled",
     # which rows are answered
-    "SELECT state, COUNT(*) FROM patients GROUP BY state HAVING COUNT(*) > 5": "HAVING is not",
-    "SELECT COUNT(*) FROM patients LIMIT 1": "LIMIT is not compiled",
-    "SELECT COUNT(*) FROM patients FETCH FIRST 1 ROW ONLY": "LIMIT is not compiled",
-    "SELECT COUNT(*) FROM patients OFFSET 1": "OFFSET is not compiled",
-    "SELECT COUNT(*) FROM patients ORDER BY 1": "ORDER BY is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY age HAVING age > 5": "HAVING with age is not compiled",
+    "SELECT COUNT(*) FROM patients GROUP BY age HAVING COUNT(*) > age": "HAVING COUNT(*) > age is",
+    "SELECT COUNT(*) AS n FROM patients HAVING n > 5 OR n < 2": "numbers, joined by AND",
+    "SELECT COUNT(*) AS n FROM patients HAVING n > 'x'": "expected a number, got 'x'",
+    "SELECT COUNT(*) FROM patients LIMIT 10%": "LIMIT must be a whole number, such as LIMIT 10",
+    "SELECT COUNT(*) FROM patients LIMIT -1": "LIMIT must be a whole number",
+    "SELECT COUNT(*) FROM patients FETCH FIRST 1 ROW WITH TIES": "LIMIT must be a whole number",
+    "SELECT COUNT(*) FROM patients OFFSET 1 + 1": "OFFSET must be a whole number",
+    "SELECT COUNT(*) FROM patients ORDER BY age": "ORDER BY age is not compiled; order by answers",
+    "SELECT COUNT(*) FROM patients ORDER BY 2": "ORDER BY 2: the SELECT list has 1 items",
+    "SELECT age, COUNT(*) FROM patients GROUP BY age ORDER BY age % 2": "ORDER BY age % 2 is not",
     "SELECT DISTINCT COUNT(*) FROM patients": "DISTINCT is not compiled",
     "SELECT COUNT(*) FROM patients TABLESAMPLE (10%)": "TABLESAMPLE is not compiled",
     "SELECT COUNT(*) FROM patients USING SAMPLE 10": "TABLESAMPLE is not compiled",
@@ -75,7 +89,8 @@ STATEMENTS = {
     "SELECT 2 * 3 FROM patients": "a constant as an answer is not compiled",
     "SELECT age FROM patients": "column 'age' outside GROUP BY is not compiled",
     "SELECT state FROM patients GROUP BY state": "a SELECT without an aggregate is not compiled",
-    "SELECT state AS s, COUNT(*) FROM patients GROUP BY state": "AS on a group's column is not",
+    "SELECT age AS a, age AS b, COUNT(*) FROM patients GROUP BY age": "'age' under two names is",
+    "SELECT COUNT(*) AS n, SUM(age) AS n FROM patients": "two answers are called 'n'",
     "SELECT COUNT(DISTINCT state) FROM patients": "COUNT(DISTINCT …) is not compiled",
     "SELECT SUM(DISTINCT age) FROM patients": "SUM(DISTINCT …) is not compiled",
     "SELECT AVG(DISTINCT age) FROM patients": "AVG(DISTINCT …) is not compiled",
@@ -110,7 +125,6 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients GROUP BY 2": "GROUP BY 2: the SELECT list has 1 items",
     "SELECT COUNT(*) FROM patients GROUP BY income / 2": "no one value on the cells of 'income'",
     "SELECT COUNT(*) FROM patients GROUP BY LOWER(state)": "on the cell (other) of 'state'",
-    "SELECT COUNT(*) FROM patients GROUP BY age, age / 2": "GROUP BY age beside an expression",
     "SELECT COUNT(*) FROM patients GROUP BY ROLLUP (age), smoker = TRUE": "beside ROLLUP",
     "SELECT income / 2, COUNT(*) FROM patients GROUP BY ALL": "compare the column itself",
     "SELECT COUNT(*) FROM patients GROUP BY state WITH ROLLUP": "WITH ROLLUP is not compiled",
@@ -235,8 +249,8 @@ def test_a_refused_condition_is_refused_wherever_it_stands(condition):
 
 
 def test_the_line_of_the_statement_is_named():
-    text = "SELECT COUNT(*) FROM patients;\n\n-- second\nSELECT COUNT(*)\nFROM patients\nLIMIT 3"
-    with pytest.raises(SqlError, match=r"^line (4|5|6): LIMIT is not compiled"):
+    text = "SELECT COUNT(*) FROM patients;\n\n-- two\nSELECT COUNT(*)\nFROM patients\nQUALIFY TRUE"
+    with pytest.raises(SqlError, match=r"^line (4|5|6): QUALIFY is not compiled"):
         sql(text, DOMAIN)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["FlatRows", "Running", "Terms"]
+__all__ = ["FlatRows", "Names", "Running", "Terms"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,42 @@ class Running:
     labels: tuple[str, ...]
 
 
-Fixed = Sequence[tuple[str, str]]
-"""Names and labels of one group of expressions."""
+@dataclass(frozen=True)
+class Names:
+    """What an answer and its groups are called.
+
+    Parameters
+    ----------
+    query, line
+        The answer, and where it is written.
+    fixed
+        Columns that have one label in the group.
+    renamed
+        Names of attributes that are called otherwise, by position.
+    """
+
+    query: str
+    line: int | None
+    fixed: tuple[tuple[str, str], ...] = ()
+    renamed: Mapping[int, str] = field(default_factory=dict)
+
+    def label(
+        self,
+        domain: Domain,
+        axes: Sequence[int],
+        running: Running | None = None,
+        *,
+        hidden: bool = False,
+    ) -> Grouped:
+        """The label of the answer in each of its groups."""
+        groups: list[tuple[str, tuple[str, ...]]] = [(name, (text,)) for name, text in self.fixed]
+        for axis in axes:
+            labels = domain.attributes[axis].labels
+            if running is not None and running.axis == axis:
+                labels = running.labels
+            groups.append((self.renamed.get(axis, domain.names[axis]), labels))
+        return Grouped(self.query, tuple(groups), self.line, hidden)
+
 
 MAX_WEIGHTS = 1 << 28
 """Weights that one batch may hold: 2 GB. Beyond it an error is better than a full memory."""
@@ -55,24 +89,6 @@ class _Answers:
     taken: TakenLabels = field(default_factory=TakenLabels)
     weights: int = 0
     count: int = 0
-
-    def label(  # noqa: PLR0913 - what a label consists of
-        self,
-        query: str,
-        line: int | None,
-        axes: Sequence[int],
-        fixed: Fixed,
-        running: Running | None = None,
-        *,
-        hidden: bool = False,
-    ) -> Grouped:
-        """The label of an answer in each of its groups."""
-        groups: list[tuple[str, tuple[str, ...]]] = [(name, (label,)) for name, label in fixed]
-        for axis in axes:
-            attribute = self.domain.attributes[axis]
-            own = running is not None and running.axis == axis
-            groups.append((attribute.name, running.labels if own else attribute.labels))  # type: ignore[union-attr] # own is false without it
-        return Grouped(query, tuple(groups), line, hidden)
 
     def _take(self, part: Grouped) -> Label | None:
         self.labels.append(part)
@@ -95,15 +111,13 @@ class FlatRows(_Answers):
     data: list[Floats] = field(default_factory=list)
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def add(  # noqa: PLR0913 - what an answer consists of
+    def add(
         self,
-        query: str,
-        line: int | None,
+        names: Names,
         axes: Sequence[int],
         products: Sequence[Product],
-        fixed: Fixed = (),
-        *,
         running: Running | None = None,
+        *,
         hidden: bool = False,
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
@@ -111,7 +125,7 @@ class FlatRows(_Answers):
         weights = np.zeros(size)
         for coefficient, vectors in products:
             weights += coefficient * vectors.get(0, np.ones(1))
-        clash = self._take(self.label(query, line, axes, fixed, running, hidden=hidden))
+        clash = self._take(names.label(self.domain, axes, running, hidden=hidden))
         if self.count > MAX_ROWS:
             raise WorkloadError(f"the batch has more than {MAX_ROWS:,} answers; split it")
         if running is not None:
@@ -152,19 +166,17 @@ class Terms(_Answers):
         self.factors = [[Factor("total", size)] for size in self.domain.shape]
         self._known = [{} for _ in self.domain.shape]
 
-    def add(  # noqa: PLR0913 - what an answer consists of
+    def add(
         self,
-        query: str,
-        line: int | None,
+        names: Names,
         axes: Sequence[int],
         products: Sequence[Product],
-        fixed: Fixed = (),
-        *,
         running: Running | None = None,
+        *,
         hidden: bool = False,
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
-        clash = self._take(self.label(query, line, axes, fixed, running, hidden=hidden))
+        clash = self._take(names.label(self.domain, axes, running, hidden=hidden))
         if clash is not None:
             return clash
         number = len(self.labels) - 1

@@ -146,12 +146,17 @@ def _console() -> Any:
 
 
 def print_answers(release: "Release", confidence: float, limit: int) -> None:
-    """Print the first answers with their intervals."""
+    """Print the first answers with their intervals, as the statements display them."""
     from lrm.facts.answers import answer_columns, answer_rows
+    from lrm.facts.displays import displayed, shown_positions
 
     total = len(release.plan.workload.shown)
-    table = release.head(limit, confidence)
-    rows = [(label.name, *row) for label, row in answer_rows(table, range(len(table)))]
+    shown = displayed(release)
+    table = release.table(confidence) if shown else release.head(limit, confidence)
+    positions = shown_positions(release, shown)[:limit] if shown else range(len(table))
+    rows = [(label.name, *row) for label, row in answer_rows(table, positions)]
+    for one in shown:
+        echo(one.note)
     if rows:
         print_table(answer_columns(confidence), rows, words=("query",))
     if len(rows) < total:

@@ -25,6 +25,7 @@ from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Workload, derived_from_facts
+from lrm.workload.display import Display
 
 __all__ = ["load_plan", "unpack_plan"]
 
@@ -103,7 +104,14 @@ def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
         importance=importance,
         domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
         derived=derived_from_facts(facts.any("derived")),
+        display=_displays(facts.any("display")),
     )
+
+
+def _displays(facts: Any) -> list[Display]:
+    if not isinstance(facts, list):
+        raise FileFormatError("'display' must be a list")
+    return [Display.from_facts(one) for one in facts]
 
 
 def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import product
@@ -11,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 
 from lrm.facts.answers import answer_columns, answer_rows
+from lrm.facts.displays import Shown
 from lrm.facts.tables import Statement, Table, statements
 from lrm.report.batches import group_label, query_label
 from lrm.report.elements import Markup, details, paragraph, search_box, small, table, text
@@ -32,10 +34,20 @@ FEW = 12
 """Answers that nobody needs to search."""
 
 
-def answer_parts(answers: AnswerTable, confidence: float, limit: int, file: str | None) -> Markup:
-    """All statements with at most ``limit`` answers; ``file`` beside the page has the rest."""
+def answer_parts(
+    answers: AnswerTable,
+    confidence: float,
+    limit: int,
+    file: str | None,
+    shown: Sequence[Shown] = (),
+) -> Markup:
+    """All statements with at most ``limit`` answers; ``file`` beside the page has the rest.
+
+    What statements display (``shown``) comes first, and all answers after it.
+    """
     drawn = _Answers(answers, confidence)
     parts = [search_box("Search answers")] if min(len(answers), limit) > FEW else []
+    parts += [drawn.displayed(one, limit) for one in shown]
     room, opened = limit, MOST_OPEN
     every = statements(answers.labels)
     for place, statement in enumerate(every):
@@ -84,6 +96,16 @@ class _Answers:
         if room < 0 or len(body) < len(statement.tables):
             body.append(paragraph(Markup(f"Further answers are {_kept(file)}.")))
         return details(statement.title, note, Markup("\n".join(body)), folded=folded)
+
+    def displayed(self, shown: Shown, room: int) -> Markup:
+        """The answers that a statement displays, in its order."""
+        body = []
+        for query, positions in shown.positions.items():
+            if positions:
+                axes = tuple((name, ()) for name, _ in self.answers.labels[positions[0]].group)
+                body.append(self.bars(Table(query, axes, positions), room))
+        title = f"{', '.join(shown.display.queries)}: {shown.display}"
+        return details(title, shown.note, Markup("\n".join(body)), folded=False)
 
     def table(self, one: Table, room: int) -> Markup:
         """A heat map of two attributes, several of more, and a list of bars of others."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lrm.facts.answers import answer_table
+from lrm.facts.displays import displayed
 from lrm.facts.plans import title
 from lrm.facts.releases import cost_lines, export_csv
 from lrm.files.writing import write_text
@@ -158,7 +159,13 @@ def _answers(
             f"with probability {percent}. Answers are not rounded and may be negative where the "
             "truth is small: that keeps them right on average."
         ),
-        answer_parts(answer_table(release, confidence, processed), confidence, limit, file),
+        answer_parts(
+            answer_table(release, confidence, processed),
+            confidence,
+            limit,
+            file,
+            displayed(release),
+        ),
     ]
     if release.unit.limit is not None:
         parts.insert(

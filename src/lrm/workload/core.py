@@ -20,6 +20,7 @@ from lrm.maps.matrices import as_map
 from lrm.showing import html_of
 from lrm.showing.spelling import how_many, many
 from lrm.workload.derived import Derived
+from lrm.workload.display import Display
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
 
@@ -52,6 +53,8 @@ class Workload:
         The public domain whose cells the columns are, where there is one.
     derived
         Answers that are computed from those of the queries, such as rates and medians.
+    display
+        How the answers of some queries are displayed: ORDER BY, LIMIT and HAVING of SQL.
 
     >>> workload = Workload([[1, 1, 0], [0, 1, 1]], names=["young", "old"])
     >>> workload.shape, workload.names[1]
@@ -63,6 +66,7 @@ class Workload:
     importance: Floats | None
     domain: Domain | None
     derived: tuple[Derived, ...]
+    display: tuple[Display, ...]
 
     def __init__(  # noqa: PLR0913 - what a batch consists of
         self,
@@ -73,6 +77,7 @@ class Workload:
         importance: ArrayLike | None = None,
         domain: Domain | None = None,
         derived: Iterable[Derived] = (),
+        display: Iterable[Display] = (),
     ) -> None:
         checked = as_map(queries)
         m, n = checked.shape
@@ -88,6 +93,7 @@ class Workload:
         set_field(self, "importance", _checked_importance(importance, m))
         set_field(self, "domain", domain)
         set_field(self, "derived", tuple(derived))
+        set_field(self, "display", tuple(display))
         for one in self.derived:
             one.check(m)
         if self.derived:
@@ -112,12 +118,14 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the queries, their labels and importances, and of derived answers."""
+        """SHA-256 of the queries, their labels and importances, of derived answers and displays."""
         seal = hashlib.sha256(self.queries.digest.encode() + self.labels.digest.encode())
         if self.importance is not None:
             seal.update(self.importance.tobytes())
         for one in self.derived:
             seal.update(json.dumps(one.facts(lines=False)).encode() + b"\n")
+        for display in self.display:
+            seal.update(json.dumps(display.facts).encode() + b"\n")
         return seal.hexdigest()
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ def stack(workloads: Sequence[Workload]) -> Workload:
         importance=_importance(workloads),
         domain=domains[0] if domains else None,
         derived=_derived(workloads),
+        display=[display for part in workloads for display in part.display],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lrm.batches.compiler.aggregates import Summand, Weighed, Weights
@@ -12,11 +12,10 @@ from lrm.batches.compiler.grouping import GroupingSet
 from lrm.batches.compiler.inputs import DerivedAnswer, Part, QuantileAnswer, reach
 from lrm.batches.compiler.products import products_of
 from lrm.batches.compiler.refusals import only, refuse
-from lrm.workload import Grouped
 
 if TYPE_CHECKING:
     from lrm.batches.compiler.predicates import Scope
-    from lrm.batches.terms import Running
+    from lrm.batches.terms import Names, Running
     from lrm.maps.products.combine import Product
     from lrm.workload import Step
 
@@ -29,11 +28,9 @@ Fixed = tuple[tuple[str, str], ...]
 class Answer:
     """One aggregate of a statement, over all groups of its grouping sets."""
 
-    query: str
-    line: int
+    names: Names
     sets: list[GroupingSet]
     products: list[Product]
-    fixed: Fixed = ()
     running: Running | None = None
 
 
@@ -41,8 +38,7 @@ class Answer:
 class Compiled:
     """An answer that was taken apart, with the weights of its leaves."""
 
-    query: str
-    line: int
+    names: Names
     sets: list[GroupingSet]
     asked: Asked
     weights: list[Weights]
@@ -52,24 +48,22 @@ class Compiled:
         self, fixed: Fixed, tables: Sequence[Weighed]
     ) -> list[Answer | DerivedAnswer | QuantileAnswer]:
         """The answers in one group of the expressions that the statement is grouped by."""
+        names = replace(self.names, fixed=(*self.names.fixed, *fixed))
         if self.asked.is_linear:
             products = self._products(self.weights[0], tables)
-            return [Answer(self.query, self.line, self.sets, products, fixed)]
+            return [Answer(names, self.sets, products)]
         ways = [self._way(tables, centred=False)]
         if any(leaf.counted is not None for leaf in self.asked.leaves):
             ways.append(self._way(tables, centred=True))
-        return [self._derived(axes, fixed, ways) for axes in self.sets]
+        return [self._derived(axes, names, ways) for axes in self.sets]
 
     def _derived(
         self,
         axes: GroupingSet,
-        fixed: Fixed,
+        names: Names,
         ways: Sequence[tuple[list[Step], list[list[Product]]]],
     ) -> DerivedAnswer:
-        domain = self.scope.domain
-        groups: list[tuple[str, tuple[str, ...]]] = [(name, (label,)) for name, label in fixed]
-        groups += [(domain.names[axis], domain.attributes[axis].labels) for axis in axes]
-        label = Grouped(self.query, tuple(groups), self.line)
+        label = names.label(self.scope.domain, axes)
         made = [
             (
                 steps,

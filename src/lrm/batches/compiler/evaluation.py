@@ -26,7 +26,7 @@ from lrm.errors import SqlError
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["Evaluator", "Question", "Values"]
+__all__ = ["CellColumn", "Evaluator", "Question", "Values"]
 
 MAX_VALUES = 1 << 17
 """Declared values of one attribute, and joint values of several, that are evaluated."""
@@ -36,6 +36,25 @@ _NULL, _UNKNOWN = -1, -2  # places of NULL and of values that nobody declared
 _ANY = TRUE | FALSE | NULL
 
 Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class CellColumn:
+    """A value for every cell of an attribute.
+
+    Parameters
+    ----------
+    axis
+        The attribute.
+    values
+        The different values.
+    places
+        For each cell, the place of its value; −1 for NULL, −2 where it has no one value.
+    """
+
+    axis: int
+    values: pa.Array
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +71,21 @@ class Question:
         Attributes whose values are used.
     conditions
         Attribute and possible truths of each condition.
+    columns
+        What is known cell by cell: ``c0`` stands for the first of these.
     """
 
     shown: str
     text: str
     raw: frozenset[int]
     conditions: tuple[tuple[int, Truths], ...]
+    columns: tuple[CellColumn, ...] = ()
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
         """All attributes that the expression reads."""
-        return tuple(sorted(self.raw | {axis for axis, _ in self.conditions}))
+        others = {axis for axis, _ in self.conditions} | {one.axis for one in self.columns}
+        return tuple(sorted(self.raw | others))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +224,8 @@ class Evaluator:
         if axis in question.raw:
             cells, places = _places(attribute)
         columns: dict[str, NDArray[np.int64]] = {f"a{axis}": places} if axis in question.raw else {}
+        own = {f"c{number}": one for number, one in enumerate(question.columns) if one.axis == axis}
+        columns |= {name: one.places[cells] for name, one in own.items()}
         for number, (one, truths) in enumerate(question.conditions):
             if one != axis:
                 continue
@@ -209,7 +234,10 @@ class Evaluator:
             columns = {name: column[order] for name, column in columns.items()}
             columns[f"p{number}"] = np.repeat([TRUE, FALSE, NULL], [len(some) for some in kept])
             cells = cells[order]
-        return _Side.of(cells, columns, lambda: self._values(axis))
+        held = {name: one.values for name, one in own.items()}
+        if axis in question.raw:
+            held[f"a{axis}"] = self._values(axis)
+        return _Side.of(cells, columns, held)
 
     def _values(self, axis: int) -> pa.Array:
         if axis not in self._declared:
@@ -250,7 +278,9 @@ class _Side:
     starts: Ints
 
     @classmethod
-    def of(cls, cells: Ints, columns: dict[str, NDArray[np.int64]], declared: Any) -> _Side:
+    def of(
+        cls, cells: Ints, columns: dict[str, NDArray[np.int64]], declared: dict[str, pa.Array]
+    ) -> _Side:
         """Tell rows and cells apart by their columns."""
         merged = np.zeros(len(cells), dtype=np.int64)
         first: Ints = np.zeros(1, dtype=np.intp)
@@ -264,8 +294,8 @@ class _Side:
             if name.startswith("p"):
                 shown[name] = pa.array(chosen == TRUE, mask=chosen == NULL)
             else:
-                known = chosen != _UNKNOWN
-                shown[name] = declared().take(pa.array(chosen, mask=chosen < 0))
+                known &= chosen != _UNKNOWN
+                shown[name] = declared[name].take(pa.array(chosen, mask=chosen < 0))
         classes, members, starts = _classes(cells, merged)
         return cls(shown, known, classes, members, starts)
 

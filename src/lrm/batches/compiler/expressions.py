@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.evaluation import Question
+from lrm.batches.compiler.evaluation import CellColumn, Question
 from lrm.batches.compiler.refusals import at_line, refuse, refuse_node
 from lrm.domain import Bins
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["FUNCTIONS", "question"]
+__all__ = ["FUNCTIONS", "CellLabel", "question", "shown"]
+
+
+class CellLabel(exp.Expression, exp.Func):
+    """The label of an attribute's cell: what a statement is grouped by where it names it."""
+
 
 FUNCTIONS = [
     "ABS",
@@ -129,12 +134,17 @@ def question(node: exp.Expr, scope: Scope) -> Question:
     """Check an expression against the allow-list, and put columns for what cells answer."""
     raw: set[int] = set()
     conditions: list[tuple[int, Truths]] = []
+    columns: list[CellColumn] = []
 
     def replaced(one: exp.Expr) -> exp.Expr:
         atom = scope.atom(one)
         if atom is not None:
             conditions.append(atom)
             return exp.column(f"p{len(conditions) - 1}")
+        column = scope.cell_column(one)
+        if column is not None:
+            columns.append(column)
+            return exp.column(f"c{len(columns) - 1}")
         if type(one) is exp.Column:
             axis = scope.axis(one)
             _check_points(one, node, axis, scope)
@@ -145,7 +155,7 @@ def question(node: exp.Expr, scope: Scope) -> Question:
 
     tree = node.copy().transform(replaced, copy=False)
     text = tree.sql(dialect="duckdb", comments=False)
-    return Question(shown(node), text, frozenset(raw), tuple(conditions))
+    return Question(shown(node), text, frozenset(raw), tuple(conditions), tuple(columns))
 
 
 def shown(node: exp.Expr) -> str:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import CellLabel, shown
 from lrm.batches.compiler.refusals import at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lrm.batches.compiler.predicates import Scope
 
 __all__ = ["GroupingSet", "Keys", "grouping_sets", "split_keys"]
@@ -34,47 +32,31 @@ Keys = dict[str, tuple[str, exp.Expr]]
 def split_keys(select: exp.Expr, scope: Scope) -> tuple[exp.Expr | None, Keys]:
     """Tell the expressions that a statement is grouped by from attributes.
 
-    A position or an alias stands for an expression of the SELECT list, and ALL for every one
-    without an aggregate.
+    An attribute that an expression reads too is grouped by the labels of its cells, as one of
+    the expressions.
     """
     group = select.args.get("group")
-    keys: Keys = {}
     if group is None:
-        return None, keys
-    only(group, "expressions", "all")
-    plain = []
-    items = select.expressions
-    asked = group.expressions
-    if group.args.get("all"):
-        asked = [item for item in items if item.find(exp.AggFunc) is None]
-    aliases = {item.alias.casefold(): item for item in items if type(item) is exp.Alias}
-    for node in asked:
-        item = _item(node, items, aliases, scope)
-        inner = item.this if type(item) is exp.Alias else item
-        if type(inner) in {exp.Column, *_SEVERAL}:
-            plain.append(inner)
-        else:
-            named = {shown(one.this): one.alias for one in aliases.values()}
-            keys[shown(inner)] = named.get(shown(inner), shown(inner)), inner
-    if keys and any(type(node) in _SEVERAL for node in plain):
+        return None, {}
+    only(group, "expressions")
+    plain = [node for node in group.expressions if type(node) in {exp.Column, *_SEVERAL}]
+    others = [node for node in group.expressions if type(node) not in {exp.Column, *_SEVERAL}]
+    if not others:
+        return group, {}
+    if any(type(node) in _SEVERAL for node in plain):
         raise refuse("an expression beside ROLLUP, CUBE or GROUPING SETS", _WAY_OUT, group)
-    kept = group.copy()
-    kept.set("all", None)
-    kept.set("expressions", [node.copy() for node in plain])
-    return (kept if plain or not keys else None), keys
-
-
-def _item(
-    node: exp.Expr, items: list[exp.Expr], aliases: Mapping[str, exp.Expr], scope: Scope
-) -> exp.Expr:
-    if type(node) is exp.Literal and not node.is_string and str(node.this).isdigit():
-        place = int(str(node.this))
-        if not 1 <= place <= len(items):
-            raise at_line(node, f"GROUP BY {place}: the SELECT list has {len(items)} items")
-        return items[place - 1]
-    if type(node) is exp.Column and not scope.declares(node.name):
-        return aliases.get(node.name.casefold(), node)
-    return node
+    named = {shown(one.this): one.alias for one in select.expressions if type(one) is exp.Alias}
+    read = {scope.axis(one) for node in others for one in node.find_all(exp.Column)}
+    shared = [node for node in plain if scope.axis(node) in read]
+    keys = {
+        text: (named.get(text, node.name or text), node)
+        for node in (*shared, *others)
+        if (text := shown(node))
+    }
+    for text in map(shown, shared):
+        keys[text] = keys[text][0], CellLabel(this=keys[text][1])
+    kept = exp.Group(expressions=[node for node in plain if node not in shared])
+    return (kept if kept.expressions else None), keys
 
 
 def grouping_sets(group: exp.Expr | None, scope: Scope) -> list[GroupingSet]:

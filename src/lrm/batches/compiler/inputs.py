@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lrm.batches.terms import Names
 from lrm.errors import SqlError
 from lrm.workload import Block, Computed, Formula, Quantile
 
@@ -126,11 +127,9 @@ class Inputs:
     def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
         label = answer.label
         count = len(label.axes) - len(answer.axes) if part.fixed else 0
-        fixed = [(name, labels[0]) for name, labels in label.axes[:count]]
-        name = f"{label.query} (part {number})"
-        self.rows.add(
-            name, label.line, part.axes, part.products, fixed, running=part.running, hidden=True
-        )
+        fixed = tuple((name, labels[0]) for name, labels in label.axes[:count])
+        names = Names(f"{label.query} (part {number})", label.line, fixed)
+        self.rows.add(names, part.axes, part.products, part.running, hidden=True)
 
 
 def _key(part: Part) -> tuple[Key, float]:

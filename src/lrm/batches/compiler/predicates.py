@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from lrm.batches.compiler.atoms import (
@@ -28,8 +29,8 @@ from lrm.batches.compiler.atoms import (
     undeclared,
 )
 from lrm.batches.compiler.constants import constant, is_constant
-from lrm.batches.compiler.evaluation import Evaluator, Values, as_constant
-from lrm.batches.compiler.expressions import question, shown
+from lrm.batches.compiler.evaluation import CellColumn, Evaluator, Values, as_constant
+from lrm.batches.compiler.expressions import CellLabel, question, shown
 from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
 from lrm.batches.compiler.tables import Table, Truth, all_of, any_of, negated
 from lrm.domain import Categories
@@ -84,9 +85,8 @@ class Context:
 class Scope:
     """The names that one statement may use, its merged cells, and the cuts made so far."""
 
-    def __init__(self, context: Context, table: str) -> None:
+    def __init__(self, context: Context) -> None:
         self.domain = context.domain
-        self.table = table
         self.cuts: list[Cut] = []
         self.measure: Literal["value", "square"] = "value"
         self._context = context
@@ -104,11 +104,9 @@ class Scope:
         """Return the attribute that a column names, whatever its case, as SQL does."""
         if type(node) is not exp.Column:
             raise refuse_node(node, PREDICATES)
-        only(node, "this", "table")
+        only(node, "this")
         if type(node.this) is not exp.Identifier:
             raise refuse_node(node.this, PREDICATES)
-        if node.table and node.table.casefold() != self.table.split(".")[-1].casefold():
-            raise refuse(f"table {node.table!r}", f"the statement reads {self.table!r}", node)
         axis = self._axes.get(node.name.casefold())
         if axis is None:
             names = ", ".join(self.domain.names)
@@ -159,6 +157,14 @@ class Scope:
             if cells.any():
                 self.cuts.append(Cut(node, f"{text} has no one value on", axis, cells))
         return found
+
+    def cell_column(self, node: exp.Expr) -> CellColumn | None:
+        """What is known of an expression cell by cell, without its attribute's values."""
+        if type(node) is CellLabel:
+            axis = self.axis(node.this)
+            labels = self.domain.attributes[axis].labels
+            return CellColumn(axis, pa.array(labels), np.arange(len(labels)))
+        return None
 
     def merge(self) -> None:
         """Merge the cells of each attribute that the noted values do not tell apart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,32 +13,39 @@ from sqlglot import exp
 from lrm.batches.compiler.aggregates import Weighed, Weights, filtered, weights
 from lrm.batches.compiler.compiled import Answer, Compiled
 from lrm.batches.compiler.derivations import Leaf, asked
+from lrm.batches.compiler.displays import Wanted, ascending, wanted
 from lrm.batches.compiler.evaluation import Values
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import CellLabel, shown
 from lrm.batches.compiler.grouping import GroupingSet, Keys, grouping_sets, split_keys
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
-from lrm.batches.terms import FlatRows, Terms
+from lrm.batches.terms import FlatRows, Names, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
     from lrm.workload import Derived, Workload
+    from lrm.workload.display import Display
 
 __all__ = ["compile_batch", "compile_condition"]
 
 MOST_GROUPS = 1000
 """Groups that expressions of one statement may have."""
 
-Answers = list[tuple[str | None, exp.Expr]]
-"""The aggregates of one statement, each with its name if it has one."""
+Answers = dict[str, exp.Expr]
+"""The aggregates of one statement by their names."""
 
+Fixed = tuple[tuple[str, str], ...]
+"""Names and labels of columns that have one value in a group."""
 
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
+
+Made = tuple[list[AnyAnswer], "Display | None"]
+"""The answers of one statement, and how they are displayed."""
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
@@ -47,16 +54,19 @@ def compile_batch(text: str, domain: Domain) -> Workload:
     rows = FlatRows(domain) if single else Terms(domain)
     inputs = Inputs(rows)
     waiting: list[DerivedAnswer | QuantileAnswer] = []
-    for answer in _compiled(text, domain):
-        if not isinstance(answer, Answer):
-            waiting.append(answer)  # what is asked anyway comes first
-            continue
-        for axes in answer.sets:
-            with in_statement(answer.line):
-                inputs.note(Part(axes, answer.products, answer.running))
-                _add(rows, answer, axes)
+    displays = []
+    for answers, display in _compiled(text, domain):
+        displays += [display] if display is not None else []
+        for answer in answers:
+            if not isinstance(answer, Answer):
+                waiting.append(answer)  # what is asked anyway comes first
+                continue
+            for axes in answer.sets:
+                with in_statement(answer.names.line or 0):
+                    inputs.note(Part(axes, answer.products, answer.running))
+                    _add(rows, answer, axes)
     derived = tuple(_derived(inputs, answer) for answer in waiting)
-    return replace(rows.finished(), derived=derived)
+    return replace(rows.finished(), derived=derived, display=tuple(displays))
 
 
 def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
@@ -69,9 +79,7 @@ def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
 
 def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
     try:
-        clash = rows.add(
-            answer.query, answer.line, axes, answer.products, answer.fixed, running=answer.running
-        )
+        clash = rows.add(answer.names, axes, answer.products, answer.running)
     except WorkloadError as error:
         raise SqlError(str(error)) from None
     if clash is not None:
@@ -83,58 +91,114 @@ def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
 
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     """The products that a batch of one ungrouped answer adds up; None for any other batch."""
-    answers = list(_compiled(text, domain))
+    answers = [answer for answers, _ in _compiled(text, domain) for answer in answers]
     answer = answers[0]
     if len(answers) != 1 or not isinstance(answer, Answer):
         return None
-    return None if answer.sets != [()] or answer.fixed else answer.products
+    return None if answer.sets != [()] or answer.names.fixed else answer.products
 
 
-def _compiled(text: str, domain: Domain) -> Iterator[AnyAnswer]:
+def _compiled(text: str, domain: Domain) -> Iterator[Made]:
     context = Context(domain)
-    for statement in statements(text, domain.table):
+    seen: set[str] = set()
+    for statement in statements(text, domain):
+        seen = seen if statement.part > 1 else set()
         with in_statement(statement.line):
-            found = _compile_statement(statement, context)
-        yield from found
+            found = _compile_statement(statement, context, seen)
+        yield found
     for told in context.warnings:
         warnings.warn(told, SqlWarning, stacklevel=4)
 
 
-def _compile_statement(statement: Statement, context: Context) -> list[AnyAnswer]:
+def _compile_statement(statement: Statement, context: Context, seen: set[str]) -> Made:
     select = statement.select
-    scope = Scope(context, statement.qualifier)
+    scope = Scope(context)
     group, keys = split_keys(select, scope)
     sets = grouping_sets(group, scope)
     grouped = {axis for axes in sets for axis in axes}
-    answers = [(alias, asked(node)) for alias, node in _answers(select, scope, grouped, keys)]
+    columns = _columns(select, scope, grouped, keys)
+    displayed = wanted(select)
+    named = _named_answers(statement, columns, displayed, seen)
+    answers = [(name, asked(node)) for name, node in named.items()]
     leaves = [leaf for _, answer in answers for leaf in answer.leaves]
     where = select.args.get("where")
-    found_keys = _key_values(keys, grouped, scope)
     _weigh(leaves, where, scope)
-    _groups(found_keys, keys, scope)
+    _groups(_key_values(keys, scope), keys, scope)
     scope.merge()
     compiled = iter(_weigh(leaves, where, scope))
-    groups = _groups(_key_values(keys, grouped, scope), keys, scope)
+    values = _key_values(keys, scope)
+    groups = _groups(values, keys, scope)
     found: list[AnyAnswer] = []
-    for position, (alias, answer) in enumerate(answers, start=1):
-        unnamed = f"q{statement.number}" + (f".{position}" if len(answers) > 1 else "")
+    for name, answer in answers:
         own = [next(compiled) for _ in answer.leaves]
-        made = Compiled(alias or unnamed, statement.line, sets, answer, own, scope)
+        names = Names(name, statement.line, columns.constants, columns.renamed)
+        made = Compiled(names, sets, answer, own, scope)
         for fixed, tables in groups:
             found += made.answers(fixed, tables)
+    if displayed is None:
+        return found, None
+    labels = _sorted_labels(grouped, columns, keys, values, scope)
+    return found, _display(displayed, named, columns, labels)
+
+
+def _named_answers(
+    statement: Statement, columns: Columns, asked: Wanted | None, seen: set[str]
+) -> Answers:
+    """Give every answer a name: its alias, or its place; those only sorted by come last."""
+    found: Answers = {}
+    several = len(columns.answers) > 1
+    for position, (alias, node) in enumerate(columns.answers, start=1):
+        name = alias or f"q{statement.number}" + (f".{position}" if several else "")
+        if name in seen and not columns.constants:  # in another SELECT of a UNION ALL
+            name = f"{name}.{statement.part}"
+        if name in found:
+            raise SqlError(f"two answers are called {name!r}; give each its own name with AS")
+        found[name] = node
+    seen.update(found)
+    texts = {shown(node) for node in found.values()}
+    for node in asked.aggregates if asked is not None else ():
+        if shown(node) not in texts:
+            texts.add(shown(node))
+            found[f"q{statement.number}.sort{len(texts)}"] = node
     return found
 
 
-def _key_values(keys: Keys, grouped: set[int], scope: Scope) -> Values | None:
+def _display(
+    asked: Wanted, answers: Answers, columns: Columns, labels: dict[str, tuple[str, Labels]]
+) -> Display:
+    names = {shown(node): name for name, node in reversed(answers.items())}
+    return asked.display(list(answers)[: len(columns.answers)], names, labels)
+
+
+Labels = tuple[str, ...]
+
+
+def _sorted_labels(
+    grouped: set[int], columns: Columns, keys: Keys, values: Values | None, scope: Scope
+) -> dict[str, tuple[str, Labels]]:
+    """The columns of groups by their text: their names, and their labels in ascending order."""
+    found: dict[str, tuple[str, Labels]] = {}
+    for axis in grouped:
+        attribute = scope.domain.attributes[axis]
+        name = columns.renamed.get(axis, attribute.name)
+        found[attribute.name.casefold()] = name, ascending(attribute)
+    for place, (text, (name, node)) in enumerate(keys.items()):
+        if type(node) is CellLabel:
+            attribute = scope.domain.attributes[scope.axis(node.this)]
+            found[text] = name, ascending(attribute)
+            continue
+        different = {row[place] for row in values.distinct} if values is not None else set()
+        kept = sorted(value for value in different if value is not None)
+        found[text] = name, tuple(map(_label, kept))
+    return found
+
+
+def _key_values(keys: Keys, scope: Scope) -> Values | None:
     """The values of all expressions that a statement is grouped by, together."""
     if not keys:
         return None
     nodes = [node for _, node in keys.values()]
     found = scope.values(exp.Tuple(expressions=[node.copy() for node in (*nodes, nodes[0])]))
-    shared = grouped.intersection(found.axes)
-    if shared:
-        name = scope.domain.names[min(shared)]
-        raise refuse(f"GROUP BY {name} beside an expression of it", "group by one of them")
     if len(found.distinct) > MOST_GROUPS:
         raise refuse(f"GROUP BY an expression of {len(found.distinct):,} values", "use fewer")
     return found
@@ -178,15 +242,28 @@ def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Wei
     return [filtered(one, kept) for one in compiled]
 
 
-def _answers(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> Answers:
-    """Split SELECT's list into group labels (checked) and answers (returned)."""
-    answers: Answers = []
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The SELECT list: answers with their aliases, constants, and aliases of attributes."""
+
+    answers: list[tuple[str | None, exp.Expr]]
+    constants: Fixed
+    renamed: dict[int, str]
+
+
+def _columns(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> Columns:
+    """Split SELECT's list into columns of groups (checked) and answers."""
+    answers: list[tuple[str | None, exp.Expr]] = []
+    constants: list[tuple[str, str]] = []
+    renamed: dict[int, str] = {}
     for item in select.expressions:
         alias, node = None, item
         if type(item) is exp.Alias:
-            only(item, "this", "alias")
             alias, node = item.alias, item.this
         if shown(node) in keys:
+            continue
+        if alias is not None and type(node) is exp.Literal:
+            constants.append((alias, str(node.this)))
             continue
         if type(node) is not exp.Column:
             answers.append((alias, node))
@@ -194,8 +271,8 @@ def _answers(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> A
         name = scope.domain.names[axis := scope.axis(node)]
         if axis not in grouped:
             raise refuse(f"column {name!r} outside GROUP BY", f"add it: GROUP BY {name}", node)
-        if alias is not None:
-            raise refuse("AS on a group's column", "answers are labelled by the attribute", node)
+        if alias is not None and renamed.setdefault(axis, alias) != alias:
+            raise refuse(f"column {name!r} under two names", "use one of them", node)
     if not answers:
         raise refuse("a SELECT without an aggregate", AGGREGATES, select)
-    return answers
+    return Columns(answers, tuple(constants), renamed)

@@ -12,18 +12,18 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lrm.batches.compiler.refusals import (
     AGGREGATES,
-    ONE_TABLE,
-    at_line,
     in_statement,
     line_of,
     only,
     refuse,
-    refuse_node,
 )
+from lrm.batches.compiler.sources import plain_select
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from sqlglot import Token
+
+    from lrm.domain import Domain
 
 __all__ = ["Statement", "statements"]
 
@@ -39,24 +39,22 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 class Statement:
     """One SELECT: its number and line in the text, the table it reads, its tree.
 
-    ``qualifier`` is what a column may be qualified by: the table's alias, or else its name.
+    ``part`` counts the SELECTs that UNION ALL joins, from 1.
     """
 
     number: int
     line: int
+    part: int
     table: str
-    qualifier: str
     select: exp.Expr
 
 
-def statements(text: str, table: str | None) -> list[Statement]:
-    """Parse a batch and check that each statement is a plain SELECT of ``table``.
+def statements(text: str, domain: Domain) -> list[Statement]:
+    """Parse a batch and check that each statement is a SELECT of the declared table.
 
-    Parameters
-    ----------
-    table
-        The declared table; None takes whichever single table the batch names.
+    Where the domain names none, it is whichever single table the batch names.
     """
+    table = domain.table
     checked: list[Statement] = []
     parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
     for tokens in _split(text.removeprefix("\ufeff")):
@@ -64,15 +62,14 @@ def statements(text: str, table: str | None) -> list[Statement]:
         with in_statement(line):
             _check_select_said(tokens)
             selects = _selects(_tree(parser, tokens, text))
-            for select in selects:
-                _check_select(select)
-                name, alias = _table(select)
-                expected = table or (checked[0].table if checked else name)
-                if not _same_table(name, expected):
-                    raise SqlError(_unknown(name, expected, declared=table is not None))
-                qualifier = alias or expected.split(".")[-1]
+            for part, select in enumerate(selects, start=1):
                 at = line_of(select) or line
-                checked.append(Statement(len(checked) + 1, at, expected, qualifier, select))
+                plain = plain_select(select, domain)
+                expected = table or (checked[0].table if checked else plain.table)
+                if not _same_table(plain.table, expected):
+                    raise SqlError(_unknown(plain.table, expected, declared=table is not None))
+                number = len(checked) + 1
+                checked.append(Statement(number, at, part, expected, plain.select))
     if not checked:
         raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked
@@ -171,30 +168,3 @@ def _selects(tree: exp.Expr) -> list[exp.Expr]:
         else:
             found.append(node)
     return found
-
-
-def _check_select(tree: exp.Expr) -> None:
-    if type(tree) is not exp.Select:
-        raise refuse_node(tree, "a batch holds only SELECT statements")
-    if tree.args.get("from_") is None:
-        raise refuse("SELECT without FROM", "name the table")
-    only(tree, "expressions", "from_", "where", "group")
-
-
-def _table(select: exp.Expr) -> tuple[str, str]:
-    """The name of the table, and its alias or nothing."""
-    source = select.args["from_"]
-    only(source, "this")
-    table = source.this
-    if type(table) is not exp.Table:
-        raise refuse_node(table, ONE_TABLE)
-    if type(table.this) is not exp.Identifier:
-        raise refuse("a table function", ONE_TABLE, table)
-    only(table, "this", "db", "catalog", "alias")
-    alias = table.args.get("alias")
-    if alias is not None:
-        only(alias, "this")
-    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
-    if any(part is not None and type(part) is not exp.Identifier for part in parts):
-        raise at_line(table, "the table's name must be plain")
-    return ".".join(part.name for part in parts if part is not None), table.alias

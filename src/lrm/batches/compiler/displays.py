@@ -1,0 +1,160 @@
+"""HAVING, ORDER BY and LIMIT → how the noisy answers of a statement are displayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from lrm.batches.compiler.constants import is_constant, number
+from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.refusals import at_line, only, refuse
+from lrm.domain import Categories
+from lrm.workload.display import Bound, Display, OrderKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from lrm.domain import Attribute
+
+__all__ = ["Wanted", "ascending", "wanted"]
+
+_OPERATIONS: dict[type[exp.Expr], str] = {
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+_HAVING = "HAVING compares aggregates with numbers, joined by AND; write other conditions in WHERE"
+_ORDER = "order by answers or by columns of GROUP BY"
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What HAVING, ORDER BY and LIMIT ask for, in expressions of the statement."""
+
+    having: list[tuple[exp.Expr, str, float]] = field(default_factory=list)
+    order: list[tuple[exp.Expr, bool, bool]] = field(default_factory=list)
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def aggregates(self) -> list[exp.Expr]:
+        """The aggregates that are compared and sorted by."""
+        sorted_by = [node for node, _, _ in self.order if node.find(exp.AggFunc) is not None]
+        return [node for node, _, _ in self.having] + sorted_by
+
+    def display(
+        self,
+        queries: Sequence[str],
+        names: Mapping[str, str],
+        groups: Mapping[str, tuple[str, tuple[str, ...]]],
+    ) -> Display:
+        """Name what is asked for.
+
+        Parameters
+        ----------
+        queries
+            The answers that are displayed.
+        names
+            The name of each answer by its text.
+        groups
+            The name of each column of groups by its text, and its labels in ascending order.
+        """
+        having = tuple(Bound(names[shown(node)], said, value) for node, said, value in self.having)
+        order = []
+        for node, descending, nulls_first in self.order:
+            text = shown(node)
+            if text in names:
+                order.append(OrderKey(names[text], None, descending, nulls_first))
+            elif text in groups:
+                order.append(OrderKey(*groups[text], descending, nulls_first))
+            elif not is_constant(node):
+                raise refuse(f"ORDER BY {text}", _ORDER, node)
+        used = {one.answer for one in having} | {one.column for one in order if one.labels is None}
+        hidden = tuple(sorted(used.difference(queries)))
+        return Display(tuple(queries), hidden, having, tuple(order), self.limit, self.offset)
+
+
+def wanted(select: exp.Expr) -> Wanted | None:
+    """Read HAVING, ORDER BY, LIMIT and OFFSET; None where a statement has none of them."""
+    having, order = select.args.get("having"), select.args.get("order")
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    if having is None and order is None and limit is None and offset is None:
+        return None
+    found = Wanted(
+        [] if having is None else list(_compared(having.this)),
+        [] if order is None else [_key(one) for one in order.expressions],
+        None if limit is None else _count(limit),
+        0 if offset is None else _count(offset),
+    )
+    if having is not None:
+        only(having, "this")
+    if order is not None:
+        only(order, "expressions")
+    return found
+
+
+def _compared(node: exp.Expr) -> Iterable[tuple[exp.Expr, str, float]]:
+    if type(node) is exp.Paren:
+        only(node, "this")
+        yield from _compared(node.this)
+    elif type(node) is exp.And:
+        only(node, "this", "expression")
+        yield from _compared(node.this)
+        yield from _compared(node.expression)
+    elif type(node) is exp.Between and is_constant(node.args["low"]):
+        only(node, "this", "low", "high")
+        low, high = float(number(node.args["low"])), float(number(node.args["high"]))
+        yield from [(_answer(node.this), ">=", low), (_answer(node.this), "<=", high)]
+    elif type(node) in _OPERATIONS:
+        only(node, "this", "expression")
+        left, right, operation = node.this, node.expression, _OPERATIONS[type(node)]
+        if is_constant(left):
+            left, right, operation = right, left, _FLIPPED[operation]
+        if not is_constant(right):
+            raise refuse(f"HAVING {shown(node)}", _HAVING, node)
+        yield _answer(left), operation, float(number(right))
+    else:
+        raise refuse(f"HAVING {shown(node)}", _HAVING, node)
+
+
+def _answer(node: exp.Expr) -> exp.Expr:
+    while type(node) is exp.Paren:
+        node = node.this
+    if node.find(exp.AggFunc) is None:
+        raise refuse(f"HAVING with {shown(node)}", _HAVING, node)
+    return node
+
+
+def _key(node: exp.Expr) -> tuple[exp.Expr, bool, bool]:
+    only(node, "this", "desc", "nulls_first")
+    key = node.this
+    while type(key) is exp.Paren:
+        key = key.this
+    return key, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+
+
+def _count(node: exp.Expr) -> int:
+    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
+    value = node.args.get("expression") or node.args.get("count")
+    options = node.args.get("limit_options")
+    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    if type(value) is not exp.Literal or value.is_string or ties or not str(value.this).isdigit():
+        raise at_line(node, f"{word} must be a whole number, such as {word} 10")
+    return int(str(value.this))
+
+
+def ascending(attribute: Attribute) -> tuple[str, ...]:
+    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are apart."""
+    labels = attribute.labels
+    regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
+    if isinstance(attribute, Categories):
+        regular.sort(key=lambda one: attribute.values[one[1]])
+    below = [label for label in labels[attribute.regular :] if label == "(below)"]
+    after = [label for label in labels[attribute.regular :] if label != "(below)"]
+    return (*below, *(label for label, _ in regular), *after)

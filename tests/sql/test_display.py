@@ -1,0 +1,173 @@
+"""ORDER BY, LIMIT and HAVING: kept beside the batch, applied to noisy answers, dropping none."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+
+import lrm
+from lrm.batches import sql
+from lrm.domain import Bins, Categories, Dates, Domain, Integers
+from lrm.errors import FileFormatError, WorkloadError
+from lrm.facts.displays import displayed, shown_positions
+from lrm.facts.releases import summary_facts
+from lrm.workload.display import Bound, Display, OrderKey
+
+DOMAIN = Domain(
+    [
+        Categories("carrier", ["UA", "AA", "B6"], null="cell"),
+        Integers("month", 1, 4),
+        Dates("day", "2024-01-01", "2024-01-03"),
+        Bins("delay", [-10, 0, 10], outside="cell"),
+    ],
+    "flights",
+)
+ROWS = [
+    (carrier, month, dt.date(2024, 1, 1 + (place + month) % 3), delay)
+    for month in range(1, 5)
+    for place, carrier in enumerate(["UA", "AA", "B6", None])
+    for delay in [-20.0, -5.0, 5.0, 30.0]
+    for _ in range(3 * place + month * (2 + int(delay) % 3) + 1)
+]
+STATEMENTS = [
+    "SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC",
+    "SELECT carrier, COUNT(*) AS n FROM flights GROUP BY 1 ORDER BY 2 LIMIT 2",
+    "SELECT carrier, COUNT(*) FROM flights GROUP BY carrier ORDER BY carrier",
+    "SELECT carrier, COUNT(*) FROM flights GROUP BY carrier ORDER BY carrier DESC NULLS FIRST",
+    "SELECT carrier AS c, COUNT(*) FROM flights GROUP BY c ORDER BY c DESC LIMIT 3 OFFSET 1",
+    "SELECT carrier, month, COUNT(*) AS n FROM flights GROUP BY ALL ORDER BY month DESC, n",
+    "SELECT carrier, month, COUNT(*) AS n FROM flights GROUP BY ALL ORDER BY ALL LIMIT 7",
+    "SELECT month, COUNT(*) FROM flights GROUP BY month ORDER BY SUM(month) DESC",
+    "SELECT month, COUNT(*) AS n FROM flights GROUP BY month HAVING n > 160 AND COUNT(*) <= 220",
+    "SELECT month, COUNT(*) FROM flights GROUP BY 1 HAVING SUM(month) BETWEEN 300 AND 600",
+    "SELECT month, COUNT(*) AS n FROM flights GROUP BY month HAVING 160 < n ORDER BY -n",
+    "SELECT month % 2 AS odd, COUNT(*) AS n FROM flights GROUP BY odd ORDER BY odd DESC",
+    "SELECT month, month % 2 AS odd, COUNT(*) AS n FROM flights GROUP BY 1, 2 ORDER BY odd, month",
+    "SELECT day, COUNT(*) AS n FROM flights GROUP BY day ORDER BY day DESC FETCH FIRST 2 ROWS ONLY",
+    "SELECT DAYNAME(day) AS d, COUNT(*) AS n FROM flights GROUP BY d ORDER BY d LIMIT 2",
+    """SELECT carrier, n FROM (SELECT carrier, COUNT(*) AS n FROM flights GROUP BY 1) t
+    WHERE n > 200 ORDER BY n""",
+    """WITH c AS (SELECT month, COUNT(*) AS n FROM flights GROUP BY 1)
+    SELECT * FROM c ORDER BY n DESC LIMIT 2""",
+]
+
+
+@pytest.fixture(scope="module")
+def table():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE flights (carrier VARCHAR, month BIGINT, day DATE, delay DOUBLE)"
+    )
+    connection.executemany("INSERT INTO flights VALUES (?, ?, ?, ?)", ROWS)
+    names = [attribute.name for attribute in DOMAIN.attributes]
+    return connection, DOMAIN.count(dict(zip(names, row, strict=True)) for row in ROWS)
+
+
+def exactly(batch, counts):
+    """The groups that are displayed where there is no noise, by answers of the first query."""
+    answers = batch.queries.apply(counts)
+    values = {}
+    for label, value in zip(batch.labels, answers, strict=True):
+        values.setdefault(label.query, {})[label.group] = float(value)
+    (display,) = batch.display
+    first = values[display.queries[0]]
+    return [([text for _, text in group], first[group]) for group in display.shown(first, values)]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_without_noise_the_display_is_what_duckdb_answers(table, statement):
+    connection, counts = table
+    theirs = [
+        (["(null)" if value is None else str(value) for value in row[:-1]], float(row[-1]))
+        for row in connection.execute(statement).fetchall()
+    ]
+    batch = sql(statement, DOMAIN)
+    got = exactly(batch, counts)
+    if "ORDER BY" not in statement:
+        got, theirs = sorted(got), sorted(theirs)
+    assert [(sorted(labels), value) for labels, value in got] == [
+        (sorted(labels), value) for labels, value in theirs
+    ]
+
+
+def test_every_declared_group_stays_in_the_batch():
+    plain = "SELECT month, COUNT(*) AS n FROM flights GROUP BY month"
+    batch = sql(f"{plain} HAVING n > 1000000 ORDER BY n LIMIT 1", DOMAIN)
+    assert batch.names == sql(plain, DOMAIN).names
+    assert str(batch.display[0]) == "HAVING n > 1e+06 ORDER BY n LIMIT 1"
+
+
+def test_an_aggregate_that_is_only_sorted_by_is_asked_for_and_hidden():
+    batch = sql("SELECT COUNT(*) AS n FROM flights GROUP BY month ORDER BY SUM(month)", DOMAIN)
+    assert batch.shape[0] == 8
+    assert batch.display[0].hidden == (batch.labels[4].query,)
+
+
+@pytest.fixture(scope="module")
+def release(table):
+    batch = sql(
+        "SELECT COUNT(*) AS total FROM flights;"
+        "SELECT month, COUNT(*) AS n FROM flights GROUP BY month ORDER BY n DESC LIMIT 2;"
+        "SELECT carrier, COUNT(*) AS c FROM flights GROUP BY carrier HAVING c > 1e9",
+        DOMAIN,
+    )
+    return lrm.release(lrm.plan(batch, "noise-on-data"), table[1], epsilon=1)
+
+
+def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
+    release.save(tmp_path / "a.lrm")
+    again = lrm.load_release(tmp_path / "a.lrm")
+    assert again.plan.workload.display == release.plan.workload.display
+    assert len(again.answers) == 9
+    first, second = displayed(again)
+    assert [again.answers[i] for i in first.positions["n"]] == sorted(again.answers[1:5])[:1:-1]
+    assert second.positions == {"c": []}
+    assert "displays 0 of 4 groups by the noisy answers; the release has all" in second.note
+    assert shown_positions(again, [first, second]) == [0, *first.positions["n"]]
+    facts = summary_facts(again)
+    assert json.loads(json.dumps(facts["display"]))[0]["limit"] == 2
+    assert len(facts["answers"]) == 9
+
+
+def test_a_display_is_part_of_what_a_digest_covers(release):
+    workload = release.plan.workload
+    assert replace(workload, display=()).digest != workload.digest
+
+
+def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):
+    release.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "n: ORDER BY n DESC LIMIT 2" in page
+    assert "n by month" in page
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"queries": []},
+        {"limit": -1},
+        {"limit": 1.5},
+        {"having": [["n", "~", 1]]},
+        {"having": [["n", ">", float("nan")]]},
+        {"having": [["n"]]},
+        {"order": [{"column": "n"}]},
+        {"order": [{"column": "n", "labels": [1], "descending": True, "nulls_first": False}]},
+    ],
+)
+def test_a_damaged_display_is_refused(facts):
+    whole = Display(("n",), (), (Bound("n", ">", 1.0),), (OrderKey("n"),), 3)
+    assert Display.from_facts(json.loads(json.dumps(whole.facts))) == whole
+    with pytest.raises((WorkloadError, FileFormatError)):
+        Display.from_facts({**whole.facts, **facts})
+
+
+def test_stacked_batches_keep_their_displays():
+    one = sql("SELECT COUNT(*) AS a FROM flights GROUP BY month ORDER BY a", DOMAIN)
+    two = sql("SELECT COUNT(*) AS b FROM flights GROUP BY month LIMIT 1", DOMAIN)
+    assert lrm.stack([one, two]).display == one.display + two.display
+    assert np.array_equal(two.queries.dense(), one.queries.dense())
