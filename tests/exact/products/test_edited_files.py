@@ -18,7 +18,7 @@ from lrm.maps.products.tabulation import tabulate
 from lrm.plans import file as plan_file
 from lrm.workload import families
 
-SIZES = [16, 4, 3, 2, 10**6]
+SIZES = [16, 4, 3, 2, 10**4]
 SOME = [[1, 1, 0, 0], [0, 0, 1, 0]]  # the last value of the attribute is dropped
 TERMS = [
     ["prefix", "total", "total", "total", "total"],
