@@ -151,6 +151,13 @@ class Quadratic:
             masks = np.concatenate([masks, with_it], axis=1)
         return masks
 
+    @cached_property
+    def supports(self) -> NDArray[np.uint64]:
+        """The distinct sets of attributes that a product tells values apart in."""
+        ends = [block.subsets[:, -1] for block in self.blocks]
+        numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *ends]))
+        return np.asarray(self.index.masks[numbers])
+
     def of_attribute(self, attribute: int) -> list[int]:
         """Numbers of the Grams of one attribute that are not constant."""
         return [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.augmented import optimise_augmented
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
+from lrm.solvers.products.grouping import Grouping, group_terms
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
@@ -30,6 +31,10 @@ Integers = NDArray[np.int64]
 
 #: A quick look at a group, to compare splits.
 SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
+#: One group for all terms so far above several is searched for quickly, not thoroughly.
+HOPELESS = 2.0
+#: Groups so far above the best known are not searched for thoroughly.
+NEAR = 1.1
 #: Most values of a fused axis, by effort.
 FUSED: dict[Effort, int] = {"quick": 128, "normal": 640, "thorough": 1200}
 #: Rows of a fused basis start as n/share random ones.
@@ -68,20 +73,22 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     watch = Watch(on_step, remaining)
     rng = np.random.default_rng(seed)
-    best = _solve(batch, np.arange(batch.terms), EFFORTS[effort], rng, watch, classical=classical)
-    found = [ProductStrategy.combine([best])]
+    everything = np.arange(batch.terms)
     if classical:
-        return replace(found[0], interrupted=watch.stopped)
+        best = _solve(batch, everything, EFFORTS[effort], rng, watch, classical=True)
+        return replace(ProductStrategy.combine([best]), interrupted=watch.stopped)
+    grouped = _grouped(batch, rng, watch)
+    hopeless = grouped is not None and grouped.hopeless
+    whole = _solve(batch, everything, SCOUT if hopeless else EFFORTS[effort], rng, watch)
+    found = [ProductStrategy.combine([whole])]
     with contextlib.suppress(StopSolver):
         split = _best_split(batch, rng, watch)
         if split is not None:
-            found.append(ProductStrategy.combine(split))
-            finished = [_solve(batch, group.terms, EFFORTS[effort], rng, watch) for group in split]
-            found.append(ProductStrategy.combine(finished))
-            fused = [_fused(batch, group, effort, rng, watch) for group in finished]
-            found.append(ProductStrategy.combine(fused))
+            _finish(found, batch, split, effort, rng, watch)
         elif merge_values(batch).cells <= FUSED[effort]:
-            found.append(ProductStrategy.combine([_fused(batch, best, effort, rng, watch)]))
+            found.append(ProductStrategy.combine([_fused(batch, whole, effort, rng, watch)]))
+    if grouped is not None:
+        _finish(found, batch, grouped.groups, effort, rng, watch)
     # Groups that are worse apart may be better together, so all of them are combined.
     for strategy in list(found):
         combination = combine_groups(batch, strategy)
@@ -89,6 +96,48 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
             found.append(combination.best())
     winner = min(found, key=lambda strategy: strategy.error)
     return replace(winner, interrupted=watch.stopped)
+
+
+@dataclass(frozen=True)
+class _Grouped:
+    """Groups after a quick search, and whether one group for all is far above them."""
+
+    groups: list[Group]
+    hopeless: bool
+
+
+def _grouped(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> _Grouped | None:
+    """Groups of terms that share little; None where there are none, or no time."""
+    with contextlib.suppress(StopSolver):
+        grouping = group_terms(batch, watch)
+        if grouping is not None:
+            whole = grouping.root(frozenset(range(batch.terms))) ** 3
+            groups = [
+                _solve(batch, np.array(sorted(terms)), EFFORTS["quick"], rng, watch)
+                for terms in grouping.groups
+            ]
+            return _Grouped(groups, whole > HOPELESS * grouping.error)
+    return None
+
+
+def _finish(  # noqa: PLR0913, PLR0917 - one family of arguments
+    found: list[ProductStrategy],
+    batch: ProductBatch,
+    groups: list[Group],
+    effort: Effort,
+    rng: np.random.Generator,
+    watch: Watch,
+) -> None:
+    """Add the strategy of some groups, and where it is near the best, what more effort finds."""
+    least = min(strategy.error for strategy in found)
+    found.append(ProductStrategy.combine(groups))
+    if found[-1].error > NEAR * least:
+        return
+    with contextlib.suppress(StopSolver):
+        finished = [_solve(batch, group.terms, EFFORTS[effort], rng, watch) for group in groups]
+        found.append(ProductStrategy.combine(finished))
+        fused = [_fused(batch, group, effort, rng, watch) for group in finished]
+        found.append(ProductStrategy.combine(fused))
 
 
 def _solve(  # noqa: PLR0913 - one family of arguments
@@ -119,29 +168,25 @@ def _fineness(batch: ProductBatch) -> Integers:
 
 
 def _best_split(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> list[Group] | None:
-    """The best split in two by the fineness of one attribute's factors, as a quick look finds it.
+    """The best split in two by the fineness of one attribute's factors, after a quick search.
 
     Only where some attribute is asked for at three degrees of fineness or more: tables and their
     totals alone did not gain from groups.
     """
-    counts = _fineness(batch)
-    if all(len(np.unique(column)) < 3 for column in counts.T):
-        return None
-    whole = _solve(batch, np.arange(batch.terms), SCOUT, rng, watch)
-    best: list[Group] | None = None
-    least = whole.error
-    for i in range(counts.shape[1]):
-        levels = np.unique(counts[:, i])
-        if len(levels) < 3:
-            continue
-        for level in levels[:-1]:
-            fine = counts[:, i] > level
-            parts = [np.flatnonzero(fine), np.flatnonzero(~fine)]
-            groups = [_solve(batch, part, SCOUT, rng, watch) for part in parts]
-            strategy = ProductStrategy.combine(groups)
-            if strategy.error < least:
-                best, least = groups, strategy.error
-    return best
+    counts, rough = _fineness(batch), Grouping(batch, watch)
+    best: Sequence[frozenset[int]] = ()
+    least = rough.root(frozenset(range(batch.terms)))
+    for column in counts.T:
+        levels = np.unique(column)
+        for level in levels[:-1] if len(levels) > 2 else ():
+            parts = [
+                frozenset(np.flatnonzero(fine).tolist())
+                for fine in (column > level, column <= level)
+            ]
+            error = sum(map(rough.root, parts))
+            if error < least:
+                best, least = parts, error
+    return [_solve(batch, np.array(sorted(part)), SCOUT, rng, watch) for part in best] or None
 
 
 def _fused(

@@ -35,6 +35,8 @@ Masks = NDArray[np.uint64]
 ALL_SETS = 11
 #: Neighbours that are scored in one scan, at most; more are sampled.
 MOST_MOVES = 30_000
+#: Terms' own sets that are a start where greedy covers and moves are cheap.
+MOST_OWN = 40
 #: Larger families are not moved.
 MOST_SETS = 800
 #: Logarithm of the number of cells beyond which noise on data is not even looked at.
@@ -94,8 +96,11 @@ class SetSearch:
         )
 
     def starts(self) -> list[Masks]:
-        """Families to begin with: one set of all, the maximal terms, and greedy covers."""
+        """Families to begin with: one set of all, the terms' own sets, and greedy covers."""
         found = [] if self.huge else [self.whole]
+        own = self.point.quadratic.supports
+        if len(self.maximal) < len(own) <= MOST_SETS and (self.large or len(own) <= MOST_OWN):
+            found.append(own)
         if self.large:
             found.extend(self._covers_of_many())
         elif len(self.maximal) > 1:

@@ -1,0 +1,117 @@
+"""Which terms share a group: greedy insertion by the error of weighted marginals over identities.
+
+Groups with errors e_g at the whole budget have the error ``(Σ e_g^⅓)³`` together, so a term
+belongs where it adds least to ``Σ e_g^⅓``: to some group, or to one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.exact.products.marginals import Point
+from lrm.exact.products.quadratic import Quadratic
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.values import merge_values
+from lrm.solvers.products.search import SetSearch
+
+__all__ = ["Grouping", "group_terms"]
+
+Integers = NDArray[np.int64]
+
+#: More terms that ask different things are not grouped.
+MOST_ITEMS = 60
+#: More maximal sets of a group are not weighed.
+MOST_MAXIMAL = 200
+#: How often every term is moved to where it adds least.
+PASSES = 2
+
+
+class Grouping:
+    """Groups of terms, and the error of each alone, as rough looks find it."""
+
+    def __init__(self, batch: ProductBatch, go_on: Callable[[float], None]) -> None:
+        self._batch, self._go_on = batch, go_on
+        self._known: dict[frozenset[int], float] = {}
+        self.groups: list[frozenset[int]] = []
+
+    def root(self, terms: frozenset[int]) -> float:
+        """The cube root of the error of some terms alone; 0 without any."""
+        if not terms:
+            return 0.0
+        if terms not in self._known:
+            self._go_on(np.inf)
+            reduced = merge_values(self._batch.take(sorted(terms)))
+            rng = np.random.default_rng(0)
+            search = SetSearch(Point.at(Quadratic(reduced.batch)), rng, lambda _: None)
+            starts = [] if search.huge else [search.whole]
+            if 1 < len(search.maximal) <= MOST_MAXIMAL:
+                starts.append(search.maximal)
+            for start in starts or search.starts()[:1]:
+                search.descend(start, np.ones(len(start)))
+            assert search.best is not None  # noqa: S101 - starts are never empty
+            self._known[terms] = float(np.cbrt(search.best.error))
+        return self._known[terms]
+
+    @property
+    def error(self) -> float:
+        """The error of all groups with their best weights."""
+        return sum(self.root(group) for group in self.groups) ** 3
+
+    def insert(self, item: frozenset[int]) -> None:
+        """Put an item where it adds least."""
+        added = [self.root(group | item) - self.root(group) for group in self.groups]
+        place = int(np.argmin(added)) if added else 0
+        if added and added[place] < self.root(item):
+            self.groups[place] |= item
+        else:
+            self.groups.append(item)
+
+    def move(self, item: frozenset[int]) -> None:
+        """Take an item out of its group, and put it where it adds least."""
+        self.groups = [rest for group in self.groups if (rest := group - item)]
+        self.insert(item)
+
+
+def group_terms(batch: ProductBatch, go_on: Callable[[float], None]) -> Grouping | None:
+    """Groups of terms that share little, or None where one group is as good.
+
+    ``go_on`` is called before each look, and may raise. Cost: a look of some milliseconds for
+    each pair of an item (the terms that ask the same of all attributes) and a group.
+    """
+    items = _items(batch)
+    if not 1 < len(items) <= MOST_ITEMS or not _differ(batch):
+        return None
+    found = Grouping(batch, go_on)
+    items.sort(key=found.root, reverse=True)
+    for item in items:
+        found.insert(item)
+    for _ in range(PASSES):
+        before = found.error
+        for item in items:
+            found.move(item)
+        if found.error >= before:
+            break
+    return found if len(found.groups) > 1 else None
+
+
+def _items(batch: ProductBatch) -> list[frozenset[int]]:
+    """The terms that choose the same factors, together."""
+    same: dict[tuple[bytes, ...], list[int]] = {}
+    for term in range(batch.terms if batch.terms <= 100 * MOST_ITEMS else 0):
+        rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
+        same.setdefault(tuple(sorted(rows)), []).append(term)
+    return [frozenset(terms) for terms in same.values()]
+
+
+def _differ(batch: ProductBatch) -> bool:
+    """Whether some attribute is asked for in two ways that are no totals.
+
+    Tables and their totals alone do not gain from groups: their sets are chosen together.
+    """
+    return any(
+        len([f for f in np.unique(column) if choices[f].total_factor is None]) > 1
+        for column, choices in zip(batch.choice.T, batch.factors, strict=True)
+    )
