@@ -41,6 +41,7 @@ _NUMBERS = frozenset(
         "UHUGEINT",
         "FLOAT",
         "DOUBLE",
+        "",  # known on no cell
     ]
 )
 _EXACT = 2**53  # integers up to here are exact as float64

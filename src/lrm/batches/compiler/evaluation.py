@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lrm.batches.compiler.atoms import FALSE, NULL, TRUE, Truths
+from lrm.batches.compiler.monotone import ends
 from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
 from lrm.errors import SqlError
 
@@ -176,6 +177,41 @@ class Evaluator:
             tuple(distinct),
             kind,
         )
+
+    def on_cells(self, shown: str, text: str, axis: int) -> CellColumn:
+        """Evaluate a monotone expression of a number in bins: known where both ends agree.
+
+        A column of whole numbers may be stored as integers, which DuckDB computes with
+        differently: they must agree too.
+        """
+        attribute = self._domain.attributes[axis]
+        question = Question(shown, text, frozenset([axis]), ())
+        sides = ends(attribute)
+        cells = len(sides[0])
+        beyond = pa.array([None, np.nan], pa.float64())
+        column = pa.concat_arrays([pa.array(np.concatenate(sides[:2])), beyond])
+        found = self._on(question, column)
+        null, nan = found[-2:]
+        known = [found[:cells], found[cells:-2]]
+        if len(sides) > 2:
+            found = self._on(question, pa.array(np.concatenate(sides[2:])))
+            known += [found[:cells], found[cells:]]
+        special = [nan if one == "(nan)" else null for one in attribute.labels[cells:]]
+        places: dict[Hashable, int] = {None: _NULL}
+        codes = [
+            places.setdefault(row[0], len(places) - 1)
+            if all(value == row[0] for value in row)
+            else _UNKNOWN
+            for row in (*zip(*known, strict=True), *((one,) for one in special))
+        ]
+        values = pa.array(list(places)[1:], None if len(places) > 1 else pa.float64())
+        return CellColumn(axis, values, np.array(codes))
+
+    def _on(self, question: Question, column: pa.Array) -> list[Any]:
+        """Evaluate an expression of one attribute on some values."""
+        (axis,) = question.raw
+        places = pa.array(np.arange(len(column)))
+        return self._ask(question, pa.table({f"a{axis}": column, "i": places}))[0]
 
     def _ask(self, question: Question, table: pa.Table) -> tuple[list[Any], str]:
         import duckdb  # noqa: PLC0415 - as above

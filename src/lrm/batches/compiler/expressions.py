@@ -158,6 +158,18 @@ def question(node: exp.Expr, scope: Scope) -> Question:
     return Question(shown(node), text, frozenset(raw), tuple(conditions), tuple(columns))
 
 
+def point_text(node: exp.Expr, axis: int) -> str:
+    """An expression of one column, checked against the allow-list, as the database reads it."""
+
+    def replaced(one: exp.Expr) -> exp.Expr:
+        if type(one) is exp.Column:
+            return exp.column(f"a{axis}")
+        _check(one)
+        return one
+
+    return node.transform(replaced).sql(dialect="duckdb", comments=False)
+
+
 def shown(node: exp.Expr) -> str:
     """An expression as it is shown in sentences."""
     return node.sql(dialect="duckdb", comments=False)

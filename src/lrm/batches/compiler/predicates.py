@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from lrm.batches.compiler import in_bins
 from lrm.batches.compiler.atoms import (
     FALSE,
     TRUE,
@@ -37,8 +38,6 @@ from lrm.domain import Categories
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
     from lrm.domain import Domain
@@ -74,6 +73,7 @@ class Context:
     domain: Domain
     comparisons: dict[tuple[int, str, type, Constant], Truths] = field(default_factory=dict)
     expressions: dict[str, Values] = field(default_factory=dict)
+    on_cells: dict[str, CellColumn] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
     @cached_property
@@ -89,7 +89,7 @@ class Scope:
         self.domain = context.domain
         self.cuts: list[Cut] = []
         self.measure: Literal["value", "square"] = "value"
-        self._context = context
+        self.context = context
         self._merged = False
         self._seen: dict[int, list[NDArray[Any]]] = {}
         self._classes: dict[int, NDArray[np.intp]] = {}
@@ -139,23 +139,23 @@ class Scope:
         ]
         return Table(values.axes, joint[np.ix_(*places)] if places else joint)
 
-    def values(self, node: exp.Expr) -> Values:
+    def values(self, node: exp.Expr, said: str = "") -> Values:
         """Evaluate an expression on declared values; cells without one value are noted as cut."""
         text = shown(node)
-        found = self._context.expressions.get(text)
+        found = self.context.expressions.get(text)
         if found is None:
             asked = question(node, self)
             try:
-                found = self._context.evaluator.values(asked)
+                found = self.context.evaluator.values(asked)
             except SqlError as error:
                 raise at_line(node, str(error)) from None
-            self._context.expressions[text] = found
+            self.context.expressions[text] = found
         sides = range(len(found.axes))
         for side, (axis, classes) in enumerate(zip(found.axes, found.classes, strict=True)):
             others = tuple(one for one in sides if one != side)
             cells = (found.undecided.any(axis=others) & found.several[side])[classes]
             if cells.any():
-                self.cuts.append(Cut(node, f"{text} has no one value on", axis, cells))
+                self.cuts.append(Cut(node, f"{said or text} has no one value on", axis, cells))
         return found
 
     def cell_column(self, node: exp.Expr) -> CellColumn | None:
@@ -164,7 +164,16 @@ class Scope:
             axis = self.axis(node.this)
             labels = self.domain.attributes[axis].labels
             return CellColumn(axis, pa.array(labels), np.arange(len(labels)))
-        return None
+        return in_bins.column(self, node)
+
+    def cut(
+        self, node: exp.Expr, axis: int, truths: Truths, text: str = "", hint: str = ""
+    ) -> bool:
+        """Note the cells on which a comparison may be true and may be false."""
+        cells = truths & (TRUE | FALSE) == TRUE | FALSE
+        if cells.any():
+            self.cuts.append(Cut(node, text or f"{shown(node)} cuts through", axis, cells, hint))
+        return bool(cells.any())
 
     def merge(self) -> None:
         """Merge the cells of each attribute that the noted values do not tell apart."""
@@ -204,7 +213,7 @@ class Scope:
         if kind is exp.Column:
             return self._flag(node)
         found = self.values(node)
-        if found.kind != "BOOLEAN":
+        if found.kind not in {"BOOLEAN", ""}:  # none where it is known on no cell
             raise refuse(f"{shown(node)} as a condition", "compare it with a constant", node)
         return Truth((self.placed(found, found.truths()),))
 
@@ -233,13 +242,15 @@ class Scope:
             only(node, "this", "expressions")
             if all(_is_fixed(item) for item in node.expressions):
                 return self._in(node)
+        if kind in (exp.In, exp.Between) and type(node.this) is not exp.Column:
+            return in_bins.spread(self, node)
         if kind is exp.Between and type(node.this) is exp.Column:
             only(node, "this", "low", "high")
             if _is_fixed(node.args["low"]) and _is_fixed(node.args["high"]):
                 axis = self.axis(node.this)
                 low = self._compared(node, axis, ">=", self._constant(node.args["low"]))
                 high = self._compared(node, axis, "<=", self._constant(node.args["high"]))
-                return axis, _joined(all_of, axis, [low, high])
+                return axis, in_bins.joined_truths(all_of, axis, [low, high])
         if kind in _COMPARISONS:
             return self._comparison(node)
         return None
@@ -250,7 +261,7 @@ class Scope:
         if type(right) is exp.Column:
             left, right, operation = right, left, _FLIPPED[operation]
         if type(left) is not exp.Column or not _is_fixed(right):
-            return None
+            return in_bins.compared(self, node)
         axis = self.axis(left)
         return axis, self._compared(node, axis, operation, self._constant(right))
 
@@ -266,30 +277,25 @@ class Scope:
 
     def _compared(self, node: exp.Expr, axis: int, operation: str, value: Constant) -> Truths:
         key = (axis, operation, type(value), value)
-        truths = self._context.comparisons.get(key)
+        truths = self.context.comparisons.get(key)
         attribute = self.domain.attributes[axis]
         if truths is None:
             try:
                 truths = compare(attribute, operation, value)
             except SqlError as error:
                 raise at_line(node, str(error)) from None
-            self._context.comparisons[key] = truths
+            self.context.comparisons[key] = truths
         strange = undeclared(attribute, value) if operation in {"=", "<>"} else None
-        cells = truths == TRUE | FALSE
-        if cells.any():
-            text = f"{shown(node)} cuts through"
-            if strange is not None:
-                text = f"{strange[0]}: it cuts through"
-            self.cuts.append(Cut(node, text, axis, cells, strange[1] if strange else ""))
-        elif strange is not None:
+        said = ("", "") if strange is None else (f"{strange[0]}: it cuts through", strange[1])
+        if not self.cut(node, axis, truths, *said) and strange is not None:
             told = at_line(node, f"{strange[0]}, so that no row equals it; {strange[1]}")
-            self._context.warnings[str(told)] = None
+            self.context.warnings[str(told)] = None
         return truths
 
     def _in(self, node: exp.Expr) -> tuple[int, Truths]:
         axis = self.axis(node.this)
         values = [self._constant(item) for item in node.expressions]
-        return axis, _joined(
+        return axis, in_bins.joined_truths(
             any_of, axis, [self._compared(node, axis, "=", value) for value in values]
         )
 
@@ -319,14 +325,6 @@ class Scope:
 def _is_fixed(node: exp.Expr) -> bool:
     """Whether an expression reads no column."""
     return node.find(exp.Column) is None
-
-
-def _joined(
-    combine: Callable[[Sequence[Truth]], Truth], axis: int, parts: Sequence[Truths]
-) -> Truths:
-    """AND or OR of conditions on one attribute, cell by cell."""
-    (table,) = combine([Truth((Table((axis,), part),)) for part in parts]).tables
-    return np.asarray(table.values)
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:

@@ -198,7 +198,10 @@ def _key_values(keys: Keys, scope: Scope) -> Values | None:
     if not keys:
         return None
     nodes = [node for _, node in keys.values()]
-    found = scope.values(exp.Tuple(expressions=[node.copy() for node in (*nodes, nodes[0])]))
+    said = ", ".join(map(shown, nodes))
+    found = scope.values(exp.Tuple(expressions=[node.copy() for node in (*nodes, nodes[0])]), said)
+    if not found.distinct:
+        raise refuse(f"GROUP BY {said}", "it has no one value on any cell", nodes[0])
     if len(found.distinct) > MOST_GROUPS:
         raise refuse(f"GROUP BY an expression of {len(found.distinct):,} values", "use fewer")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ __all__ = ["Statement", "statements"]
 
 _DIALECT = "duckdb"
 _CLOSING = frozenset("'\"*$")  # a line without these ends no quotation or comment
+_MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
 _LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
 
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
@@ -136,6 +138,7 @@ def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
         detail = error.errors[0] if error.errors else {}
         where = detail.get("line") or line
         what = str(detail.get("description") or "not understood").rstrip(".")
+        what = _MISSING.sub("something is missing", what)
         near = str(detail.get("highlight") or "")
         raise SqlError(
             f"line {where}: cannot parse the SQL: {what}" + (f" near {near!r}" if near else "")
