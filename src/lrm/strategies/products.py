@@ -83,7 +83,8 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
             batch, on_step=search.on_step, remaining=search.deadline.remaining
         )
         details = _details("residuals", residuals.error, effort, residuals.interrupted)
-        return ProductChoice("best", residuals, product_bound(batch), details)
+        bound = residuals.bound * (1.0 - ROUNDING) or product_bound(batch)
+        return ProductChoice("best", residuals, bound, details)
     found = optimise_products(
         batch, effort=effort, seed=search.seed, on_step=search.on_step, remaining=remaining
     )
@@ -150,7 +151,7 @@ def _group_bound(batch: ProductBatch, signature: NDArray[np.integer[Any]]) -> fl
             roots = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0.0))
             bound *= float(roots.sum()) ** 2 / len(gram)
             choice[:, i] = 0
-    rest = merge_values(replace(batch, choice=choice)).batch
+    rest = merge_values(replace(batch, choice=choice, _shapes={})).batch
     return bound * residual_error(Quadratic(rest))
 
 

@@ -24,7 +24,7 @@ from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
-from lrm.exact.products.subsets import SubsetIndex, masks_of
+from lrm.exact.products.subsets import SubsetIndex, masks_of, sums_over, tuples_of
 from lrm.maps.products.factors import Factor
 
 __all__ = [
@@ -78,16 +78,23 @@ class Lattice:
         residual: bool = False,
     ) -> None:
         self.bases, self.weights, self.residual = tuple(bases), weights, residual
-        self.sets = [frozenset(np.flatnonzero(inside).tolist()) for inside in members]
         self._inside = np.ascontiguousarray(members.T)
         self._sizes = members.sum(axis=1)
-        self._number = {one: b for b, one in enumerate(self.sets)}
         kappas = np.array([basis.kappa for basis in self.bases])
-        self.factors = np.exp(-(members @ np.log(kappas)))
+        self.factors = np.exp(-sums_over(members, np.log(kappas)))
         self._known: dict[Subset, float] = {}
         self._forms: dict[tuple[int, Factor, Factor], tuple[Floats, Floats]] = {}
         self._cancels: dict[tuple[int, Factor], bool] = {}
         self._spectral: dict[int, Floats] = {}
+
+    @cached_property
+    def sets(self) -> list[frozenset[int]]:
+        """The axes of each set."""
+        return [frozenset(one) for one in tuples_of(self._inside.T)]
+
+    @cached_property
+    def _number(self) -> dict[frozenset[int], int]:
+        return {one: b for b, one in enumerate(self.sets)}
 
     @classmethod
     def of(cls, group: Group) -> Lattice:

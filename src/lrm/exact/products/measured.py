@@ -8,6 +8,7 @@ then carry noise of one scale, as those of a flat strategy do.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -72,11 +73,36 @@ class MeasuredGroup:
             raise WorkloadError("each axis needs a basis over its own values")
         if len(self.sets) != len(self.factors) or len(set(self.sets)) != len(self.sets):
             raise WorkloadError("each set of axes must be there once, with one factor")
-        for one in self.sets:
-            if tuple(sorted(set(one))) != one or not set(one) <= set(range(len(self.axes))):
-                raise WorkloadError("a set must consist of axes of its group, in order")
+        sets, flat = self._listed
+        if flat.min(initial=0) < 0 or flat.max(initial=-1) >= len(self.axes):
+            raise WorkloadError("a set must consist of axes of its group")
+        if np.any(np.diff(flat + len(self.axes) * sets) < 1):
+            raise WorkloadError("the axes of a set must be in order, each once")
         if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
             raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
+
+    @cached_property
+    def _listed(self) -> tuple[Integers, Integers]:
+        """The axes of all sets, one after the other, with the number of their set before them."""
+        lengths = np.fromiter(map(len, self.sets), dtype=np.int64, count=len(self.sets))
+        flat = np.fromiter(itertools.chain.from_iterable(self.sets), dtype=np.int64)
+        return np.repeat(np.arange(len(lengths)), lengths), flat
+
+    def _sums(self, values: Floats) -> Floats:
+        """The sum of ``values`` over the axes of each set."""
+        sets, flat = self._listed
+        return np.asarray(np.bincount(sets, values[flat], len(self.sets)), dtype=np.float64)
+
+    def _products(self, values: Sequence[int]) -> list[int]:
+        """The exact product of ``values`` over the axes of each set."""
+        bits = np.array([int(value).bit_length() for value in values], dtype=np.float64)
+        if max(bits.max(initial=0), self._sums(bits).max(initial=0)) > CARRIER_BITS:
+            return [math.prod(values[k] for k in one) for one in self.sets]
+        found = np.ones(len(self.sets), dtype=np.int64)
+        sets, flat = self._listed
+        np.multiply.at(found, sets, np.array(values)[flat])
+        exact: list[int] = found.tolist()
+        return exact
 
     def check_covers(self, sizes: Sequence[int]) -> None:
         """Refuse axes that do not cover each attribute once, value by value."""
@@ -108,21 +134,22 @@ class MeasuredGroup:
     @cached_property
     def heights(self) -> list[int]:
         """Number of measurements of each set."""
-        return [math.prod(self.shape(one)) for one in self.sets]
+        return self._products([basis.height for basis in self.bases])
+
+    @property
+    def cell_counts(self) -> list[int]:
+        """Number of entries of each set's tabulation."""
+        return self._products([axis.size for axis in self.axes])
 
     def norms(self, power: int) -> list[int]:
         """The most that a record moves ``Σ|measurement|^power`` of each set by."""
-        known = [basis.column_norm(power) for basis in self.bases]
-        return [
-            int(factor) ** power * math.prod(known[k] for k in one)
-            for one, factor in zip(self.sets, self.factors, strict=True)
-        ]
+        known = self._products([basis.column_norm(power) for basis in self.bases])
+        return [int(f) ** power * own for f, own in zip(self.factors, known, strict=True)]
 
     def peaks(self) -> Iterator[int]:
         """The largest weight of each set, and of what comes before its factor."""
-        peaks = [max(basis.peak, 1) for basis in self.bases]
-        for one, factor in zip(self.sets, self.factors, strict=True):
-            yield factor * math.prod(peaks[k] for k in one)
+        known = self._products([max(basis.peak, 1) for basis in self.bases])
+        yield from (factor * own for factor, own in zip(self.factors, known, strict=True))
 
     def measure(
         self, entries: NDArray[np.generic], one: Sequence[int], factor: int
@@ -137,20 +164,15 @@ class MeasuredGroup:
 
     def weights(self, bits: int) -> Floats:
         """θ of each set: its factor with the scales of its bases, beside 2^bits."""
-        scales = [basis.scale for basis in self.bases]
-        return np.array(
-            [
-                float(factor) * math.prod(scales[k] for k in one) * 2.0**-bits
-                for one, factor in zip(self.sets, self.factors, strict=True)
-            ]
-        )
+        scales = np.log([basis.scale for basis in self.bases])
+        factors = np.array(self.factors, dtype=np.float64)
+        return factors * np.exp(self._sums(scales)) * 2.0**-bits
 
     @cached_property
     def members(self) -> NDArray[np.bool_]:
         """Sets x axes."""
         members = np.zeros((len(self.sets), len(self.axes)), dtype=bool)
-        for b, one in enumerate(self.sets):
-            members[b, list(one)] = True
+        members[self._listed] = True
         return members
 
     @cached_property
@@ -222,7 +244,7 @@ class MeasuredProducts:
     @cached_property
     def cell_count(self) -> int:
         """Number of entries of all tabulations."""
-        return sum(table.size for table in self.tabulations)
+        return sum(sum(group.cell_counts) for group in self.groups)
 
     @cached_property
     def measurement_count(self) -> int:

@@ -56,10 +56,10 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
 
     Looks at every factor once, so that no term is left out.
     """
-    own = np.isin(batch.term_of, group.terms)
+    own = batch.take(group.terms)
     for axis in group.axes:
         for place, i in enumerate(axis.attributes):
-            for f in np.unique(batch.choice[own, i]).tolist():
+            for f in own.present(i).tolist():
                 if not axis.keeps(place, batch.factors[i][f]):
                     raise WorkloadError(
                         "the strategy merges values that its own queries tell apart, or drops "

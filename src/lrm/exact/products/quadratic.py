@@ -90,26 +90,28 @@ class Quadratic:
         self.grams: list[PairGram] = []
         self.attribute_of: list[int] = []
         keys, coefficients = factor_pairs(batch)
-        active = np.zeros(keys.shape, dtype=bool)
-        tables = []
-        for i, choices in enumerate(batch.factors):
+        # Key 0 is a pair of totals, whose Gram is 11ᵀ: nearly all of them, and none of interest.
+        rows, attributes = np.nonzero(keys)
+        chosen = keys[rows, attributes]
+        grams = np.full(len(rows), -1)
+        order = np.argsort(attributes.astype(np.int16), kind="stable")
+        ends = np.cumsum(np.bincount(attributes, minlength=self.d))
+        for i, own in enumerate(np.split(order, ends[:-1])):
+            choices = batch.factors[i]
             table = np.full(len(choices) ** 2, -1)
-            for key in np.flatnonzero(np.bincount(keys[:, i], minlength=1)):
+            for key in np.flatnonzero(np.bincount(chosen[own], minlength=1)):
                 gram = PairGram(choices[key // len(choices)], choices[key % len(choices)])
                 if gram.constant is None:
                     table[key] = len(self.grams)
                     self.grams.append(gram)
                     self.attribute_of.append(i)
                 elif gram.constant != 1.0:
-                    coefficients[keys[:, i] == key] *= gram.constant
-            active[:, i] = table[keys[:, i]] >= 0
-            tables.append(table)
+                    coefficients[rows[own[chosen[own] == key]]] *= gram.constant
+            grams[own] = table[chosen[own]]
         self.tells = np.array([gram.tells for gram in self.grams], dtype=bool)
-        rows, attributes = np.nonzero(active)
-        starts = np.cumsum([0, *[len(table) for table in tables]])[:-1]
-        whole = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int64)
-        grams = whole[starts[attributes] + keys[rows, attributes]]
-        self._gather(active.sum(axis=1), attributes, grams, coefficients)
+        active = grams >= 0
+        counts = np.bincount(rows[active], minlength=len(keys))
+        self._gather(counts, attributes[active], grams[active], coefficients)
 
     def _gather(
         self, counts: Integers, attributes: Integers, grams: Integers, coefficients: Floats

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
-from lrm.exact.products.subsets import members_of
+from lrm.exact.products.subsets import members_of, sums_over
 from lrm.maps.products.factors import kronecker
 
 __all__ = ["GaussianStrategy", "GramBasis"]
@@ -89,7 +89,7 @@ class GaussianStrategy:
     def norms(self) -> Floats:
         """The L2 norm of the columns of each subset's measurements."""
         logs = np.log([basis.norm for basis in self.bases])
-        return self.weights * np.exp(members_of(self.subsets, len(self.bases)) @ logs)
+        return self.weights * np.exp(sums_over(members_of(self.subsets, len(self.bases)), logs))
 
     def dense(self) -> Floats:
         """The measurements over merged cells; for small products."""

@@ -27,7 +27,7 @@ from lrm.exact.products.residual_rounding import round_residual
 from lrm.exact.products.residual_strategy import GaussianStrategy
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
-from lrm.exact.products.subsets import members_of
+from lrm.exact.products.subsets import members_of, sums_over, tuples_of
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
     FINE_MAX_RECORDS,
@@ -72,11 +72,14 @@ def round_products(
             batch.sizes, groups, bits, residual=False, combined=strategy.combined
         )
 
-    rooms = [
-        (int((~np.array([basis.plain for basis in group.marginals.bases]) & inside).sum()), 0.0)
+    rooms = {
+        (float(count), 0.0)
         for group in strategy.groups
-        for inside in group.marginals.members
-    ]
+        for count in sums_over(
+            group.marginals.members,
+            np.array([float(not basis.plain) for basis in group.marginals.bases]),
+        ).tolist()
+    }
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
@@ -85,7 +88,6 @@ def round_gaussian(
 ) -> ProductReconstruction:
     """Round residuals for Gaussian noise."""
     members = members_of(strategy.subsets, len(strategy.bases))
-    sets = [tuple(np.flatnonzero(inside).tolist()) for inside in members]
     needy = np.array([basis.columns is not None for basis in strategy.bases])
 
     def build(bits: int, entry_bits: int) -> MeasuredProducts:
@@ -94,15 +96,13 @@ def round_gaussian(
         if needy.any():
             bases, wanted = _rounded_residuals(batch, strategy, entry_bits)
         terms = np.arange(batch.terms)
-        group = _group(terms, strategy.axes, bases, sets, wanted.tolist(), bits)
+        group = _group(terms, strategy.axes, bases, members, wanted, bits)
         return MeasuredProducts(batch.sizes, (group,), bits, residual=True)
 
     # An identity without its mean has entries up to n; the others share what is left.
     own = np.where(needy, 0.0, np.log2([basis.size for basis in strategy.bases]))
-    rooms = [
-        (int(count), float(taken))
-        for count, taken in zip(members @ needy.astype(int), members @ own, strict=True)
-    ]
+    counts, taken = (sums_over(members, each) for each in (needy.astype(float), own))
+    rooms = set(zip(counts.tolist(), taken.tolist(), strict=True))
     return _least_error(batch, build, rooms, strategy.error, max_records)
 
 
@@ -147,7 +147,7 @@ class _ResidualShares:
     def of_subsets(self) -> Floats:
         """One number for each subset of the quadratic."""
         v = np.maximum(self.quadratic.values(self._residual, self._total), 0.0)
-        return np.asarray(np.sqrt(v * np.exp(self._inside @ np.log(self._kappas))))
+        return np.asarray(np.sqrt(v * np.exp(sums_over(self._inside, np.log(self._kappas)))))
 
     def error(self) -> float:
         """The least error with the bases that were set."""
@@ -171,30 +171,28 @@ class _ResidualShares:
 def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
     marginals = group.marginals
     bases = [round_basis(basis, 1 << entry_bits) for basis in marginals.bases]
-    sets = [tuple(np.flatnonzero(inside).tolist()) for inside in marginals.members]
-    wanted = (group.weight * marginals.weights).tolist()
-    return _group(group.terms, group.axes, bases, sets, wanted, bits)
+    wanted = group.weight * marginals.weights
+    return _group(group.terms, group.axes, bases, marginals.members, wanted, bits)
 
 
 def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     terms: NDArray[np.int64],
     axes: Sequence[Axis],
     bases: Sequence[IntegerBasis],
-    sets: Sequence[tuple[int, ...]],
-    wanted: Sequence[float],
+    members: NDArray[np.bool_],
+    wanted: Floats,
     bits: int,
 ) -> MeasuredGroup:
-    factors = [
-        max(1, round(weight * 2.0**bits / math.prod(bases[k].scale for k in one)))
-        for one, weight in zip(sets, wanted, strict=True)
-    ]
-    return MeasuredGroup(terms, tuple(axes), tuple(bases), tuple(sets), tuple(factors))
+    logs = sums_over(members, np.log([basis.scale for basis in bases]))
+    factors = np.maximum(1.0, np.rint(wanted * 2.0**bits * np.exp(-logs)))
+    sets = tuple(tuples_of(members))
+    return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, tuple(map(int, factors)))
 
 
 def _least_error(
     batch: ProductBatch,
     build: Callable[[int, int], MeasuredProducts],
-    rooms: Sequence[tuple[int, float]],
+    rooms: set[tuple[float, float]],
     error: float,
     max_records: int | None,
 ) -> ProductReconstruction:
@@ -221,14 +219,12 @@ def _least_error(
     return best
 
 
-def _choices(
-    rooms: Sequence[tuple[int, float]], max_records: int | None
-) -> Iterator[tuple[int, int]]:
+def _choices(rooms: set[tuple[float, float]], max_records: int | None) -> Iterator[tuple[int, int]]:
     """Bits, and bits of the entries of bases.
 
     ``rooms`` holds, for each set, how many bases share its bits and how many bits are taken.
     """
-    sharing = {room for room in rooms if room[0]}
+    sharing = [room for room in rooms if room[0]]
     usual = (DEFAULT_MAX_RECORDS,) if not sharing else ()
     every = (*usual, FINE_MAX_RECORDS, FINEST_MAX_RECORDS)
     for records in (max_records,) if max_records else every:

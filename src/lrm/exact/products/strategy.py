@@ -115,10 +115,10 @@ class Group:
 
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     """The same terms over the values of ``axes``."""
-    columns, factors = [], []
-    for axis in axes:
+    choice, factors = np.zeros((len(batch.choice), len(axes)), dtype=np.int32), []
+    for k, axis in enumerate(axes):
         members = list(axis.attributes)
-        combos, place = _combinations(batch.choice[:, members])
+        rows, combos, place = _combinations(batch, members)
         numbers, kept = np.zeros(len(combos), dtype=np.int32), [Factor("total", axis.size)]
         for number, combo in enumerate(combos):
             chosen: list[Factor] = [batch.factors[0][0]] * len(batch.factors)
@@ -127,11 +127,11 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
             if any(f != 0 for f in combo):
                 numbers[number] = len(kept)
                 kept.append(axis.factor(chosen))
-        columns.append(numbers[place.reshape(-1)])
+        choice[rows, k] = numbers[place]
         factors.append(tuple(kept))
     return ProductBatch(
         tuple(factors),
-        np.stack(columns, axis=1).astype(np.int32),
+        choice,
         batch.coefficients,
         batch.term_of,
         batch.weights,
@@ -139,17 +139,20 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
 
 
 def _combinations(
-    choice: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The distinct rows, and the number of each row among them; without a sort for one column."""
-    if choice.shape[1] != 1:
-        combos, place = np.unique(choice, axis=0, return_inverse=True)
-        return combos, place.reshape(-1)
-    column = choice[:, 0]
-    present = np.flatnonzero(np.bincount(column, minlength=1))
+    batch: ProductBatch, members: Sequence[int]
+) -> tuple[Integers, NDArray[np.int32], Integers]:
+    """The products with other factors than totals, their distinct choices, and the number of each.
+
+    Without a sort for one attribute.
+    """
+    if len(members) != 1:
+        combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
+        return np.arange(len(batch.choice)), combos, place.reshape(-1)
+    rows, chosen = batch.chosen(members[0])
+    present = np.flatnonzero(np.bincount(chosen, minlength=1))
     numbers = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
     numbers[present] = np.arange(len(present))
-    return present[:, None].astype(np.int32), numbers[column]
+    return rows, present[:, None].astype(np.int32), numbers[chosen]
 
 
 def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:

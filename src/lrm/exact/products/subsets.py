@@ -16,6 +16,8 @@ __all__ = [
     "masks_of",
     "members_of",
     "popcount",
+    "sums_over",
+    "tuples_of",
 ]
 
 Masks = NDArray[np.uint64]
@@ -50,6 +52,19 @@ def members_of(masks: Masks, d: int) -> NDArray[np.bool_]:
     """Inverse of ``masks_of``: sets x attributes."""
     packed = np.ascontiguousarray(masks.astype("<u8")).view(np.uint8)
     return np.unpackbits(packed, axis=1, bitorder="little")[:, :d].astype(bool)
+
+
+def tuples_of(inside: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """The members of each row's set, ascending."""
+    columns = np.nonzero(inside)[1].tolist()
+    ends = np.cumsum(inside.sum(axis=1)).tolist()
+    return [tuple(columns[start:end]) for start, end in itertools.pairwise([0, *ends])]
+
+
+def sums_over(inside: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of ``values`` over the members of each row's set; most sets have few members."""
+    rows, columns = np.nonzero(inside)
+    return np.asarray(np.bincount(rows, values[columns], len(inside)), dtype=np.float64)
 
 
 def popcount(masks: Masks) -> Integers:

@@ -132,13 +132,9 @@ class ProductBatch:
         if "queries" not in self._shapes:
             count = np.ones(len(self.choice), dtype=np.int64)
             rough = np.ones(len(self.choice))
-            # Most factors are totals, which change nothing: only the others are visited.
-            at, attribute = np.nonzero(self.choice)
-            order = np.argsort(attribute, kind="stable")
-            ends = np.searchsorted(attribute[order], np.arange(len(self.factors) + 1))
             for i, choices in enumerate(self.factors):
-                some = at[order[ends[i] : ends[i + 1]]]
-                rows = np.array([len(factor) for factor in choices])[self.choice[some, i]]
+                some, chosen = self.chosen(i)
+                rows = np.array([len(factor) for factor in choices])[chosen]
                 count[some] *= rows
                 rough[some] *= rows
             if not rough.sum() <= MOST_QUERIES:  # 64-bit integers would wrap around
@@ -149,6 +145,28 @@ class ProductBatch:
             each[self.term_of] = count
             self._shapes["queries"] = each
         return self._shapes["queries"]
+
+    def chosen(self, attribute: int) -> tuple[Integers, NDArray[np.int32]]:
+        """The products whose factor of an attribute is not its total, and these factors' numbers.
+
+        Most factors are totals, which change nothing: visiting the others is much faster.
+        """
+        if "at" not in self._shapes:
+            at, attributes = np.nonzero(self.choice)
+            order = np.argsort(attributes.astype(np.int16), kind="stable")
+            self._shapes["at"] = at[order]
+            counts = np.bincount(attributes, minlength=len(self.factors))
+            self._shapes["attribute ends"] = np.cumsum([0, *counts])
+        start, stop = self._shapes["attribute ends"][attribute : attribute + 2]
+        at = self._shapes["at"][start:stop]
+        return at, self.choice[at, attribute]
+
+    def present(self, attribute: int) -> Integers:
+        """Numbers of the factors of an attribute that occur, ascending."""
+        at, numbers = self.chosen(attribute)
+        counts = np.bincount(numbers, minlength=1)
+        counts[0] = len(self.choice) - len(at)
+        return np.flatnonzero(counts)
 
     def term_ends(self) -> Integers:
         """Where the queries of each term end: term t has ``ends[t−1]:ends[t]``."""
@@ -185,12 +203,15 @@ class ProductBatch:
         inside = np.zeros(self.choice.shape, dtype=bool)
         for i, choices in enumerate(self.factors):
             tells = np.array([factor.total_factor is None for factor in choices])
-            inside[:, i] = tells[self.choice[:, i]]
+            at, numbers = self.chosen(i)
+            inside[at, i] = tells[numbers]
         return inside
 
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
         chosen = np.asarray(terms, dtype=np.int64)
+        if np.array_equal(chosen, np.arange(self.terms)):
+            return self
         place = np.full(self.terms, -1)
         place[chosen] = np.arange(len(chosen))
         rows = np.flatnonzero(place[self.term_of] >= 0)

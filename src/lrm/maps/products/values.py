@@ -73,7 +73,7 @@ def merge_values(batch: ProductBatch) -> Reduction:
     """
     merged, labels, choice = [], [], batch.choice.copy()
     for i, choices in enumerate(batch.factors):
-        present = np.flatnonzero(np.bincount(batch.choice[:, i], minlength=1))
+        present = batch.present(i)
         marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
         numbers = np.zeros(len(choices), dtype=np.int32)
         kept = [Factor("total", count)]
@@ -82,7 +82,8 @@ def merge_values(batch: ProductBatch) -> Reduction:
             if choices[f].kind != "total":
                 numbers[f] = len(kept)
                 kept.append(factor)
-        choice[:, i] = numbers[batch.choice[:, i]]
+        at, chosen = batch.chosen(i)
+        choice[at, i] = numbers[chosen]
         merged.append(tuple(kept))
         labels.append(marks)
     reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)

@@ -26,7 +26,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
-from lrm.exact.products.subsets import members_of
+from lrm.exact.products.subsets import members_of, sums_over
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.watch import Watch, forever
@@ -88,7 +88,7 @@ def _evaluate(
     v = np.maximum(quadratic.values(residual, total), 0.0)
     inside = members_of(quadratic.index.masks, quadratic.d)
     logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
-    spread = np.exp(inside @ logs)
+    spread = np.exp(sums_over(inside, logs))
     return statistics, residual, total, v, spread
 
 
@@ -148,7 +148,7 @@ def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floa
     """ω: a subset's share of the squared L2 norm is proportional to ``sqrt(v_A·Π(κ_i − 1))``."""
     kappas = np.array([basis.kappa for basis in bases])
     inside = members_of(subsets, len(bases))
-    norms = np.exp(inside @ np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300)))
+    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300))))
     share = np.sqrt(v * spread)
     return np.asarray(np.sqrt(share / share.sum() / norms))
 
