@@ -57,7 +57,7 @@ def test_nothing_that_cannot_be_stopped_begins_without_time(name, noise, monkeyp
         (base, "reduce_rows"),
         (certificate, "optimise_gaussian"),
         (certificate, "singular_values"),
-        (best, "search_portfolio"),
+        (best, "search_strategy"),
         (best, "best_gaussian"),
     ):
         monkeypatch.setattr(module, function, fail)
@@ -158,7 +158,7 @@ def test_the_certificate_of_noise_on_data_for_every_cell_costs_nothing(monkeypat
 
 @pytest.mark.parametrize("batch", [families.identity(50), 3 * np.eye(4)])
 def test_nothing_is_searched_where_noise_on_data_is_proven_to_be_the_best(batch, monkeypatch):
-    monkeypatch.setattr(best, "search_portfolio", None)
+    monkeypatch.setattr(best, "search_strategy", None)
     made = lrm.plan(batch)
     assert made.at_most_above_best == pytest.approx(1.0)
     assert made.details["converged"]

@@ -27,12 +27,15 @@ class Step:
         ``‖B‖²·Δ(L)²`` of the best exact strategy so far, or ``inf`` before there is one.
     residual
         Relative residual ``‖W − BL‖ / ‖W‖`` of the iterate, 0 where it is exact.
+    remaining
+        Estimated seconds until the search ends, or ``inf`` where that is not known.
     """
 
     stage: str
     iteration: int
     error: float
     residual: float = 0.0
+    remaining: float = math.inf
 
 
 OnStep = Callable[[Step], None]
@@ -138,7 +141,7 @@ class _Earlier(Deadline):
 
 
 class Timings:
-    """Seconds by stage. A stage within another one counts for itself alone.
+    """CPU seconds by stage. A stage within another one counts for itself alone.
 
     Examples
     --------
@@ -150,7 +153,7 @@ class Timings:
     {'reduction': 2.0, 'search': 5.0}
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self._clock = clock
         self._within = [0.0]
         self.seconds: dict[str, float] = {}

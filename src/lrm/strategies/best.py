@@ -1,4 +1,4 @@
-"""The best known strategy: a portfolio that is never worse than what it starts from."""
+"""The best known strategy: a search that is never worse than what it starts from."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from lrm.errors import ConvergenceError, StopSolver, UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction
-from lrm.privacy.budget import Noise
-from lrm.solvers.augmented import assemble, optimise_augmented
-from lrm.solvers.exact import strategy_error
-from lrm.solvers.general import PROMISING, general_start
-from lrm.solvers.portfolio import Candidate
-from lrm.solvers.portfolio import search as search_portfolio
-from lrm.solvers.progress import Step
-from lrm.solvers.starts import extreme_columns, random_rows
+from lrm.solvers.families import from_start
+from lrm.solvers.families import search as search_strategy
+from lrm.solvers.groups import disjoint_groups, weighted_groups
+from lrm.solvers.race import Candidate, Race
+from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
@@ -27,61 +24,38 @@ from lrm.strategies.large import best_tree
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
-    few_rows,
     flat_problem,
     lift,
     merged_rows,
     on_representatives,
-    polished_rows,
 )
-from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rival_start, rivals
+from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rivals
 
 __all__ = ["best"]
 
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
 
-GENERAL_WORK = {"quick": 2e9, "normal": 2e10, "thorough": 1e12}
-"""Multiplications that each effort spends on a start with fewer rows than cells."""
+THRESHOLDS: dict[Effort, float] = {"quick": 0.1, "normal": 0.02, "thorough": 2e-4}
+"""The search ends when another second of work is expected to lower the error by less than this."""
 
-LOWRANK_WORK = {"quick": 0.0, "normal": 1e6, "thorough": 1e8}
-"""Size (rank² × cells) up to which the paper's algorithm is run for a start."""
-
-PROMISING_WORK = {"quick": 0.0, "normal": 5e6, "thorough": 1e9}
-"""The same where strategies with fewer rows than cells are near the best."""
-
-RANK_RATIOS = (1.2, 1.4, 2.1, 3.6)
-"""Rows of the paper's strategy over the rank: its own choice, and more where they are cheap."""
-
-RATIOS_WORK = {"quick": 0.0, "normal": 1e5, "thorough": 1e7}
-"""The size up to which they are; the best of them is up to 5 % below the first."""
+LOWRANK_SECONDS = 1.5e-4
+"""Of the paper's algorithm, per entry of the reduced workload."""
 
 NEAR = 1.1
-"""If the first is more than this factor above the best known, the others are not run."""
+"""The paper's strategy is improved further if it is at most this factor above the best."""
 
-SCOUT_ROWS = 4
-"""Rows in addition to the identity whose descent gives the best known before the search: 0.03 s."""
-
-EXTREME_RANK, EXTREME_CELLS = 10, 256
-"""Where columns may well lie inside the hull of others, and finding out takes a second."""
+EXTREME_RANK, EXTREME_CELLS = 10, 64
+"""Where columns may well lie inside the hull of others, and finding out takes little time."""
 
 TREE_CELLS = 2048
 """Prefix sums and all ranges over more cells are measured by weighted trees."""
 
-FLAT_CELLS: dict[Noise, dict[Effort, int]] = {
-    "laplace": {"quick": 0, "normal": 100, "thorough": 1600},
-    "gaussian": {"quick": 200, "normal": 1000, "thorough": 2000},
-}
-"""Merged cells of a product up to which a list of them is searched as well."""
-
-POLISHED_CELLS = {"quick": 100, "normal": 600, "thorough": 2000}
-"""The same for a descent in the general form from what is known."""
+GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2000}
+"""Merged cells of a product up to which a list of them is searched as well, for Gaussian noise."""
 
 BOUND_SECONDS = 1.0
 """Of one core, that a bound for the merged cells of a product may take."""
-
-MOST_FLAT_CELLS = 2000
-"""The same for a search of few rows."""
 
 PROVEN = 1.0 + 1e-9
 """An error no more above a bound on all strategies is the least, but for rounding."""
@@ -115,23 +89,16 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
-    if cells > MOST_FLAT_CELLS or min(rows, cells) * cells > DENSE_ENTRIES:
+    if min(rows, cells) * cells > DENSE_ENTRIES:
         return chosen
-    found: list[Strategy] = []
-    starts = {}
     if search.noise == "laplace":
-        starts["products"] = on_representatives(merged_rows(chosen, reduction), flat)
-        few = few_rows(problem, search, effort, least_candidate(chosen))
-        if few is not None:
-            found.append(few)
-            starts["few rows of products"] = on_representatives(few.matrix.dense(), flat)
-    stopped = any(strategy.details["interrupted"] for strategy in found)
-    if cells <= FLAT_CELLS[search.noise][effort] and not stopped:
+        starts = {"products": on_representatives(merged_rows(chosen, reduction), flat)}
+        found = [_best_listed(flat, search, effort, starts)]
+    else:
+        few = cells <= GAUSSIAN_CELLS[effort]
         # The optimum for Gaussian noise to 0.1 % takes milliseconds on so few cells.
-        tight = effort if search.noise == "laplace" or effort != "quick" else "normal"
-        found.append(_best_listed(flat, search, tight, starts))
-    elif cells <= POLISHED_CELLS[effort] and starts and not stopped:
-        found.append(polished_rows(flat, starts, search, effort))
+        tight: Effort = "normal" if effort == "quick" else effort
+        found = [_best_listed(flat, search, tight, {})] if few else []
     bound = least_error(flat, search.deadline, most=BOUND_SECONDS)
     lifted = [_over_all_cells(one, flat, reduction) for one in found]
     return _least(chosen, lifted, bound)
@@ -204,110 +171,54 @@ def _searched(
 ) -> Strategy:
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
-    starts, stopped = _starts(problem, search, effort, rival.error)
-    starts |= given
-    if effort == "thorough":  # else it costs a third of the time, and gained 0.3 % at most
-        starts[rival.name] = rival_start(problem, rival.make())
-    found = search_portfolio(
+    threshold = THRESHOLDS[effort]
+    race = search_strategy(
         problem.reduced,
-        effort=effort,
-        rng=search.rng(),
-        on_step=_stop if stopped else search.on_step,
-        starts=starts,
+        threshold=threshold,
+        seed=search.seed,
+        on_step=search.on_step,
+        starts=given | _own_starts(problem, search),
     )
+    _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
     details = {
-        "winner": rival.name if rival.error < found.error else found.winner,
-        "candidates": [asdict(candidate) for candidate in (*tried, *found.candidates)],
+        "winner": rival.name if rival.error < race.error else race.winner,
+        "candidates": [asdict(candidate) for candidate in (*tried, *race.candidates)],
         "effort": effort,
-        "converged": found.converged,
-        "interrupted": found.interrupted,
+        "converged": not race.stopped,
+        "interrupted": race.stopped,
     }
-    if rival.error < found.error:
+    if rival.error < race.error:
         return replace(rival.make(), mechanism="best", details=details)
-    matrix = problem.from_reduced(found.strategy)
+    matrix = problem.from_reduced(race.best().strategy)
     return Strategy("best", problem.merged.cell_map, matrix, details=details)
 
 
-def _starts(
-    problem: Problem, search: Search, effort: Effort, best_known: float
-) -> tuple[dict[str, Floats], bool]:
-    """Strategies with fewer rows than cells, and whether the search was stopped meanwhile."""
-    R, starts, stopped, scout = problem.reduced, {}, False, None
-    own = own_rows(problem, best_known)
-    if own is not None:
-        starts["own rows"] = own
-    if effort != "quick" and len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
+def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
+    """Strategies that the batch itself suggests."""
+    starts, R = {}, problem.reduced
+    rows = own_rows(problem)
+    if rows is not None and not search.deadline.expired:
+        own = weighted_groups(R, rows, disjoint_groups(rows), search.on_step)
+        if own is not None:
+            starts["own rows"] = own
+    if len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
-    if R.size * len(R) <= PROMISING_WORK[effort]:  # starts that take seconds: first what takes none
-        rows = random_rows(SCOUT_ROWS, R.shape[1], search.rng())
-        scout = optimise_augmented(R, rows, tolerance=1e-4, on_step=search.on_step, stage="scout")
-        stopped = scout.interrupted
-    if not stopped:
-        near = best_known if scout is None else min(best_known, scout.error)
-        stopped = _add_searched(starts, problem, search, effort, (best_known, NEAR * near))
-    if stopped and scout is not None:
-        starts["scout"] = assemble(R, scout.extra_rows)[1].toarray()
-    return starts, stopped
+    return starts
 
 
-def _add_searched(
-    starts: dict[str, Floats],
-    problem: Problem,
-    search: Search,
-    effort: Effort,
-    limits: tuple[float, float],
-) -> bool:
-    """Add strategies of few rows that a search finds; say whether it was stopped.
+def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) -> None:
+    """Run the paper's algorithm where it takes no longer than the search did.
 
-    ``limits`` are the best known error, and where further strategies of the paper's are
-    not worth their time.
+    So the result is not above the paper's, in any time that allows both.
     """
-    R, (best_known, enough) = problem.reduced, limits
-    general = general_start(
-        R, best_known, work=GENERAL_WORK[effort], rng=search.rng(), on_step=search.on_step
-    )
-    promising = False
-    if general is not None:
-        starts["few rows"] = general.pair.strategy.toarray()
-        if general.interrupted:
-            return True
-        promising = general.error < PROMISING * best_known
-    ratios = _rank_ratios(R.size * len(R), effort, promising=promising)
-    return _add_papers(starts, problem, search, ratios, enough)
-
-
-def _add_papers(
-    starts: dict[str, Floats],
-    problem: Problem,
-    search: Search,
-    ratios: tuple[float, ...],
-    enough: float,
-) -> bool:
-    """Add the paper's strategies, until one is above ``enough``; say whether it was stopped.
-
-    The first is always there, so that the result is not worse than the paper's.
-    """
-    factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
-    for ratio in ratios:
-        with suppress(ConvergenceError):
-            papers = lowrank(problem, search, rank_ratio=ratio)
-            start = papers.matrix.dense() * factors
-            starts[f"lowrank, r = {ratio:g} k"] = start
-            if papers.details["interrupted"]:
-                return True
-            if strategy_error(problem.reduced, start) > enough:
-                return False
-    return False
-
-
-def _rank_ratios(size: int, effort: Effort, *, promising: bool) -> tuple[float, ...]:
-    """With how many rows the paper's algorithm is run on a problem of rank² × cells."""
-    if size > (PROMISING_WORK if promising else LOWRANK_WORK)[effort]:
-        return ()
-    return RANK_RATIOS if promising and size <= RATIOS_WORK[effort] else RANK_RATIOS[:1]
-
-
-def _stop(step: Step) -> None:
-    """Pass the end of an earlier stage on to the next one."""
-    raise StopSolver(step)
+    if race.stopped or LOWRANK_SECONDS * problem.reduced.size > race.work:
+        return
+    with suppress(ConvergenceError):
+        papers = lowrank(problem, search)
+        factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
+        start = papers.matrix.dense() * factors
+        error = race.offer_strategy("lowrank", start)
+        race.stopped = papers.details["interrupted"]
+        if error < NEAR * race.error:
+            race.run([from_start(race, "lowrank", start)], threshold)

@@ -21,28 +21,23 @@ from lrm.exact.products.probing import check_support
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.exact.products.subsets import masks_of
-from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
-from lrm.solvers.exact import strategy_error
-from lrm.solvers.products.flat import search_flat
 from lrm.solvers.products.gaussian import optimise_gaussian_products, residual_error
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.rivals import tree_basis
-from lrm.solvers.projection import optimise_projection
-from lrm.strategies.base import Problem, ProductChoice, Search, Strategy
+from lrm.strategies.base import Problem, ProductChoice, Search
 from lrm.workload import Workload
 
 __all__ = [
     "PRODUCT_MECHANISMS",
     "best_products",
-    "few_rows",
     "flat_problem",
     "lift",
     "merged_rows",
     "on_representatives",
-    "polished_rows",
     "product_bound",
 ]
 
@@ -51,9 +46,6 @@ Effort = Literal["quick", "normal", "thorough"]
 
 EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 45.0, "thorough": 1200.0}
 """Of one core, that the search for marginals may take; most batches end far earlier."""
-
-FLAT_TRIES: dict[Effort, int] = {"quick": 1, "normal": 3, "thorough": 40}
-"""Random starts of a search of few rows."""
 
 ROUNDING = 1e-12
 """By how much bounds are lowered, so that rounding errors do not lift them above the truth."""
@@ -281,39 +273,6 @@ def lift(cells: CellMap, reduction: Reduction) -> CellMap:
         counted = (counted[:, None] & (marks >= 0)).reshape(-1)
     factor = np.where(counted, cells.factor[number], 0)
     return CellMap(cells.merged_size, cells.index[number], factor)
-
-
-def few_rows(problem: Problem, search: Search, effort: Effort, known: float) -> Strategy | None:
-    """A search of the row space of a batch of low rank over few merged cells.
-
-    None where the rank or the cells are too many, or the time is up. ``known`` is the error of
-    another strategy: where the first try is far above it, no other is made.
-    """
-    found = search_flat(
-        _batch(problem),
-        tries=FLAT_TRIES[effort],
-        known=known,
-        seed=search.seed,
-        on_step=search.on_step,
-        remaining=search.deadline.remaining,
-    )
-    if found is None:
-        return None
-    details = _details("few rows", found.error, effort, search.deadline.expired)
-    cells = CellMap.trivial(found.strategy.shape[1])
-    return Strategy("best", cells, DenseMap(found.strategy), details=details)
-
-
-def polished_rows(
-    flat: Problem, starts: Mapping[str, Floats], search: Search, effort: Effort
-) -> Strategy:
-    """The best of some strategies over merged cells, after a descent in the general form."""
-    errors = {name: strategy_error(flat.reduced, start) for name, start in starts.items()}
-    name = min(errors, key=lambda start: errors[start])
-    run = optimise_projection(flat.reduced, starts[name], tolerance=2e-6, on_step=search.on_step)
-    details = _details(f"{name}, polished", run.error, effort, run.interrupted)
-    matrix = flat.from_reduced(run.pair.strategy)
-    return Strategy("best", flat.merged.cell_map, matrix, details=details)
 
 
 def on_representatives(rows: Floats, flat: Problem) -> Floats:

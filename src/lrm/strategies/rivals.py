@@ -16,7 +16,7 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["RivalResult", "best_rival", "is_proven", "own_rows", "rival_start", "rivals"]
+__all__ = ["RivalResult", "best_rival", "is_proven", "own_rows", "rivals"]
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
@@ -26,9 +26,6 @@ MOST_ROWS = 512
 
 PROVEN = 1.0 + 1e-9
 """A rival no more above a bound on all strategies is the best of them, but for rounding."""
-
-FAR = 4.0
-"""A start whose error is more than this factor above the best known is not factorised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +83,9 @@ def best_rival(results: Sequence[RivalResult], *, interrupted: bool = False) -> 
     return replace(best.make(), mechanism="best", details=details)
 
 
-def rival_start(problem: Problem, rival: Strategy) -> Floats:
-    """A rival, restricted to one cell of each class of merged ones.
-
-    A strategy for all cells, kept only at the cells that represent their class, still
-    rebuilds every query and has no larger sensitivity: it can only have become better.
-    """
-    start = rival.matrix.columns(problem.merged.representatives).dense()
-    return np.asarray(start[np.any(start != 0, axis=1)])
-
-
-def own_rows(problem: Problem, best_known: float) -> Floats | None:
-    """The queries themselves, those of large weights measured better.
-
-    Where all rows of sizes s share a cell, weights c with ``Σc ≤ 1`` have the error ``Σs²/c²``,
-    which is least at ``c ∝ s^⅔``. With weights from 1e-6 to 1e6 in one batch, few other starts
-    come near this one; where it is far above the best known, it is not offered.
-    """
-    if problem.workload.shape[0] > min(MOST_ROWS, 2 * len(problem.reduced)):
+def own_rows(problem: Problem) -> Floats | None:
+    """The queries themselves over merged cells, weighted, or None where they are very many."""
+    if problem.workload.shape[0] > min(MOST_ROWS, 4 * len(problem.reduced)):
         return None
     rows = weigh_rows(problem.merged.queries, problem.workload.importance).dense()
-    rows = rows * np.maximum(problem.merged.cell_map.largest_factors(), 1)
-    size = np.abs(rows).max(axis=1)
-    rows, size = rows[size > 0], size[size > 0]
-    start = rows * size[:, np.newaxis] ** (-1 / 3)
-    error = np.sum(size ** (2 / 3)) * np.abs(start).sum(axis=0).max() ** 2
-    return start if error < FAR * best_known else None
+    return np.asarray(rows * np.maximum(problem.merged.cell_map.largest_factors(), 1))

@@ -10,7 +10,6 @@ import pytest
 from lrm.errors import StopSolver
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.solvers.products.flat import search_flat
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.optimise import optimise_products
@@ -98,12 +97,3 @@ def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
     dense = optimise_gaussian((s[:, None] * v)[s > 1e-9])
     assert found.bound == found.error
     assert dense.lower * (1 - 1e-9) <= found.error <= dense.upper * (1 + 1e-9)
-
-
-def test_small_one_way_tables_are_better_in_their_row_space():
-    batch = cross_tabs([10, 8, 5, 2, 2], [1])
-    flat = search_flat(batch, tries=1)
-    assert flat is not None
-    assert np.abs(flat.strategy).sum(axis=0).max() <= 1 + 1e-9
-    assert flat.error < optimise_products(batch, effort="quick").error
-    assert search_flat(cross_tabs([50, 50], [1])) is None

@@ -9,36 +9,39 @@ from hypothesis import strategies as st
 
 from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
-from lrm.solvers.portfolio import search
-from lrm.solvers.record import ROUNDING
+from lrm.solvers.families import search
+from lrm.solvers.race import ROUNDING
 from lrm.strategies.trees import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 
 
-def find(W, effort="quick", seed=0, **options):
-    return search(W, effort=effort, rng=np.random.default_rng(seed), **options)
+QUICK, NORMAL = 0.1, 0.02
+
+
+def find(W, threshold=QUICK, **options):
+    return search(W, threshold=threshold, **options)
 
 
 def check(W, found):
     """W = BL, sensitivity 1, and the error is that of the pair."""
-    size = np.linalg.norm(W)
-    assert np.linalg.norm(found.reconstruction @ found.strategy - W) <= 1e-9 * size
-    assert abs(found.strategy).sum(axis=0).max(initial=0) <= 1 + 1e-12
-    assert found.error == pytest.approx(np.sum(found.reconstruction**2))
+    pair, size = found.best(), np.linalg.norm(W)
+    assert np.linalg.norm(pair.reconstruction @ pair.strategy - W) <= 1e-9 * size
+    assert abs(pair.strategy).sum(axis=0).max(initial=0) <= 1 + 1e-12
+    assert found.error == pytest.approx(np.sum(pair.reconstruction**2))
     assert found.error <= np.sum(W**2) * (1 + ROUNDING)
     assert found.error <= min(c.error for c in found.candidates) * (1 + ROUNDING)
     assert found.winner in {c.name for c in found.candidates}
 
 
 def test_intro_example_is_solved():
-    found = find(INTRO, "normal")
+    found = find(INTRO, NORMAL)
     check(INTRO, found)
-    assert found.error == pytest.approx(19.0, abs=5e-5)
+    assert found.error == pytest.approx(19.0, abs=2e-3)
 
 
 def test_prefixes_are_no_worse_than_the_best_known():
-    found = find(np.tri(64), "normal")
+    found = find(np.tri(64), NORMAL)
     check(np.tri(64), found)
     assert found.error <= 906.39 * 1.0005
 
@@ -48,16 +51,7 @@ def test_the_low_rank_regime_is_found():
     found = find(W)
     check(W, found)
     assert found.error < 0.35 * np.sum(W**2)
-    assert found.strategy.shape[0] < 20
-
-
-def test_rows_are_added_where_none_dies():
-    centre, cell = np.linspace(0, 32, 60)[:, np.newaxis], np.arange(33)
-    W = np.exp(-0.5 * ((cell - centre) / 5.0) ** 2)
-    found = find(W)
-    check(W, found)
-    assert any(c.name.startswith("more rows") for c in found.candidates)
-    assert found.error < 0.7 * min(c.error for c in found.candidates if c.name.endswith("p = 4"))
+    assert found.best().strategy.shape[0] < 20
 
 
 @settings(max_examples=12, deadline=None)
@@ -81,7 +75,6 @@ def test_never_worse_than_a_given_start():
     check(W, found)
     for start in starts.values():
         assert found.error <= strategy_error(W, start) * (1 + 1e-9)
-    assert any(c.error == np.inf for c in found.candidates)
 
 
 def test_a_start_that_cannot_be_beaten_wins():
@@ -96,7 +89,7 @@ def test_a_search_that_is_stopped_at_once_still_knows_its_starts():
 
     W = np.ones((1, 30))
     found = find(W, starts={"own rows": W}, on_step=stop)
-    assert found.interrupted
+    assert found.stopped
     assert found.error == pytest.approx(1.0)
 
 
@@ -104,31 +97,29 @@ def test_same_seed_same_result():
     W = np.tri(30)
     one, two = find(W, seed=7), find(W, seed=7)
     assert one.error == two.error
-    assert (one.strategy != two.strategy).nnz == 0
+    assert (one.best().strategy != two.best().strategy).nnz == 0
     assert one.candidates == two.candidates
 
 
-@pytest.mark.parametrize("reason", [StopSolver])
 @pytest.mark.parametrize("after", [1, 2, 30, 200])
-def test_a_search_can_be_stopped_at_any_time(reason, after):
+def test_a_search_can_be_stopped_at_any_time(after):
     calls = []
 
     def stop(step):
         calls.append(step.error)
         if len(calls) >= after:
-            raise reason
+            raise StopSolver
 
     W = np.tri(30)
-    found = find(W, "normal", on_step=stop)
+    found = find(W, NORMAL, on_step=stop)
     check(W, found)
-    assert found.interrupted
-    assert not found.converged
+    assert found.stopped
     assert len(calls) == after
 
 
 def test_reported_errors_never_rise():
     errors = []
-    found = find(np.tri(30), "normal", on_step=lambda step: errors.append(step.error))
+    found = find(np.tri(30), NORMAL, on_step=lambda step: errors.append(step.error))
     assert np.all(np.diff(errors) <= 1e-9 * errors[0])
     assert errors[-1] >= found.error * (1 - 1e-9)
 
@@ -136,8 +127,3 @@ def test_reported_errors_never_rise():
 def test_rank_deficient_and_zero_workloads_do_no_harm():
     check(np.ones((3, 5)), find(np.ones((3, 5))))
     assert find(np.zeros((2, 3))).error == 0.0
-
-
-def test_an_unknown_effort_is_refused():
-    with pytest.raises(ValueError, match="effort"):
-        find(np.eye(2), "heroic")

@@ -1,0 +1,167 @@
+"""Batches over tables of two to five attributes: what people ask, up to 5,000 cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import lrm
+from lrm.domain import Domain, Integers
+from lrm.workload import Workload
+
+__all__ = ["TABLES"]
+
+WEEKS = "SELECT week, COUNT(*) FROM t GROUP BY 1; SELECT district, COUNT(*) FROM t GROUP BY 1"
+UNTIL = "SELECT district, COUNT(*) FROM t WHERE week <= WEEK GROUP BY 1;"
+
+SQL: Mapping[str, tuple[dict[str, int], str]] = {
+    "population pyramid": (
+        {"region": 6, "age": 20, "sex": 2},
+        """SELECT COUNT(*) FROM t; SELECT region, COUNT(*) FROM t GROUP BY 1;
+        SELECT region, sex, COUNT(*) FROM t GROUP BY 1, 2; SELECT age, COUNT(*) FROM t GROUP BY 1;
+        SELECT sex, age, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT region, COUNT(*) FROM t WHERE age >= 13 GROUP BY 1;
+        SELECT region, COUNT(*) FROM t WHERE age < 3 GROUP BY 1""",
+    ),
+    "pyramids by region": (
+        {"region": 12, "age": 18, "sex": 2},
+        """SELECT sex, age, region, COUNT(*) FROM t GROUP BY 1, 2, 3;
+        SELECT region, COUNT(*) FROM t GROUP BY 1; SELECT sex, age, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT age, COUNT(*) FROM t GROUP BY 1""",
+    ),
+    "rates by group": (
+        {"state": 20, "age": 9, "sick": 2},
+        """SELECT state, sick, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT age, sick, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT state, COUNT(*) FROM t WHERE sick = 1 AND age >= 6 GROUP BY 1;
+        SELECT state, COUNT(*) FROM t WHERE age >= 6 GROUP BY 1;
+        SELECT sick, COUNT(*) FROM t GROUP BY 1""",
+    ),
+    "years and regions": (
+        {"year": 15, "region": 16},
+        """SELECT year, region, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT year, COUNT(*) FROM t GROUP BY 1; SELECT region, COUNT(*) FROM t GROUP BY 1;
+        SELECT region, COUNT(*) FROM t WHERE year >= 10 GROUP BY 1;
+        SELECT region, COUNT(*) FROM t WHERE year >= 5 GROUP BY 1; SELECT COUNT(*) FROM t""",
+    ),
+    "overlapping age groups": (
+        {"age": 100, "sex": 2, "region": 4},
+        """SELECT region, sex, COUNT(*) FROM t WHERE age >= 15 AND age < 65 GROUP BY 1, 2;
+        SELECT region, COUNT(*) FROM t WHERE age >= 18 GROUP BY 1;
+        SELECT region, COUNT(*) FROM t WHERE age < 5 GROUP BY 1;
+        SELECT region, COUNT(*) FROM t WHERE age < 15 GROUP BY 1;
+        SELECT sex, COUNT(*) FROM t WHERE age >= 65 GROUP BY 1;
+        SELECT sex, COUNT(*) FROM t WHERE age >= 80 GROUP BY 1;
+        SELECT age // 10, sex, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT age // 5, COUNT(*) FROM t GROUP BY 1; SELECT COUNT(*) FROM t""",
+    ),
+    "totals that count": (
+        {"branch": 25, "month": 12, "kind": 4},
+        """SELECT COUNT(*) FROM t; SELECT month, COUNT(*) FROM t GROUP BY 1;
+        SELECT branch, COUNT(*) FROM t GROUP BY 1;
+        SELECT kind, month, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT branch, kind, COUNT(*) FROM t GROUP BY 1, 2""",
+    ),
+    "cumulative cases": (
+        {"week": 52, "district": 8},
+        "".join(UNTIL.replace("WEEK", str(week)) for week in range(3, 52, 4)) + WEEKS,
+    ),
+    "schools": (
+        {"grade": 12, "sex": 2, "origin": 5, "passed": 2},
+        """SELECT grade, passed, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT grade, sex, passed, COUNT(*) FROM t GROUP BY 1, 2, 3;
+        SELECT origin, passed, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT grade, origin, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT COUNT(*) FROM t WHERE passed = 0 AND grade >= 8""",
+    ),
+    "hospital stays": (
+        {"ward": 10, "age": 10, "sex": 2, "days": 8, "death": 2},
+        """SELECT ward, COUNT(*) FROM t GROUP BY 1;
+        SELECT ward, death, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT age, sex, COUNT(*) FROM t GROUP BY 1, 2; SELECT days, COUNT(*) FROM t GROUP BY 1;
+        SELECT age, COUNT(*) FROM t WHERE death = 1 GROUP BY 1;
+        SELECT ward, COUNT(*) FROM t WHERE days >= 4 GROUP BY 1;
+        SELECT sex, SUM(days) AS days FROM t GROUP BY 1""",
+    ),
+    "web visits": (
+        {"hour": 24, "weekday": 7, "device": 3},
+        """SELECT hour, COUNT(*) FROM t GROUP BY 1; SELECT weekday, COUNT(*) FROM t GROUP BY 1;
+        SELECT hour, weekday, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT device, COUNT(*) FROM t GROUP BY 1;
+        SELECT hour // 6, device, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT hour, COUNT(*) FROM t WHERE weekday >= 5 GROUP BY 1""",
+    ),
+    "survey": (
+        {"party": 6, "age": 7, "sex": 2, "education": 5, "urban": 3},
+        """SELECT party, age, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT party, sex, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT party, education, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT party, urban, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT age, sex, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT COUNT(*) FROM t""",
+    ),
+    "income bands": (
+        {"income": 40, "household": 6, "tenure": 3},
+        """SELECT COUNT(*) FROM t WHERE income < 10; SELECT COUNT(*) FROM t WHERE income < 20;
+        SELECT COUNT(*) FROM t WHERE income < 30; SELECT income, COUNT(*) FROM t GROUP BY 1;
+        SELECT income // 10, household, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT household, tenure, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT tenure, COUNT(*) FROM t WHERE income >= 20 AND household >= 3 GROUP BY 1""",
+    ),
+    "traffic": (
+        {"road": 30, "hour": 24, "severity": 3, "year": 2},
+        """SELECT road, severity, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT road, year, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT hour, severity, COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT COUNT(*) FROM t WHERE hour >= 22 OR hour < 6;
+        SELECT year, COUNT(*) FROM t GROUP BY 1;
+        SELECT road, COUNT(*) FROM t WHERE hour >= 7 AND hour < 9 GROUP BY 1""",
+    ),
+    "migration": (
+        {"from": 18, "to": 18},
+        """SELECT "from", COUNT(*) FROM t GROUP BY 1; SELECT "to", COUNT(*) FROM t GROUP BY 1;
+        SELECT COUNT(*) FROM t WHERE "from" = "to";
+        SELECT "from", "to", COUNT(*) FROM t GROUP BY 1, 2;
+        SELECT COUNT(*) FROM t WHERE "from" < 9 AND "to" >= 9""",
+    ),
+}
+"""Name → sizes of the attributes, and SQL."""
+
+
+IMPORTANCE = {"totals that count": {0: 100.0, 1: 10.0}}
+"""Name → number of a statement → importance of its queries, where it is not 1."""
+
+EXAMPLES = {
+    "one-way 10×8×5×2×2": ((10, 8, 5, 2, 2), (1,)),
+    "one-way 36×16×8": ((36, 16, 8), (1,)),
+    "up to two-way 16×12×3": ((16, 12, 3), (0, 1, 2)),
+}
+"""Name → sizes and orders of the cross-tabs."""
+
+
+def _domain(sizes: Mapping[str, int]) -> Domain:
+    return Domain([Integers(name, 0, size - 1) for name, size in sizes.items()], table="t")
+
+
+def _batch(name: str) -> Workload:
+    if name in EXAMPLES:
+        sizes, orders = EXAMPLES[name]
+        return lrm.marginals(_domain({f"a{i}": size for i, size in enumerate(sizes)}), orders)
+    attributes, text = SQL[name]
+    domain, importance = _domain(attributes), IMPORTANCE.get(name, {})
+    return lrm.stack(
+        [
+            lrm.with_importance(
+                lrm.sql(statement.replace("(*)", f"(*) AS q{number}"), domain),
+                importance.get(number, 1.0),
+            )
+            for number, statement in enumerate(text.split(";"))
+            if statement
+        ]
+    )
+
+
+TABLES: Mapping[str, Callable[[], Workload]] = {
+    name: partial(_batch, name) for name in (*SQL, *EXAMPLES)
+}
+"""Name → batch, built when it is its turn."""

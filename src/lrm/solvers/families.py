@@ -1,0 +1,263 @@
+"""The kinds of descent that race for the best strategy of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import StopSolver
+from lrm.solvers.augmented import SMOOTHING, AugmentedResult, assemble, optimise_augmented
+from lrm.solvers.exact import ExactPair, checked_pair, factorise
+from lrm.solvers.general import SCHEDULE, general_stages
+from lrm.solvers.progress import OnStep, ignore_step
+from lrm.solvers.race import Family, Race, Stage
+from lrm.solvers.row_space import STAGES, optimise_row_space
+from lrm.solvers.starts import random_rows, rotation
+
+__all__ = ["families", "from_start", "search"]
+
+Matrix = NDArray[np.float64]
+NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
+Steps = Iterator[tuple[float, float]]
+Schedule = Sequence[tuple[float, int]]
+
+SHARES = (16, 12, 16, 24, 16, 8)
+"""Rows p = n/share beside the identity, in turn. No winner on the panel kept more than n/14."""
+
+WIDTHS = (1.0, 1.25, 1.0, 1.5, 1.0, 2.0)
+"""Rows of a strategy in the row space of W, as multiples of its rank, in turn."""
+
+GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
+"""The same in the general form."""
+
+NEAR = 1.3
+"""Many rows beside an identity are tried if few of them are at most so far from the best."""
+
+ROUNDS = 200
+"""Of a descent, about."""
+
+
+def _seconds(products: float, entries: float) -> float:
+    """Work of one round: multiplications in products of matrices, entries of vectors, calls."""
+    return 3e-4 + products / 4e9 + entries / 5e7
+
+
+def search(
+    W: Matrix,
+    *,
+    threshold: float,
+    seed: int = 0,
+    on_step: OnStep = ignore_step,
+    starts: Mapping[str, Matrix] = NO_STARTS,
+) -> Race:
+    """Search for the strategy L of least error ``‖W·L⁺‖²`` with columns in the L1 ball.
+
+    W (k x n) should be reduced: k is its rank and no two columns are equal up to sign. The identity
+    and every one of ``starts`` (name → r x n, any scale) is a candidate as it is, so the result is
+    never worse than any of them. ``on_step`` may raise ``StopSolver`` at any time to get the best
+    so far. The search ends when a second of work is expected to gain less than ``threshold``.
+
+    Examples
+    --------
+    >>> bool(search(np.tri(16), threshold=0.1).error < 0.9 * np.sum(np.tri(16)))
+    True
+    """
+    race = Race(W, on_step)
+    # The starts are known even to a search that is stopped at once.
+    answering = {n: L for n, L in starts.items() if race.offer_strategy(n, L) < np.inf}
+    race.run(families(race, answering, seed), threshold)
+    return race
+
+
+def families(race: Race, starts: Mapping[str, Matrix], seed: int) -> list[Family]:
+    """Every kind of descent that can win on the workload of a race."""
+    k, n = race.W.shape
+    few = _augmented(race, "few rows", seed, 1, 0.2)
+    many = _augmented(race, "many rows", seed + 1, 4, 0.6)
+    many.hope = lambda: 0.1 if few.runs and few.runs[0].error < NEAR * race.error else 0.0
+    found = [
+        few,
+        many,
+        _exchange(race, seed),
+        *(from_start(race, name, L) for name, L in starts.items()),
+    ]
+    if k < n:
+        found += [_row_space(race, seed), _random_general(race, seed)]
+    return found
+
+
+def _augmented_seconds(W: Matrix, p: int) -> float:
+    k, n = W.shape
+    return _seconds(2.0 * n * p * k + 3.0 * n * p * p, 3.0 * n * p)
+
+
+def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
+    rows = found.extra_rows
+    race.offer(
+        f"{name}, p = {len(rows)}",
+        found.error,
+        lambda: checked_pair(race.W, *assemble(race.W, rows)),
+        found.iterations,
+        rows,
+    )
+    if found.interrupted:
+        raise StopSolver
+
+
+def _augmented_steps(race: Race, name: str, rows: Matrix) -> Steps:
+    """Extra rows beside an identity: roughly, to the end, and without the identity."""
+    W = race.W
+    per_round = _augmented_seconds(W, len(rows))
+    smoothing: tuple[float, ...] = SMOOTHING
+    for tolerance in (1e-5, 1e-7):
+        found = optimise_augmented(
+            W, rows, smoothing=smoothing, tolerance=tolerance, on_step=race.step, stage=name
+        )
+        _offer_rows(race, name, found)
+        rows, smoothing = found.extra_rows, ()
+        yield found.error, per_round * found.iterations
+    L = assemble(W, rows)[1].toarray()
+    yield from _in_general(race, name, L, SCHEDULE[4:])
+
+
+def _augmented_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
+    """What to expect of each stage; without the identity, cells may share a row."""
+    k, n = W.shape
+    polish = 50 * _general_seconds(n + p, k, n)
+    return [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
+
+
+def _augmented(race: Race, name: str, seed: int, more: int, size: float) -> Family:
+    W = race.W
+    k, n = W.shape
+    rng = np.random.default_rng([seed, 1])
+
+    def count(number: int) -> int:
+        return int(min(n, max(4, more * (min(n, 2 * k) // SHARES[number % len(SHARES)]))))
+
+    def begin(number: int) -> Steps:
+        return _augmented_steps(race, name, random_rows(count(number), n, rng, size=size))
+
+    cost = ROUNDS * _augmented_seconds(W, count(0))
+    stages = _augmented_stages(race.W, cost, count(0))
+    return Family(name, begin, stages, hope=lambda: 1.0)
+
+
+def _exchange(race: Race, seed: int) -> Family:
+    """Leave a local optimum by taking a row away or putting one in, and descend again."""
+    rng = np.random.default_rng([seed, 2])
+
+    def begin(number: int) -> Steps:
+        rows = race.rows
+        if rows is None or not len(rows):
+            return iter([(np.inf, 0.0)] * 4)
+        if number % 3 != 1:
+            rows = np.delete(rows, rng.integers(len(rows)), axis=0)
+        if number % 3 != 0:
+            rows = np.vstack([rows, random_rows(1, rows.shape[1], rng)])
+        return _augmented_steps(race, "row exchange", rows)
+
+    k, n = race.W.shape
+    p = max(4, min(n, 2 * k) // SHARES[0])
+    cost = ROUNDS / 2 * _augmented_seconds(race.W, p)
+    stages = _augmented_stages(race.W, cost, p)
+
+    def hope() -> float:
+        return 0.002 if race.rows is not None and len(race.rows) else 0.0
+
+    return Family("row exchange", begin, stages, hope)
+
+
+def _row_space_seconds(r: int, k: int, n: int) -> float:
+    return _seconds(2.0 * r * k * n + r * k * k, 1.0 * r * n)
+
+
+def _row_space(race: Race, seed: int) -> Family:
+    """Combinations of the rows of W: ahead where there are far more cells than its rank squared."""
+    W = race.W
+    k, n = W.shape
+    rng = np.random.default_rng([seed, 3])
+
+    def begin(number: int) -> Steps:
+        r = min(n, int(np.ceil(WIDTHS[number % len(WIDTHS)] * k)))
+        X = rotation(W, r, rng)
+        name = f"row space, r = {r}"
+        for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
+            found = optimise_row_space(
+                W, X, stages=stages, tolerance=tolerance, max_rounds=300, on_step=race.step
+            )
+            X = found.mixing
+            race.offer(name, found.error, partial(factorise, W, X @ W), found.iterations)
+            if found.interrupted:
+                raise StopSolver
+            yield found.error, _row_space_seconds(r, k, n) * found.iterations
+        yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
+
+    cost = _row_space_seconds(k, k, n)
+    stages = (
+        Stage(250 * cost),
+        Stage(100 * cost, 0.97),
+        Stage(50 * _general_seconds(k, k, n), 0.9995),
+    )
+    hope = float(np.clip(2.0 * n / (k * k), 0.01, 1.0))
+    return Family("row space", begin, stages, hope=lambda: hope)
+
+
+def _general_seconds(r: int, k: int, n: int) -> float:
+    return _seconds(2.0 * r * n * (min(r, n) + k), 1.5 * r * n)
+
+
+def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
+    """Stages of a descent in the general form, each with its error and work."""
+    k, n = race.W.shape
+    per_round, last = _general_seconds(len(L), k, n), len(schedule)
+    for found in general_stages(race.W, L, schedule=schedule, on_step=race.step):
+        race.offer(name, found.error, partial(_same, found.pair), found.iterations)
+        if found.interrupted:
+            raise StopSolver
+        # Before the end, how good a strategy will be shows in its error while it is relaxed.
+        last -= 1
+        yield found.relaxed if last else found.error, per_round * found.iterations
+
+
+def _same(pair: ExactPair) -> ExactPair:
+    return pair
+
+
+FROM_START = (1.0, 1.0, 1.05, 1.01, 1.001, 1.0)
+FROM_RANDOM = (1.0, 0.25, 1.08, 1.01, 1.001, 1.0)
+"""By which factor the stages of a descent in the general form change its relaxed error."""
+
+
+def _general_stages(r: int, k: int, n: int, ratios: Sequence[float]) -> list[Stage]:
+    """What to expect of each stage of a descent in the general form."""
+    cost, rounds = _general_seconds(r, k, n), (60, 100, 60, 40, 20, 12)
+    return [Stage(cost * count, ratio) for count, ratio in zip(rounds, ratios, strict=True)]
+
+
+def from_start(race: Race, name: str, L: Matrix) -> Family:
+    """One descent in the general form from a strategy."""
+    k, n = race.W.shape
+    stages = _general_stages(len(L), k, n, FROM_START)
+    name = f"{name}, general form"
+    return Family(
+        name, lambda _: _in_general(race, name, L, SCHEDULE), stages, hope=lambda: 0.3, limit=1
+    )
+
+
+def _random_general(race: Race, seed: int) -> Family:
+    W = race.W
+    k, n = W.shape
+    rng = np.random.default_rng([seed, 4])
+
+    def begin(number: int) -> Steps:
+        r = min(n, int(np.ceil(GENERAL_WIDTHS[number % len(GENERAL_WIDTHS)] * k)))
+        name = f"general form, r = {r}"
+        return _in_general(race, name, rotation(W, r, rng) @ W, SCHEDULE)
+
+    stages = _general_stages(min(n, 2 * k), k, n, FROM_RANDOM)
+    return Family("general form", begin, stages, hope=lambda: 0.1)

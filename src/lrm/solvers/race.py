@@ -1,0 +1,235 @@
+"""A race of descents for one workload: which of them to begin, to continue and to leave.
+
+Every kind of descent is a family. Whatever could be done next, another descent of a family or the
+next stage of one that has begun, has an expected gain and a cost in work; the race does what gains
+most per second, and ends when that is less than a threshold. Work is counted in operations, not in
+time, so that the same seed has the same result on every machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import ConvergenceError, StopSolver
+from lrm.solvers.exact import ExactPair, factorise
+from lrm.solvers.progress import OnStep, Step
+
+__all__ = ["Candidate", "Family", "Race", "Stage"]
+
+Matrix = NDArray[np.float64]
+
+ROUNDING = 1e-8
+"""A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
+
+SPREAD = 0.02
+"""By how much two descents of a family differ, as long as there has been only one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing that was tried: its name, the error it reached, and what it cost."""
+
+    name: str
+    error: float
+    iterations: int
+    seconds: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage of a descent is expected to do, before any has been seen.
+
+    Parameters
+    ----------
+    cost
+        Seconds of work.
+    ratio
+        Error after it over error before it.
+    """
+
+    cost: float
+    ratio: float = 1.0
+
+
+@dataclass(eq=False)
+class Family:
+    """Descents of one kind, from different starts.
+
+    Parameters
+    ----------
+    name
+        What the candidates are called.
+    begin
+        From the number of a descent to its stages: each step of the iterator runs one stage and
+        yields the error so far and the seconds of work that the stage took.
+    stages
+        What to expect of them.
+    hope
+        Expected relative gain of the first descent, by what is known when it is asked.
+    limit
+        How many descents there can be.
+    """
+
+    name: str
+    begin: Callable[[int], Iterator[tuple[float, float]]]
+    stages: Sequence[Stage]
+    hope: Callable[[], float]
+    limit: int = 1_000_000
+    runs: list[_Run] = field(default_factory=list)
+    seen: list[list[tuple[float, float]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.seen = [[] for _ in self.stages]
+
+    def cost(self, stage: int) -> float:
+        """Seconds that a stage takes: the mean of those seen."""
+        seen = self.seen[stage]
+        return float(np.mean([cost for cost, _ in seen])) if seen else self.stages[stage].cost
+
+    def ratio(self, stage: int) -> float:
+        """By which factor a stage changes the error: the mean of those expected and seen."""
+        return float(np.mean([self.stages[stage].ratio, *(r for _, r in self.seen[stage])]))
+
+    def another(self, best: float) -> tuple[float, float]:
+        """Expected relative gain and cost of another descent.
+
+        The lowest of m errors is the lowest of m + 1 with a chance of 1/(m + 1), and is then about
+        as far below the others as they are from each other.
+        """
+        cost = sum(self.cost(stage) for stage in range(len(self.stages)))
+        m = len(self.runs)
+        if m == 0 or m >= self.limit:
+            return self.hope() if m < self.limit else 0.0, cost
+        errors = np.array([run.expected() for run in self.runs])
+        low = float(errors.min())
+        near = 2.0 * (float(errors.mean()) - low) / m if m > 1 else SPREAD * low
+        return max(0.0, best - low + min(near, low)) / (best * (m + 1)), cost
+
+
+@dataclass(eq=False)
+class _Run:
+    """A descent that has begun: how many stages it has behind it, and its error."""
+
+    family: Family
+    steps: Iterator[tuple[float, float]]
+    error: float = np.inf
+    done: int = 0
+
+    def expected(self) -> float:
+        """The error at its end."""
+        rest = range(self.done, len(self.family.stages))
+        return self.error * float(np.prod([self.family.ratio(stage) for stage in rest]))
+
+    def continued(self, best: float) -> tuple[float, float]:
+        """Expected relative gain and cost of the rest."""
+        rest = range(self.done, len(self.family.stages))
+        return max(0.0, 1.0 - self.expected() / best), sum(map(self.family.cost, rest))
+
+    def advance(self) -> None:
+        """Run the next stage."""
+        before = self.error
+        self.error, cost = next(self.steps)
+        ratio = self.error / before if self.done and before > 0 else 1.0
+        self.family.seen[self.done].append((cost, ratio))
+        self.done += 1
+
+
+class Race:
+    """The candidates of one search on W, and the best of them.
+
+    The best is always there: it begins as the identity.
+    """
+
+    def __init__(self, W: Matrix, on_step: OnStep) -> None:
+        self.W = np.ascontiguousarray(W, dtype=np.float64)
+        self.candidates: list[Candidate] = []
+        self.error, self.winner = np.inf, ""
+        self.rows: Matrix | None = None
+        self.work, self.stopped = 0.0, False
+        self._pair: Callable[[], ExactPair]
+        self._on_step, self._noted, self._remaining = on_step, time.perf_counter(), np.inf
+        self._began = self._noted
+        identity = np.eye(W.shape[1])
+        self.offer("identity", float(np.vdot(W, W)), lambda: factorise(self.W, identity))
+        self.rows = identity[:0]
+
+    def offer(
+        self,
+        name: str,
+        error: float,
+        pair: Callable[[], ExactPair],
+        iterations: int = 0,
+        rows: Matrix | None = None,
+    ) -> None:
+        """Note a candidate, and keep it if it is better than the best.
+
+        ``pair`` makes its exact form, when that is wanted; ``rows`` are those beside an identity.
+        """
+        now = time.perf_counter()
+        self.candidates.append(Candidate(name, float(error), iterations, now - self._noted))
+        self._noted = now
+        if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
+            self.error, self.winner, self._pair, self.rows = float(error), name, pair, rows
+
+    def offer_strategy(self, name: str, L: Matrix) -> float:
+        """Measure a strategy in its exact form and offer it; infinite if it does not answer W."""
+        try:
+            pair = factorise(self.W, L)
+        except ConvergenceError:
+            return np.inf
+        self.offer(name, pair.error, lambda: pair)
+        return pair.error
+
+    def step(self, step: Step) -> None:
+        """Pass a report on, with the best error of the whole race and the time that is left."""
+        error = min(self.error, step.error)
+        try:
+            self._on_step(
+                Step(step.stage, step.iteration, error, step.residual, remaining=self._remaining)
+            )
+        except StopSolver:
+            self.stopped = True
+            raise
+
+    def best(self) -> ExactPair:
+        """The best so far as a pair that passed the exactness check."""
+        return self._pair()
+
+    def run(self, families: Sequence[Family], threshold: float) -> None:
+        """Race until a second of work is expected to gain less than ``threshold`` of the error."""
+        try:
+            while self.error > 0 and not self.stopped and self._advance(families, threshold):
+                pass
+        except StopSolver:
+            self.stopped = True
+
+    def _advance(self, families: Sequence[Family], threshold: float) -> bool:
+        """Do what is expected to gain most per second; False if nothing is worth its time."""
+        choices: list[tuple[float, float, _Run | Family]] = []
+        for family in families:
+            choices.append((*family.another(self.error), family))
+            open_runs = [run for run in family.runs if run.done < len(family.stages)]
+            choices += [(*run.continued(self.error), run) for run in open_runs]
+        choices = [choice for choice in choices if choice[0] > threshold * choice[1]]
+        if not choices:
+            return False
+        self._remaining = self._seconds(sum(cost for _, cost, _ in choices))
+        chosen = max(choices, key=lambda choice: choice[0] / choice[1])[2]
+        if isinstance(chosen, Family):
+            run = _Run(chosen, chosen.begin(len(chosen.runs)))
+            chosen.runs.append(run)
+        else:
+            run = chosen
+        run.advance()
+        self.work += run.family.seen[run.done - 1][-1][0]
+        return True
+
+    def _seconds(self, work: float) -> float:
+        """How long an amount of work takes, at the speed so far."""
+        passed = time.perf_counter() - self._began
+        return work * passed / self.work if self.work > 0 else work
