@@ -7,14 +7,16 @@ is chosen by its shape: a diagonal and few rows, normal equations, or singular v
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import scipy.linalg as la
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
-from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
 __all__ = ["DiagonalPlusFew", "NormalEquations", "Spectral", "left_inverse"]
 
@@ -23,6 +25,12 @@ DENSE_CELLS = 4096
 
 DENSE_ENTRIES = 1 << 27
 """Largest r·n of a strategy that is inverted as an array (1 GiB)."""
+
+SPARSE_SHARE = 0.1
+"""Rows with a smaller share of entries are kept sparse."""
+
+CANCELLED = 1e-7
+"""A difference that is a smaller share of its terms than this has lost too many digits."""
 
 WELL_CONDITIONED = 1e-10
 """Smallest reciprocal condition of LᵀL for which normal equations are trusted.
@@ -60,26 +68,46 @@ class DiagonalPlusFew(LeftInverse):
     order: NDArray[np.int64]
     """Rows of L that form D, in the order of the cells, then the rows of Θ."""
     diagonal: Floats
-    extra: Floats
+    extra: Floats | sp.csr_array
+    """Θ, sparse where few of its entries are not 0."""
     factor: tuple[Floats, bool]
     """Cholesky factor of I + Θ D⁻² Θᵀ."""
 
     @property
     def is_closed_form(self) -> bool:
         """Whether every cell is measured alone, and nothing else is."""
-        return not len(self.extra)
+        return not self.extra.shape[0]
 
     def row_squared_norms(self, queries: LinearMap) -> Floats | None:
-        return queries.squared().apply(self.diagonal**-2) if self.is_closed_form else None
+        """``wᵀD⁻²w − ‖C⁻¹ΘD⁻²w‖²`` of each query w, C the Cholesky factor: O(m·p) at least."""
+        whole = queries.squared().apply(self.diagonal**-2)
+        norms = whole.copy()
+        step = max(1, BLOCK_ENTRIES // max(queries.shape))
+        for start in range(0, self.extra.shape[0], step):
+            norms -= (queries.apply(self._whitened[start : start + step].T) ** 2).sum(axis=1)
+        return None if np.any(norms < CANCELLED * whole) else norms
 
     def squared_norm(self, queries: LinearMap) -> float | None:
-        if not self.is_closed_form:
-            return None
-        return float(np.dot(queries.column_squared_sums(), self.diagonal**-2))
+        """The sum of ``row_squared_norms``, through ``WᵀW`` applied to p columns."""
+        whole = norm = float(np.dot(queries.column_squared_sums(), self.diagonal**-2))
+        step = max(1, BLOCK_ENTRIES // self.extra.shape[1])
+        for start in range(0, self.extra.shape[0], step):
+            columns = self._whitened[start : start + step].T
+            norm -= float(np.vdot(columns, queries.gram_times(columns)))
+        return None if norm < CANCELLED * whole else norm
+
+    @cached_property
+    def _whitened(self) -> Floats:
+        """``C⁻¹ΘD⁻²`` (p × n)."""
+        scaled = self.extra * self.diagonal**-2
+        dense = scaled if isinstance(scaled, np.ndarray) else scaled.toarray()
+        return np.asarray(
+            la.solve_triangular(self.factor[0], dense, lower=True, check_finite=False)
+        )
 
     def _solve_gram(self, right: Floats) -> Floats:
         scaled = right / self.diagonal[:, None] ** 2
-        if not len(self.extra):
+        if self.is_closed_form:
             return scaled
         inner = la.cho_solve(self.factor, self.extra @ scaled, check_finite=False)
         return np.asarray(scaled - (self.extra.T @ inner) / self.diagonal[:, None] ** 2)
@@ -87,14 +115,14 @@ class DiagonalPlusFew(LeftInverse):
     def _times(self, rows: Floats) -> Floats:
         inner = self._solve_gram(rows.T).T
         result = np.empty((len(rows), len(self.order)))
-        result[:, self.order] = np.hstack([inner * self.diagonal, inner @ self.extra.T])
+        result[:, self.order] = np.hstack([inner * self.diagonal, (self.extra @ inner.T).T])
         return result
 
     def rows_times(self, rows: Floats) -> Floats:
         first = self._times(rows)
         placed = first[:, self.order]
         n = len(self.diagonal)
-        residual = rows - placed[:, :n] * self.diagonal - placed[:, n:] @ self.extra
+        residual = rows - placed[:, :n] * self.diagonal - (self.extra.T @ placed[:, n:].T).T
         return first + self._times(residual)
 
     def estimate(self, measurements: Floats) -> Floats:
@@ -181,7 +209,9 @@ def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | None:
         return None
     matrix = strategy.sparse()
     diagonal = np.asarray(matrix[owner].sum(axis=1)).ravel()
-    extra = np.asarray(matrix[others].toarray()) if len(others) else np.zeros((0, n))
-    inner = np.eye(len(others)) + (extra / diagonal**2) @ extra.T
+    few = sp.csr_array(matrix[others]) if len(others) else sp.csr_array((0, n))
+    inner = (few * diagonal**-2) @ few.T
+    inner = np.eye(len(others)) + inner.toarray()
     factor = la.cho_factor(inner, lower=True, check_finite=False) if len(others) else (inner, True)
+    extra = few if few.nnz < SPARSE_SHARE * len(others) * n else np.asarray(few.toarray())
     return DiagonalPlusFew(np.concatenate([owner, others]), diagonal, extra, factor)

@@ -21,6 +21,9 @@ __all__ = ["FlatReconstruction"]
 CLOSED_FORM = 1e-9
 """Most that rounding may move a count that goes through a closed form and back."""
 
+PROBED_ENTRIES = 1 << 22
+"""Strategies that determine every cell are probed, not multiplied out, for larger W."""
+
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
 
@@ -164,8 +167,8 @@ class FlatReconstruction:
 
     @cached_property
     def _residuals(self) -> tuple[float, float]:
-        if self.inverse is not None and self.inverse.is_closed_form:
-            gap = self._probe()  # a closed form of the integers themselves: exact but for rounding
+        if self.inverse is not None and self._is_probed(self.inverse):
+            gap = self._probe()  # an inverse of the integers themselves: exact but for rounding
             return (0.0, 0.0) if gap < CLOSED_FORM else (math.inf, math.inf)
         if self.queries.is_known_by_gram and self.inverse is not None:
             # n rows with the same Gram matrix stand for those of the workload
@@ -183,6 +186,10 @@ class FlatReconstruction:
             # Beside the noise of this answer at ε = 1, which does not follow the query's size.
             size = np.sqrt(self.row_squared_norms) * self.strategy.column_absolute_sums().max()
         return float(moved.max()), float((moved / np.where(size, size, 1)).max())
+
+    def _is_probed(self, inverse: LeftInverse) -> bool:
+        m, n = self.queries.shape
+        return inverse.is_closed_form or (inverse.determines_cells and m * n > PROBED_ENTRIES)
 
     def _probe(self) -> float:
         """How far counts come back from their measurements, beside their size."""

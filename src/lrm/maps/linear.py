@@ -76,6 +76,14 @@ class LinearMap(ABC):
         """``‖W‖_F²``."""
         return float(self.column_squared_sums().sum())
 
+    def gram_times(self, columns: Floats) -> Floats:
+        """``WᵀW @ columns`` for an n×c matrix, without ``WᵀW``."""
+        return self.apply_transpose(self.apply(columns))
+
+    def gram_chain(self) -> tuple[Floats, Floats] | None:
+        """Vectors u and v with ``(WᵀW)_ij = u_i·v_j`` for i ≤ j, where there are such."""
+        return None
+
     @abstractmethod
     def contents(self) -> dict[str, Any]:
         """Everything that defines the map: plain values and arrays."""

@@ -11,7 +11,24 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 
-__all__ = ["AllRanges", "Prefix"]
+__all__ = ["AllRanges", "Prefix", "chain_times"]
+
+
+def chain_times(left: Floats, right: Floats, columns: Floats) -> Floats:
+    """``G @ columns`` for the symmetric G with ``G_ij = left_i·right_j`` for i ≤ j, in O(n·c).
+
+    >>> chain_times(np.ones(3), np.array([3.0, 2.0, 1.0]), np.eye(3))[0]
+    array([3., 2., 1.])
+    """
+    u, v = left[:, None], right[:, None]
+    product = np.cumsum(u * columns, axis=0)
+    product *= v
+    later = v * columns
+    above = np.cumsum(later[::-1], axis=0)[::-1]
+    above -= later
+    above *= u
+    product += above
+    return np.asarray(product)
 
 
 class ZeroOneMap(LinearMap):
@@ -64,6 +81,9 @@ class Prefix(ZeroOneMap):
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
         return self.cells - np.maximum.outer(cell, cell)
+
+    def gram_chain(self) -> tuple[Floats, Floats]:
+        return np.ones(self.cells), self.column_absolute_sums()
 
     def column_absolute_sums(self) -> Floats:
         return np.arange(self.cells, 0, -1, dtype=np.float64)
@@ -144,6 +164,13 @@ class AllRanges(ZeroOneMap):
         cell = np.arange(self.cells, dtype=np.float64)
         first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
         return np.asarray((first + 1.0) * (self.cells - last))
+
+    def gram_chain(self) -> tuple[Floats, Floats]:
+        cell = np.arange(self.cells, dtype=np.float64)
+        return cell + 1.0, self.cells - cell
+
+    def gram_times(self, columns: Floats) -> Floats:
+        return chain_times(*self.gram_chain(), columns)
 
     def column_absolute_sums(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)

@@ -20,7 +20,7 @@ from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
-from lrm.strategies.large import best_tree
+from lrm.strategies.large import best_long
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
@@ -136,7 +136,7 @@ def _best_listed(
     if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)
     if _needs_trees(problem, in_time=in_time):
-        return best_tree(problem, search)
+        return best_long(problem, search, effort)
     offers = rivals(problem, search)
     rows, cells = problem.merged.queries.shape
     # Noise on results is on cells that are not merged: a search finds its equal on merged ones.

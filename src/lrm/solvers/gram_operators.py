@@ -1,0 +1,143 @@
+"""``WᵀW`` as an operator, at the resolution of single cells and of blocks of neighbouring cells.
+
+A descent over rows in addition to the identity (`lrm.solvers.sparse_rows`) needs the workload
+only through ``WᵀW`` applied to a few columns. For prefix sums and all ranges these are two
+cumulative sums; for ranges in general the differences of neighbouring columns of W are
+sparse where W is not; for anything else W itself is applied twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.maps.linear import LinearMap
+from lrm.maps.ranges import chain_times
+
+__all__ = ["ChainGram", "FactorGram", "GramOperator", "gram_operator"]
+
+Matrix = NDArray[np.float64]
+
+DIFFERENCES_PAY = 3
+"""How many times fewer entries the differences of columns must have than the columns."""
+
+
+class GramOperator(ABC):
+    """``E·WᵀW·Eᵀ``, where E adds up the cells of each block.
+
+    Parameters
+    ----------
+    widths
+        Number of cells of each block.
+    energies
+        ``Σ_j (WᵀW)_jj`` over the cells j of each block.
+    """
+
+    widths: Matrix
+    energies: Matrix
+
+    @property
+    def cells(self) -> int:
+        """Number of blocks."""
+        return len(self.widths)
+
+    @abstractmethod
+    def times(self, columns: Matrix) -> Matrix:
+        """The operator applied to the columns of a blocks × c array."""
+
+    @abstractmethod
+    def coarser(self, factor: int) -> GramOperator:
+        """The same with ``factor`` neighbouring blocks in one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainGram(GramOperator):
+    """``G_ij = left_i · right_j`` for i ≤ j, and something more on the diagonal."""
+
+    widths: Matrix
+    energies: Matrix
+    left: Matrix
+    right: Matrix
+    excess: Matrix
+
+    def times(self, columns: Matrix) -> Matrix:
+        product = chain_times(self.left, self.right, columns)
+        product += self.excess[:, None] * columns
+        return product
+
+    def coarser(self, factor: int) -> ChainGram:
+        starts = np.arange(0, self.cells, factor)
+        widths, energies, left, right = (
+            np.add.reduceat(values, starts)
+            for values in (self.widths, self.energies, self.left, self.right)
+        )
+        running = np.cumsum(self.left)
+        block = np.arange(self.cells) // factor
+        before = running - self.left - (running - self.left)[starts][block]
+        inside = np.add.reduceat(self.excess + self.right * (self.left + 2 * before), starts)
+        return ChainGram(widths, energies, left, right, inside - left * right)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorGram(GramOperator):
+    """``G = VᵀV`` for a matrix V, sparse or dense."""
+
+    widths: Matrix
+    energies: Matrix
+    factor: Matrix | sp.csr_array
+
+    @cached_property
+    def _differences(self) -> sp.csr_array | None:
+        """D with ``V = D·(running totals)``, where it has far fewer entries than V."""
+        if isinstance(self.factor, np.ndarray):
+            return None
+        last = sp.csr_array((self.factor.shape[0], 1))
+        shifted = sp.hstack([self.factor[:, 1:], last], format="csr")
+        found = sp.csr_array(self.factor - shifted)
+        found.eliminate_zeros()
+        return found if DIFFERENCES_PAY * found.nnz < self.factor.nnz else None
+
+    def times(self, columns: Matrix) -> Matrix:
+        differences = self._differences
+        if differences is None:
+            return np.asarray(self.factor.T @ (self.factor @ columns))
+        image = differences.T @ (differences @ np.cumsum(columns, axis=0))
+        return np.cumsum(image[::-1], axis=0)[::-1]
+
+    def coarser(self, factor: int) -> FactorGram:
+        cells = self.cells
+        starts = np.arange(0, cells, factor)
+        blocks = sp.csr_array(
+            (np.ones(cells), (np.arange(cells), np.arange(cells) // factor)),
+            shape=(cells, len(starts)),
+        )
+        merged = self.factor @ blocks
+        return FactorGram(
+            np.add.reduceat(self.widths, starts),
+            np.add.reduceat(self.energies, starts),
+            sp.csr_array(merged) if sp.issparse(merged) else np.asarray(merged),
+        )
+
+
+def gram_operator(queries: LinearMap) -> GramOperator:
+    """``WᵀW`` of a map at the resolution of single cells.
+
+    >>> from lrm.maps.ranges import Prefix
+    >>> gram_operator(Prefix(3)).times(np.eye(3))
+    array([[3., 2., 1.],
+           [2., 2., 1.],
+           [1., 1., 1.]])
+    """
+    cells = queries.shape[1]
+    energies = queries.column_squared_sums()
+    chain = queries.gram_chain()
+    if chain is not None:
+        return ChainGram(np.ones(cells), energies, *chain, np.zeros(cells))
+    written = queries.written_out().compact(drop_idle=True)
+    factor = written.sparse() if written.kind == "sparse" else written.dense()
+    return FactorGram(np.ones(cells), energies, factor)

@@ -1,0 +1,136 @@
+"""Rows in addition to the identity, through ``WᵀW`` as an operator: against arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.maps.ranges import AllRanges, Prefix
+from lrm.plans.planner import plan_of
+from lrm.solvers.augmented import augmented_error
+from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.progress import Step, ignore_step
+from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
+from lrm.strategies.base import Problem, Strategy
+from lrm.workload import Workload, families
+
+seeds = st.integers(0, 10_000)
+
+
+def _some_map(rng: np.random.Generator) -> LinearMap:
+    cells = int(rng.integers(4, 14))
+    ends = np.sort(rng.integers(0, cells, (20, 2)), axis=1)
+    dense = rng.standard_normal((7, cells))
+    makers = [
+        lambda: Prefix(cells),
+        lambda: AllRanges(cells),
+        lambda: families.ranges(cells, ends.tolist()).queries,
+        lambda: DenseMap(dense),
+        lambda: SparseMap(sp.csr_array(np.where(np.abs(dense) > 1.3, dense, 0.0))),
+    ]
+    return makers[rng.integers(len(makers))]()
+
+
+def _some_rows(rng: np.random.Generator, count: int, cells: int) -> np.ndarray:
+    return rng.standard_normal((count, cells)) * (rng.random((count, cells)) < 0.5)
+
+
+@given(seeds, st.integers(1, 5))
+def test_blocks_of_a_gram_matrix_are_its_sums(seed: int, factor: int) -> None:
+    queries = _some_map(np.random.default_rng(seed))
+    gram = queries.dense().T @ queries.dense()
+    starts = np.arange(0, len(gram), factor)
+    coarse = gram_operator(queries).coarser(factor)
+    sums = np.add.reduceat(np.add.reduceat(gram, starts, axis=0), starts, axis=1)
+    np.testing.assert_allclose(coarse.times(np.eye(len(starts))), sums, atol=1e-9)
+    np.testing.assert_allclose(coarse.energies, np.add.reduceat(np.diag(gram), starts))
+    np.testing.assert_allclose(queries.gram_times(np.eye(len(gram))), gram, atol=1e-9)
+
+
+@given(seeds, st.integers(1, 4))
+def test_the_error_of_rows_over_blocks_is_that_of_the_same_rows_over_cells(
+    seed: int, factor: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    queries = _some_map(rng)
+    gram = gram_operator(queries)
+    coarse = gram.coarser(factor)
+    rows = _some_rows(rng, 3, coarse.cells)
+    spread = rows[:, np.arange(gram.cells) // factor]
+    wanted = augmented_error(queries.dense(), spread)
+    np.testing.assert_allclose(sparse_rows_error(coarse, sp.csr_array(rows)), wanted, rtol=1e-8)
+    np.testing.assert_allclose(sparse_rows_error(gram, sp.csr_array(spread)), wanted, rtol=1e-8)
+
+
+@given(seeds, st.integers(1, 3))
+def test_derivatives_are_the_slopes_of_the_error(seed: int, factor: int) -> None:
+    rng = np.random.default_rng(seed)
+    level = _Resolution(gram_operator(_some_map(rng)).coarser(factor), nonnegative=False)
+    X = rng.standard_normal((level.gram.cells, 3))
+    value, by_entry, by_size = level.of_array(X)
+    direction = rng.standard_normal(X.shape)
+    step = 1e-6 * direction
+    slope = (level.of_array(X + step)[0] - level.of_array(X - step)[0]) / 2e-6
+    expected = float(np.vdot(direction, by_entry + np.sign(X) * by_size))
+    assert slope == pytest.approx(expected, rel=1e-5, abs=1e-7 * value)
+
+
+@given(seeds)
+def test_a_support_of_all_entries_has_the_derivatives_of_the_array(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    level = _Resolution(gram_operator(_some_map(rng)), nonnegative=False)
+    X = _some_rows(rng, 3, level.gram.cells).T
+    support = level.opened(sp.csr_array(X), ignore_step, Step("", 1, 0.0))
+    value, by_entry, by_size = level.of_entries(X[support.cell, support.row], support=support)
+    whole, by_entries, by_sizes = level.of_array(X)
+    assert value == pytest.approx(whole)
+    np.testing.assert_allclose(by_entry, by_entries[support.cell, support.row], atol=1e-9)
+    np.testing.assert_allclose(by_size, by_sizes[support.cell, 0], atol=1e-9)
+    opened = np.zeros(X.shape, dtype=bool)
+    opened[support.cell, support.row] = True
+    np.testing.assert_array_equal(opened, (X != 0) | (np.abs(by_entries) > by_sizes))
+
+
+def test_the_result_has_the_error_that_it_states() -> None:
+    queries = Prefix(96)
+    found = optimise_sparse_rows(
+        gram_operator(queries),
+        24,
+        (Stage(4, 1e-4), Stage(1, 1e-4)),
+        rng=np.random.default_rng(0),
+    )
+    L = found.strategy().toarray()
+    assert np.abs(L).sum(axis=0).max() == pytest.approx(1.0)
+    assert np.sum((queries.dense() @ np.linalg.pinv(L)) ** 2) == pytest.approx(found.error)
+    assert found.error < 0.45 * queries.squared_norm()
+
+
+@pytest.mark.parametrize("family", [families.prefix, families.all_ranges])
+def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workload]) -> None:
+    """Nothing of queries × cells is built, and all that is stated agrees with what is built."""
+    problem = Problem(family(2_100))
+    gram = gram_operator(problem.workload.queries)
+    found = optimise_sparse_rows(gram, 16, (Stage(128, 1e-3),), rng=np.random.default_rng(0))
+    matrix = SparseMap(found.strategy())
+    plan = plan_of(problem, Strategy("best", problem.merged.cell_map, matrix))
+    assert plan.strategy_error == pytest.approx(found.error, rel=1e-6)
+    flat = plan.measured.flat()
+    assert plan.measured.sensitivity == abs(flat.matrix.sparse()).sum(axis=0).max()
+    counts = np.random.default_rng(0).integers(0, 1_000, 2_100)
+    exact = plan.measured.measure(counts) * 2.0**-flat.bits
+    answers = plan.reconstruction_map.apply(exact)
+    np.testing.assert_allclose(
+        answers, problem.workload.queries.apply(counts.astype(float)), atol=1e-6
+    )
+    rows = plan.reconstruction_map.rows(100, 104)
+    norms = plan.reconstruction_map.squared_norms(100, 104)
+    np.testing.assert_allclose((rows**2).sum(axis=1), norms)
+    total = plan.reconstruction_map.row_squared_norms.sum()
+    assert plan.reconstruction_map.squared_norm == pytest.approx(total)
