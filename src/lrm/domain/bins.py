@@ -27,6 +27,9 @@ class Bins(Attribute):
     edges
         At least two numbers, strictly ascending. The first may be ``-inf``, the last
         ``inf`` (which then leaves the value ``inf`` itself above).
+    representatives
+        One number per cell, inside it, which stands for all of its numbers where they are added
+        up; the middle by default. A cell without an end has none unless it is given.
 
     Notes
     -----
@@ -44,14 +47,16 @@ class Bins(Attribute):
     """
 
     edges: tuple[float, ...]
+    representatives: tuple[float, ...] | None
 
     kind: ClassVar[str] = "bins"
     numeric: ClassVar[bool] = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the facts of one attribute
         self,
         name: str,
         edges: Iterable[float],
+        representatives: Iterable[float] | None = None,
         *,
         null: Rule = "drop",
         nan: Rule = "drop",
@@ -72,7 +77,24 @@ class Bins(Attribute):
         # Adding zero makes -0.0 into 0.0: equal edges must have equal labels and digests.
         object.__setattr__(self, "edges", tuple(_to_float(edge) + 0.0 for edge in given))
         self._check_edges()
+        own = None if representatives is None else tuple(representatives)
+        object.__setattr__(self, "representatives", self._checked_representatives(own))
         self._check_common()
+
+    def _checked_representatives(self, own: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if own is None:
+            return None
+        if len(own) != self.regular:
+            raise self._error(
+                f"representatives must be one number per cell ({self.regular}), not {len(own)}"
+            )
+        for value, (low, high) in zip(own, itertools.pairwise(self.edges), strict=True):
+            if as_number(value) is None or not low <= value <= high or math.isinf(value):
+                cell = f"[{number_text(low)}, {number_text(high)})"
+                raise self._error(
+                    f"representatives must be finite and in their cells, not {value!r} in {cell}"
+                )
+        return tuple(_to_float(value) + 0.0 for value in own)
 
     def _check_edges(self) -> None:
         if len(self.edges) < 2:

@@ -18,6 +18,7 @@
 
 What happens to NULL and to values outside must be declared for each attribute, ``drop`` or ``cell``
 (see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
+Bins may have ``representatives``, one number per cell, by which sums count their rows.
 Section ``csv`` says how the table's CSV files are written, each field of it where that differs
 from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``.
 """
@@ -47,7 +48,7 @@ VERSION = 1
 _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "categories": ({"values"}, set()),
     "integers": ({"low", "high"}, {"width", "nan"}),
-    "bins": ({"edges"}, {"nan"}),
+    "bins": ({"edges"}, {"nan", "representatives"}),
     "dates": ({"start", "end", "by"}, set()),
 }
 _COMMON = {"name", "kind", "null", "outside"}
@@ -160,7 +161,10 @@ def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
         low, high = entries["low"].integer(), entries["high"].integer()
         return Integers(name, low, high, width, **rules)
     if kind == "bins":
-        return Bins(name, [item.number() for item in entries["edges"].items()], **rules)
+        own = None
+        if "representatives" in entries:
+            own = [item.number() for item in entries["representatives"].items()]
+        return Bins(name, [item.number() for item in entries["edges"].items()], own, **rules)
     by: Any = entries["by"].text()
     return Dates(name, entries["start"].text(), entries["end"].text(), by, **rules)
 
@@ -212,6 +216,7 @@ def _facts(attribute: Attribute) -> dict[str, object]:
         item.name: _plain(getattr(attribute, item.name))
         for item in fields(attribute)
         if item.name not in {"name", "null", "nan", "outside"}
+        and getattr(attribute, item.name) is not None
     }
     said = {rule: getattr(attribute, rule) for rule in rules}
     return {"name": attribute.name, "kind": attribute.kind, **own, **said}

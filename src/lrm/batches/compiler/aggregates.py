@@ -10,11 +10,21 @@ import numpy as np
 from sqlglot import exp
 
 from lrm.batches.compiler.atoms import FALSE, TRUE
+from lrm.batches.compiler.binned import Form, linear_form, represented
 from lrm.batches.compiler.constants import constant, is_constant, number
+from lrm.batches.compiler.cuts import Cut
 from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse, refuse_node
-from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits, joined, negated
-from lrm.domain import Bins
+from lrm.batches.compiler.tables import (
+    TOO_MANY,
+    Table,
+    Truth,
+    aligned,
+    all_of,
+    fits,
+    joined,
+    negated,
+)
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -230,6 +240,13 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
             raise refuse("COUNT(NULL)", "it is always 0", node)
         constant(inner)
         return (Summand(1.0),)
+    form = linear_form(inner, scope)
+    if form is not None:
+        nulls = [Truth((scope.spread(truths, axis),)) for axis, truths in form.present(scope)]
+        return filtered((Summand(1.0),), all_of([negated(one) for one in nulls]))
+    if type(inner) in (exp.Case, exp.If) and _holds_bins(inner, scope):
+        scope.measure = "presence"
+        return _summed(inner, scope)
     truth = _only_branch(inner, scope)
     if truth is None:
         held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
@@ -282,23 +299,59 @@ def _summed(node: exp.Expr, scope: Scope) -> Weights:
             return found
     if is_constant(node) and type(node) is not exp.Cast:
         return (Summand(_constant_weight(node, scope)),)
-    if type(node) is exp.Column and isinstance(
-        attribute := scope.domain.attributes[scope.axis(node)], Bins
-    ):
-        raise refuse(
-            f"SUM({node.name})",
-            f"the cells of {attribute.name!r} are intervals, not single numbers",
-            node,
-        )
+    form = linear_form(node, scope)
+    if form is not None:
+        return _represented(node, form, scope)
     found_values = scope.values(node)
     if found_values.kind not in _NUMBERS and not found_values.kind.startswith("DECIMAL"):
         raise refuse(f"SUM({shown(node)})", f"it is {found_values.kind}, not a number", node)
     numbers = _measured(found_values.numbers(), scope)
+    if scope.measure == "presence":
+        numbers = found_values.present()
     if not np.all(np.isfinite(numbers)) or np.any(np.abs(numbers) > _EXACT):
         raise refuse(f"SUM({shown(node)})", "its values must be within ±2^53", node)
     table = scope.placed(found_values, numbers)
     cut = scope.placed(found_values, found_values.undecided)
     return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
+
+
+def _represented(node: exp.Expr, form: Form, scope: Scope) -> Weights:
+    """A sum of numbers in bins, by representatives, over rows where none of them is NULL."""
+    if scope.measure == "square" and len(form.columns) > 1:
+        raise refuse(
+            f"a variance of {shown(node)}", "of several columns in bins none is known", node
+        )
+    present = {
+        axis: scope.spread((truths != TRUE).astype(np.float64), axis)
+        for axis, truths in form.present(scope)
+    }
+    if scope.measure == "presence":
+        return (Summand(1.0).times([_sure(one) for one in present.values()]),)
+    found = []
+    for axis, factor in form.columns:
+        attribute = scope.domain.attributes[axis]
+        values, halves, cut = represented(attribute)
+        if cut.any():
+            hint = "filter it away, or give representatives in the domain file"
+            scope.cuts.append(Cut(node, f"{shown(node)} has no number for", axis, cut, hint))
+        if scope.measure == "square":
+            values = (factor * values + form.constant) ** 2
+        elif scope.measure == "binning":
+            values = abs(factor) * halves
+        else:
+            values = factor * values
+        table, undecided = scope.spread(values, axis), scope.spread(cut, axis)
+        own = Weighed(table.axes, table.values, undecided.values)
+        others = [_sure(one) for other, one in present.items() if other != axis]
+        kept = [_sure(present[axis])] if scope.measure == "square" else []
+        found.append(Summand(1.0, (own,)).times([*others, *kept]))
+    if form.constant and scope.measure == "value":
+        found.append(Summand(form.constant).times([_sure(one) for one in present.values()]))
+    return tuple(found)
+
+
+def _sure(table: Table) -> Weighed:
+    return Weighed(table.axes, table.values, np.zeros(table.values.shape, dtype=bool))
 
 
 def _case(node: exp.Expr, scope: Scope) -> Weights | None:
@@ -307,6 +360,11 @@ def _case(node: exp.Expr, scope: Scope) -> Weights | None:
     if len(branches) == 1 and (default is None or type(default) is exp.Null):
         ((condition, then),) = branches
         return filtered(_summed(then, scope), scope.truths(condition))
+    if len(branches) == 1 and default is not None and _holds_bins(node, scope):
+        ((condition, then),) = branches
+        truth, other = scope.truths(condition), _summed(default, scope)
+        # ELSE is for the rows that the condition is not true of: all but those it is true of.
+        return (*filtered(_summed(then, scope), truth), *other, *_minus(filtered(other, truth)))
     every = [then for _, then in branches] + ([default] if default is not None else [])
     if not all(is_constant(one) and type(one) is not exp.Cast for one in every):
         return None
@@ -318,6 +376,17 @@ def _case(node: exp.Expr, scope: Scope) -> Weights | None:
         truth, number_then = weighed[0]
         return filtered((Summand(number_then),), truth)
     return (Summand(1.0, (_first_true(weighed, rest),)),)
+
+
+def _holds_bins(node: exp.Expr, scope: Scope) -> bool:
+    """Whether a result of CASE, rather than a condition, is a column in bins."""
+    branches, default = _branches(node)
+    results = [then for _, then in branches] + ([default] if default is not None else [])
+    return any(linear_form(one, scope) is not None for one in results)
+
+
+def _minus(inner: Weights) -> Weights:
+    return _scaled(inner, Decimal(-1))
 
 
 def _branches(node: exp.Expr) -> tuple[list[tuple[exp.Expr, exp.Expr]], exp.Expr | None]:
@@ -358,7 +427,9 @@ def _first_true(branches: Sequence[tuple[Truth, float]], default: float) -> Weig
 
 
 def _measured(numbers: NDArray[np.float64], scope: Scope) -> NDArray[np.float64]:
-    """What is added up of each number: the number, or its square."""
+    """What is added up of a number that is known: itself, its square, its error 0, or one."""
+    if scope.measure in {"binning", "presence"}:
+        return np.full_like(numbers, 0.0 if scope.measure == "binning" else 1.0)
     return numbers**2 if scope.measure == "square" else numbers
 
 

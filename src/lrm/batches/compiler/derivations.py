@@ -31,6 +31,7 @@ _SPREADS: dict[type[exp.Expr], tuple[str, bool]] = {
     exp.StddevSamp: ("sample", True),
     exp.StddevPop: ("population", True),
 }
+_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FOLDED: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
@@ -76,15 +77,34 @@ Steps = list["Step | Centre"]
 
 @dataclass(eq=False)
 class Asked:
-    """One answer of a statement: its formula over its leaves."""
+    """One answer of a statement: its formula over its leaves.
+
+    A quantile has a level and a column instead: its leaf counts the rows that it is a quantile of.
+    """
 
     steps: Steps = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
+    level: float | None = None
+    column: exp.Expr | None = None
 
     @property
     def is_linear(self) -> bool:
         """Whether the answer is that of its one leaf."""
-        return self.steps == [0] and self.leaves[0].window is None
+        return self.level is None and self.steps == [0] and self.leaves[0].window is None
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the answer is a linear combination of averages, or a standard deviation."""
+        averages = sum(isinstance(step, Centre) for step in self.steps)
+        if not averages:
+            return self.steps[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
+        return averages == self.products
+
+    @property
+    def products(self) -> int:
+        """How many multiplications and divisions are not by a constant."""
+        pairs = zip(self.steps, self.steps[1:], strict=False)
+        return sum(two in ("*", "/") and not isinstance(one, float) for one, two in pairs)
 
     def leaf(
         self,
@@ -106,10 +126,55 @@ class Asked:
 def asked(node: exp.Expr) -> Asked:
     """Take an answer apart."""
     found = Asked()
+    if _quantile(node, found):
+        return found
     found.steps = _steps(node, found)
     if not found.leaves:
         raise refuse("a constant as an answer", AGGREGATES, node)
     return found
+
+
+def _quantile(node: exp.Expr, found: Asked) -> bool:
+    """Read MEDIAN, QUANTILE_CONT, PERCENTILE_CONT … into ``found``; False for anything else."""
+    while type(node) is exp.Paren:
+        node = node.this
+    where = None
+    if type(node) is exp.Filter:
+        node, where = node.this, node.expression
+    column, level = _level(node)
+    if column is None:
+        return False
+    counted: exp.Expr = exp.Count(this=exp.Star())
+    found.leaves.append(
+        Leaf(counted if where is None else exp.Filter(this=counted, expression=where.copy()))
+    )
+    found.steps, found.column, found.level = [0], column, level
+    return True
+
+
+def _level(node: exp.Expr) -> tuple[exp.Expr | None, float]:
+    """The column of a quantile and its level; None where the node is not a quantile."""
+    kind = type(node)
+    if kind is exp.Median:
+        only(node, "this")
+        return node.this, 0.5
+    if kind is exp.WithinGroup and type(node.this) in _QUANTILES:
+        only(node, "this", "expression")
+        (order,) = node.expression.expressions
+        level = _checked_level(node.this.this)
+        return order.this, 1 - level if order.args.get("desc") else level
+    if kind in _QUANTILES:
+        return node.this, _checked_level(node.args.get("quantile") or node.expression)
+    return None, 0.0
+
+
+def _checked_level(node: exp.Expr | None) -> float:
+    if node is None or not is_constant(node):
+        raise refuse("a quantile without one constant level", "write QUANTILE_CONT(x, 0.9)", node)
+    level = float(number(node))
+    if not 0 < level < 1:
+        raise at_line(node, f"the level of a quantile must be between 0 and 1, not {level:g}")
+    return level
 
 
 def _is_linear(node: exp.Expr) -> bool:

@@ -132,6 +132,11 @@ class Values:
         found = [0.0 if one is None else float(one) for one in self.distinct]
         return np.array([*found, 0.0])[self.codes]
 
+    def present(self) -> NDArray[np.float64]:
+        """1 where there is a value, 0 where it is NULL or undecided."""
+        found = [0.0 if one is None else 1.0 for one in self.distinct]
+        return np.array([*found, 0.0])[self.codes]
+
 
 class Evaluator:
     """Evaluates expressions over the declared values of one domain."""

@@ -30,6 +30,7 @@ from lrm.batches.compiler.atoms import (
     undeclared,
 )
 from lrm.batches.compiler.constants import constant, is_constant
+from lrm.batches.compiler.cuts import Cut
 from lrm.batches.compiler.evaluation import CellColumn, Evaluator, Values, as_constant
 from lrm.batches.compiler.expressions import CellLabel, question, shown
 from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from lrm.domain import Domain
 
-__all__ = ["Context", "Cut", "Scope"]
+__all__ = ["Context", "Scope"]
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -53,17 +54,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """A comparison or sum that some cells do not answer, and its place in the statement."""
-
-    node: exp.Expr
-    sentence: str
-    axis: int
-    cells: NDArray[np.bool_]
-    hint: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +78,7 @@ class Scope:
     def __init__(self, context: Context) -> None:
         self.domain = context.domain
         self.cuts: list[Cut] = []
-        self.measure: Literal["value", "square"] = "value"
+        self.measure: Literal["value", "square", "binning", "presence"] = "value"
         self.context = context
         self._merged = False
         self._seen: dict[int, list[NDArray[Any]]] = {}

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Weighed, Weights, filtered, weights
-from lrm.batches.compiler.compiled import Answer, Compiled
+from lrm.batches.compiler.aggregates import Weighed, filtered, weights
+from lrm.batches.compiler.binned import sums_bins
+from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import Leaf, asked
 from lrm.batches.compiler.displays import Wanted, ascending, wanted
 from lrm.batches.compiler.evaluation import Values
@@ -132,7 +133,7 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     for name, answer in answers:
         own = [next(compiled) for _ in answer.leaves]
         names = Names(name, statement.line, columns.constants, columns.renamed)
-        made = Compiled(names, sets, answer, own, scope)
+        made = Compiled(names, sets, answer, own, scope, keys)
         for fixed, tables in groups:
             found += made.answers(fixed, tables)
     if displayed is None:
@@ -233,16 +234,23 @@ def _label(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Weights]:
+def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Weighted]:
     compiled = []
     for leaf in leaves:
         scope.measure = "square" if leaf.square else "value"
-        compiled.append(weights(leaf.node, scope))
+        own, error = weights(leaf.node, scope), None
+        if sums_bins(leaf.node, scope):
+            scope.measure = "binning"
+            error = weights(leaf.node, scope)
+        compiled.append((own, error))
     if where is None:
         return compiled
     only(where, "this")
     kept = scope.truths(where.this)
-    return [filtered(one, kept) for one in compiled]
+    return [
+        (filtered(own, kept), None if error is None else filtered(error, kept))
+        for own, error in compiled
+    ]
 
 
 @dataclass(frozen=True, eq=False)
