@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -117,8 +117,10 @@ def _product(tables: Sequence[Weighed]) -> Weighed:
     return Weighed(values.axes, values.values, possible.values & cut.values)
 
 
-def _scaled(inner: Weights, factor: Decimal) -> Weights:
-    return tuple(Summand(one.coefficient * float(factor), one.tables) for one in inner)
+def _scaled(inner: Weights, factor: Decimal, scope: Scope) -> Weights:
+    """A multiple; errors of bins add up whatever the sign."""
+    size = abs(float(factor)) if scope.measure == "binning" else float(factor)
+    return tuple(Summand(one.coefficient * size, one.tables) for one in inner)
 
 
 def filtered(inner: Weights, truth: Truth) -> Weights:
@@ -142,7 +144,9 @@ def weights(node: exp.Expr, scope: Scope) -> Weights:
     """Compile COUNT, SUM, and linear combinations of them."""
     compiled = _KINDS.get(type(node))
     if compiled is not None:
-        return compiled(node, scope)
+        found = compiled(node, scope)
+        counts = scope.measure == "binning" and type(node) in (exp.Count, exp.CountIf)
+        return tuple(replace(one, coefficient=0.0) for one in found) if counts else found
     if type(node) is exp.Column:
         name = node.name
         raise refuse(f"column {name!r} without an aggregate", f"GROUP BY {name} to list it", node)
@@ -155,13 +159,13 @@ def _inner(node: exp.Expr, scope: Scope) -> Weights:
 
 
 def _negative(node: exp.Expr, scope: Scope) -> Weights:
-    return _scaled(_inner(node, scope), Decimal(-1))
+    return _scaled(_inner(node, scope), Decimal(-1), scope)
 
 
 def _added(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
     left, right = (weights(side, scope) for side in (node.this, node.expression))
-    return (*left, *(_scaled(right, Decimal(-1)) if type(node) is exp.Sub else right))
+    return (*left, *(_scaled(right, Decimal(-1), scope) if type(node) is exp.Sub else right))
 
 
 def _as_double(node: exp.Expr, scope: Scope) -> Weights:
@@ -180,10 +184,10 @@ def _multiple(node: exp.Expr, scope: Scope) -> Weights:
     only(node, "this", "expression")
     left, right = _factor(node.this), _factor(node.expression)
     if left is not None and right is None:
-        return _scaled(weights(node.expression, scope), left)
+        return _scaled(weights(node.expression, scope), left, scope)
     if right is None:
         raise refuse_node(node, AGGREGATES)
-    return _scaled(weights(node.this, scope), right)
+    return _scaled(weights(node.this, scope), right, scope)
 
 
 def _quotient(node: exp.Expr, scope: Scope) -> Weights:
@@ -194,7 +198,7 @@ def _quotient(node: exp.Expr, scope: Scope) -> Weights:
         raise refuse_node(node, AGGREGATES)
     if divisor == 0:
         raise at_line(node, "an aggregate is divided by 0")
-    return _scaled(weights(node.this, scope), 1 / divisor)
+    return _scaled(weights(node.this, scope), 1 / divisor, scope)
 
 
 def _or_zero(node: exp.Expr, scope: Scope) -> Weights:
@@ -245,8 +249,10 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
         nulls = [Truth((scope.spread(truths, axis),)) for axis, truths in form.present(scope)]
         return filtered((Summand(1.0),), all_of([negated(one) for one in nulls]))
     if type(inner) in (exp.Case, exp.If) and _holds_bins(inner, scope):
-        scope.measure = "presence"
-        return _summed(inner, scope)
+        measure, scope.measure = scope.measure, "presence"
+        found = _summed(inner, scope)
+        scope.measure = measure
+        return found
     truth = _only_branch(inner, scope)
     if truth is None:
         held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
@@ -386,7 +392,7 @@ def _holds_bins(node: exp.Expr, scope: Scope) -> bool:
 
 
 def _minus(inner: Weights) -> Weights:
-    return _scaled(inner, Decimal(-1))
+    return tuple(replace(one, coefficient=-one.coefficient) for one in inner)
 
 
 def _branches(node: exp.Expr) -> tuple[list[tuple[exp.Expr, exp.Expr]], exp.Expr | None]:

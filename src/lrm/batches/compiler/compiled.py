@@ -128,7 +128,9 @@ class Compiled:
             return None
         if max(known) >= UNBOUNDED**0.5:
             return math.inf
-        if not self.asked.is_average or any(leaf.square for leaf in self.asked.leaves):
+        if any(leaf.square for leaf in self.asked.leaves) and self.asked.is_average:
+            return math.sqrt(2.0) * max(known)  # n/(n − 1) is at most 2 in a sample
+        if not self.asked.is_average:
             return max(known)
         # A linear combination of averages: its gradient is the same everywhere.
         counts = {leaf.counted for leaf in self.asked.leaves}

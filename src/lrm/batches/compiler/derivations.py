@@ -96,9 +96,10 @@ class Asked:
     def is_average(self) -> bool:
         """Whether the answer is a linear combination of averages, or a standard deviation."""
         averages = sum(isinstance(step, Centre) for step in self.steps)
-        if not averages:
-            return self.steps[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
-        return averages == self.products
+        if averages:
+            return averages == self.products
+        last = self.steps[:-2] if self.steps[-1] == "round" else self.steps
+        return last[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
 
     @property
     def products(self) -> int:
