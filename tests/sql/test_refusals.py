@@ -114,7 +114,7 @@ STATEMENTS = {
     "SELECT SUM(SQRT(band)) FROM patients": "SQRT(band) has no one value on the cell 0..9",
     "SELECT SUM(visits) FROM patients": "visits has no one value on the cell (below)",
     "SELECT SUM(state) FROM patients": "SUM(state) is not compiled; it is VARCHAR, not a number",
-    "SELECT SUM(income * income) FROM patients": "has no one value on the cell [0, 1000)",
+    "SELECT SUM(income * income) FROM patients": "has no one value on the cells of 'income'",
     "SELECT COUNT(NULL) FROM patients": "COUNT(NULL) is not compiled",
     "SELECT COUNT(*) // COUNT(*) FROM patients": "integer division is not compiled",
     "SELECT COUNT(*) / (2 - 2) FROM patients": "an aggregate is divided by 0",
