@@ -110,7 +110,8 @@ def optimise_gaussian_products(
     """Find the residual strategy of least error under Gaussian noise.
 
     The weights are closed; the Grams of attributes with other factors than totals and
-    identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum.
+    identities are optimised by L-BFGS over columns of norm 1, from each attribute's own optimum,
+    or from identities where these are better than what it leads to.
 
     Examples
     --------
@@ -128,7 +129,12 @@ def optimise_gaussian_products(
     bases = [GramBasis(n) for n in quadratic.sizes]
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
-        bases = _optimise_bases(quadratic, bases, needy, watch, max_rounds)
+        own = [_own_columns(quadratic, i) for i in needy]
+        found = _optimise_bases(quadratic, bases, needy, own, watch, max_rounds)
+        if residual_error(quadratic, found) > residual_error(quadratic, bases):
+            plain = [np.eye(quadratic.sizes[i]) for i in needy]
+            found = _optimise_bases(quadratic, bases, needy, plain, watch, max_rounds)
+        bases = found
     *_, v, spread = _evaluate(quadratic, bases)
     error = float(np.sqrt(v * spread).sum() ** 2)
     kept = v > 0
@@ -153,14 +159,14 @@ def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floa
     return np.asarray(np.sqrt(share / share.sum() / norms))
 
 
-def _optimise_bases(
+def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
     quadratic: Quadratic,
     bases: list[GramBasis],
     needy: Sequence[int],
+    starts: Sequence[Floats],
     watch: Watch,
     max_rounds: int,
 ) -> list[GramBasis]:
-    starts = [_own_columns(quadratic, i) for i in needy]
     shapes = [start.shape for start in starts]
     ends = np.cumsum([a * b for a, b in shapes])[:-1]
     inside = members_of(quadratic.index.masks, quadratic.d).astype(np.float64)

@@ -51,6 +51,8 @@ EFFORTS: dict[Effort, GroupEffort] = {
 HOPELESS = 4.0
 #: Attributes with more values get fewer rows than a share of their values.
 MOST_ROWS = 16
+#: Attributes with so few values are tried with more rows too, which takes milliseconds.
+FEW_VALUES = 64
 #: A gain of the log error that is worth going on.
 GAIN = 2e-5
 
@@ -141,7 +143,8 @@ class GroupSearch:
             grams = [self.quadratic.grams[g] for g in self.quadratic.of_attribute(i)]
             key = (n, *(gram.left.key for gram in grams), *(gram.right.key for gram in grams))
             if key not in shared:
-                rows = [max(1, min(n // share, MOST_ROWS)) for share in self.effort.shares]
+                shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2)
+                rows = [max(1, min(n // share, MOST_ROWS)) for share in shares]
                 shared[key] = own_basis(point, i, self.rng, rows, self.watch)
             bases[i] = shared[key]
         family = self._sets_at(bases, climbs=1, randoms=self.effort.starts // 3)
