@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 import lrm
-from benchmarks import flights, unseen_products
+from benchmarks import census, flights, unseen_products
 from benchmarks.product_batches import ADULT, CPS, FIGURES, LOANS, REAL, SMALL, prefix_tables
 from lrm.maps.products.batch import ProductBatch, cross_tabs
 from lrm.maps.products.map import ProductMap
@@ -110,12 +110,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "kinds",
         nargs="*",
         default=["real", "small", "gaussian", "scale", "flights"],
-        help="of batches; 'unseen' draws batches from the seed and compares with every rival",
+        help="of batches; 'unseen' alone draws batches and compares with every rival, 'census' "
+        "alone goes from a table of persons to a file of answers",
     )
     parser.add_argument("--effort", default="quick,normal", help="comma-separated")
     parser.add_argument("--only", default="", help="batches whose name contains this text")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=18, help="batches of 'unseen' to draw")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="persons of 'census'")
     parser.add_argument("--small", action="store_true", help="'unseen' on tables of few cells")
     parser.add_argument("--row", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
@@ -127,6 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         efforts = chosen.effort.split(",")
         above = unseen_products.run(chosen.seed, chosen.count, efforts, small=chosen.small)
         sys.exit(int(above > 0))
+    if chosen.kinds == ["census"]:
+        census.main(chosen.rows)
+        return
     print(
         f"{'batch':30} {'effort':8} {'value':>14} {'ratio':>8} {'CPU s':>7} {'MB':>6}  "
         f"{'rounding':8}  {'bound':>8}"
