@@ -29,6 +29,7 @@ ORDER = [
     "facts",
     "report",
     "study",
+    "workbench",
     "cli",
 ]
 """Each line imports only lines above it (and its own folder)."""

@@ -41,6 +41,10 @@ class FileFormatError(LrmError):
     """A file is damaged, of another kind, or written by a newer version."""
 
 
+class FileConflict(UsageError):  # noqa: N818 - says what happened, as the reader would
+    """A file was changed by somebody else since it was read."""
+
+
 class TableError(LrmError):
     """A table cannot be opened or read, or does not have the columns that a domain declares."""
 

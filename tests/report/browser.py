@@ -74,9 +74,55 @@ class Browser:
         while self.evaluate("document.readyState + location.protocol") != "completefile:":
             time.sleep(0.02)
 
+    def go(self, address: str, *, width: int = 1280, scheme: str = "light") -> None:
+        """Open a page of a server."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", media="", features=[feature])
+        self.call("Page.navigate", url=address)
+        self.wait("document.readyState === 'complete' && location.protocol === 'http:'")
+
     def evaluate(self, expression: str) -> Any:
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        result = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = 60) -> Any:
+        """Wait until an expression is true, and return its value."""
+        end = time.monotonic() + seconds
+        while not (value := self.evaluate(expression)):
+            assert time.monotonic() < end, f"still not: {expression}"
+            time.sleep(0.05)
+        return value
+
+    def click(self, selector: str, times: int = 1) -> None:
+        """Click the middle of an element, as a hand does."""
+        place = self.evaluate(
+            f"(e => {{ e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
+            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; "
+            f"}})(document.querySelector({selector!r}))"
+        )
+        at = {"x": place[0], "y": place[1], "button": "left"}
+        for number in range(1, times + 1):
+            for kind in ("mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=kind, clickCount=number, **at)
+
+    def press(self, key: str, modifiers: int = 0, text: str = "") -> None:
+        """Press a key (modifiers: 2 is Ctrl, 8 is Shift)."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowUp": 38, "ArrowDown": 40}
+        codes |= {"ArrowLeft": 37, "ArrowRight": 39, "End": 35, "Home": 36, "Backspace": 8}
+        code = codes.get(key, ord(key[0].upper()))
+        facts = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        written = text or ("\r" if key == "Enter" else "")
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=written, **facts)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **facts)
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.call("Input.insertText", text=text)
 
     def screenshot(self, path: Path) -> None:
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)

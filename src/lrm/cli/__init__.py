@@ -26,6 +26,10 @@ COMMANDS = {
         "Make one HTML page of a plan, a comparison or a release.",
     ),
     "budget": ("lrm.cli.budget:budget", "Give tables a privacy budget and see what was spent."),
+    "workbench": (
+        "lrm.cli.workbench:workbench",
+        "Plan and make a release in the browser.",
+    ),
     "demo": ("lrm.cli.demo:demo", "Run everything on a synthetic table."),
     "study": ("lrm.cli.study:study", "Run the paper's experiments and test its claims."),
     "completion": ("lrm.cli.completion:completion", "Print the completion script of a shell."),

@@ -42,8 +42,9 @@ def sql(text: str, domain: Domain) -> Workload:
     Parameters
     ----------
     text
-        Statements separated by semicolons; comments are free. An answer is named by
-        ``AS``, else by its statement: ``q3``, or ``q3.1``, ``q3.2`` where it has several.
+        Statements separated by semicolons. An answer is named by ``AS``, else by its
+        statement: ``q3``, or ``q3.1``, ``q3.2`` where it has several. Comments are free, but
+        for ``-- importance: 4`` before a statement, which says how much its error counts for.
     domain
         The public domain. Where it names its table, statements must read that table.
 
@@ -71,6 +72,7 @@ def sql(text: str, domain: Domain) -> Workload:
     lrm.errors.SqlError: line 1: JOIN is not compiled; a query reads only the declared table
     """
     # sqlglot takes a tenth of a second to import, so it is imported only to compile.
+    from lrm.batches.compiler.importance import weigh_statements  # noqa: PLC0415
     from lrm.batches.compiler.rows import compile_batch  # noqa: PLC0415
 
-    return compile_batch(text, domain)
+    return weigh_statements(compile_batch(text, domain), text)

@@ -1,0 +1,103 @@
+"""``lrm workbench``: plan a release in the browser."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lrm.cli.output import echo
+
+if TYPE_CHECKING:
+    from lrm.workbench.server import Server
+
+PORT = 8417
+"""The port that is tried first; another one is taken if it is in use."""
+
+
+@click.command(short_help="Plan and make a release in the browser.")
+@click.argument("folder", default=".")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help=f"Port to listen on ({PORT}, or a free one); 0 for a free one.",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; others than loopback can be reached by other machines.",
+)
+@click.option(
+    "--ledger",
+    envvar="LRM_LEDGER",
+    metavar="FILE|URL",
+    default="budget.sqlite",
+    show_default=True,
+    help="Ledger that the page offers; also from LRM_LEDGER.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+def workbench(folder: str, host: str, ledger: str, port: int | None, *, no_browser: bool) -> None:
+    r"""Serve a local page for the files of FOLDER (the current folder by default).
+
+    Write the domain and the questions, see the error of every answer while you type, give the
+    table its budget, release, and ask further questions. The files of the folder are all that
+    the page knows, so every step can be continued on the command line; the page shows the command.
+    The printed address lets one browser in. Needs no network. Ctrl-C ends it.
+
+    \b
+    Example:
+      lrm workbench
+      lrm workbench survey --port 9000 --no-browser
+    """
+    import os
+    from pathlib import Path
+
+    from lrm.errors import UsageError
+    from lrm.workbench.checks import is_loopback
+
+    place = Path(folder)
+    if not place.is_dir():
+        raise UsageError(f"there is no folder {folder}; create it first (mkdir {folder})")
+    os.chdir(place)  # so that a table or a ledger is found as on the command line
+    server = _listening(host, port, ledger)
+    if not is_loopback(host):
+        click.echo(
+            "lrm: warning: other machines can reach this page, and what they send is not "
+            "encrypted; use it in a network that you trust, or leave out --host",
+            err=True,
+        )
+    echo(f"workbench of {Path.cwd()}\n  {server.address}\nCtrl-C ends it")
+    server.warm_up()
+    if not no_browser:
+        _open(server.address)
+    try:
+        server.serve_forever(poll_interval=0.1)
+    except KeyboardInterrupt:  # the way to end it, and no failure
+        echo("ended")
+    finally:
+        server.close_all()
+
+
+def _listening(host: str, port: int | None, ledger: str) -> "Server":
+    from pathlib import Path
+
+    from lrm.errors import UsageError
+    from lrm.workbench.server import Server
+
+    for tried in (PORT, 0) if port is None else (port,):
+        try:
+            return Server(Path.cwd(), host, tried, ledger)
+        except OSError as reason:
+            problem = reason.strerror or type(reason).__name__
+    raise UsageError(f"cannot listen on {host}, port {tried}: {problem}; choose another --port")
+
+
+def _open(address: str) -> None:
+    """Open a browser where there is a screen: one in the terminal would be in the way."""
+    import os
+    import sys
+    import webbrowser
+
+    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(address)

@@ -1,0 +1,356 @@
+"""What the page can ask for: one method for each, from JSON to JSON."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lrm.accuracy import privacy_of
+from lrm.errors import BudgetError, UsageError
+from lrm.facts.answers import answer_columns, answer_rows
+from lrm.facts.plans import title
+from lrm.facts.releases import export_csv, export_json, promise_line
+from lrm.ledger import Ledger
+from lrm.plans import Plan
+from lrm.plans.file import load_plan
+from lrm.privacy.budget import Noise, Privacy
+from lrm.releases import Release
+from lrm.releases.file import load_release
+from lrm.report.release_page import LISTED, answers_beside, release_page
+from lrm.workbench.commands import plan_command, release_command, run, typed
+from lrm.workbench.compiling import Compiler, Outcome, compile_whole
+from lrm.workbench.folder import Folder, Text
+from lrm.workbench.jobs import Planner
+from lrm.workbench.params import Params
+from lrm.workbench.rating import Rated, beside, inverse
+from lrm.workbench.releasing import Cashier, budgets
+
+__all__ = ["Actions", "Download"]
+
+KEPT = 4
+"""Plans and releases that are held in memory."""
+
+SHOWN_ANSWERS = 500
+"""Answers to further questions that are listed."""
+
+AMOUNTS = ("epsilon", "delta", "rho")
+
+Download = tuple[str, str, bytes]
+"""A file for the browser: its name, its type and its contents."""
+
+TYPES = {
+    "lrm": "application/octet-stream",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
+}
+
+
+class Actions:
+    """The workbench of one folder."""
+
+    def __init__(self, root: Path, ledger: str) -> None:
+        self.folder = Folder(root)
+        self.ledger = ledger
+        self.planner = Planner(self.folder)
+        self.cashier = Cashier(self.folder)
+        self._compiler = Compiler()
+        self._lock = threading.Lock()
+        self._loaded: OrderedDict[tuple[str, int], Any] = OrderedDict()
+        self._downloads: OrderedDict[str, tuple[str, str]] = OrderedDict()
+
+    def call(self, name: str, params: Params) -> dict[str, Any]:
+        """Do what the page asks for."""
+        action: Callable[[Params], dict[str, Any]] | None = self._actions.get(name)
+        if action is None:
+            raise UsageError(f"there is no action called {name[:40]!r}")
+        return action(params)
+
+    @property
+    def _actions(self) -> dict[str, Callable[[Params], dict[str, Any]]]:
+        return {
+            "state": self._state,
+            "example": self._example,
+            "save": self._save,
+            "compile": self._compile,
+            "plan": self._plan,
+            "stop": self._stop,
+            "errors": self._errors,
+            "rivals": self._rivals,
+            "beside": self._beside,
+            "inverse": self._inverse,
+            "budgets": self._budgets,
+            "create-budget": self._create_budget,
+            "dry-run": self._dry_run,
+            "release": self._release,
+            "query": self._query,
+            "download": self._download,
+        }
+
+    def _state(self, params: Params) -> dict[str, Any]:
+        """What is in the folder and what is under way; texts that the page does not have yet."""
+        files = self.folder.files()
+        texts = {}
+        for kind, default in (("domain", "domain.yaml"), ("batch", "questions.sql")):
+            name = params.text(kind, "") or (files[kind] or [default])[0]
+            read = self.folder.read(name)
+            known = params.text(f"{kind}_seal", "")
+            texts[kind] = {"name": name, "seal": read.seal, "exists": name in files[kind]}
+            if read.seal != known:
+                texts[kind]["text"] = read.text
+        return {
+            "folder": self.folder.root.name or str(self.folder.root),
+            "files": files,
+            "texts": texts,
+            "job": self.planner.shown,
+            "release": self.cashier.shown,
+            "ledger": self.ledger,
+        }
+
+    def _example(self, params: Params) -> dict[str, Any]:
+        """Write the worked example into the folder."""
+        command = ["demo", "--folder", ".", "--files-only"]
+        ran = run(command, self.folder.root)
+        if ran.facts is None:
+            raise UsageError(ran.error)
+        return {**self._state(params), "command": typed(command)}
+
+    def _save(self, params: Params) -> dict[str, Any]:
+        """Write a text where it was not changed by others."""
+        saved = self.folder.save(params.text("name"), params.text("text"), params.text("base"))
+        return {"name": saved.name, "seal": saved.seal}
+
+    def _texts(self, params: Params) -> tuple[Text, Text]:
+        domain = self.folder.read(params.text("domain"))
+        return domain, self.folder.read(params.text("batch"))
+
+    def _compile(self, params: Params) -> dict[str, Any]:
+        """What the compiler says to the texts as they are typed, saved or not."""
+        domain = Text(params.text("domain"), params.text("domain_text"))
+        batch = Text(params.text("batch"), params.text("batch_text"))
+        outcome = self._compiler.compile(domain, batch)
+        facts = outcome.facts
+        return {**facts, "plans": self._plans(outcome)}
+
+    def _plans(self, outcome: Outcome) -> dict[str, str | None]:
+        """The plans of the batch that are there already."""
+        found: dict[str, str | None] = {"laplace": None, "gaussian": None, "equal": None}
+        if outcome.key is not None and outcome.equal_key is not None:
+            for noise in ("laplace", "gaussian"):
+                found[noise] = self.folder.find_plan(noise, outcome.key)
+                if outcome.key != outcome.equal_key:
+                    found[f"{noise} equal"] = self.folder.find_plan(noise, outcome.equal_key)
+        return found
+
+    def _plan(self, params: Params) -> dict[str, Any]:
+        """Plan the saved texts in the background."""
+        noise = params.choice("noise", "laplace", "gaussian")
+        effort = params.choice("effort", "quick", "normal", "thorough")
+        domain, batch = self._texts(params)
+        outcome = self._compiler.compile(domain, batch)
+        if outcome.key is None or outcome.equal_key is None:
+            raise UsageError("the batch cannot be planned until its errors are corrected")
+        self.planner.start(
+            domain,
+            batch,
+            outcome.key,
+            outcome.equal_key,
+            noise,
+            again=params.flag("again"),
+            effort=effort,
+        )
+        file = self.folder.plan_name(noise, outcome.key)
+        command = plan_command(batch.name, domain.name, noise, file)
+        return {
+            "job": self.planner.shown,
+            "plans": self._plans(outcome),
+            "command": typed(command + ([] if effort == "normal" else ["--effort", effort])),
+        }
+
+    def _stop(self, params: Params) -> dict[str, Any]:
+        del params
+        self.planner.stop()
+        return {"job": self.planner.shown}
+
+    def _load(self, name: str, read: Callable[[Path], Any]) -> Any:
+        """Load a file, unless it is the one that was loaded before."""
+        path = self.folder.made(name)
+        try:
+            key = (name, path.stat().st_mtime_ns)
+        except OSError:
+            raise UsageError(f"{name} is gone; plan again") from None
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = read(path)
+                while len(self._loaded) > KEPT:
+                    self._loaded.popitem(last=False)
+            self._loaded.move_to_end(key)
+            return self._loaded[key]
+
+    def _rated(self, name: str) -> Rated:
+        rated: Rated = self._load(name, lambda path: Rated(load_plan(path)))
+        return rated
+
+    def _release_of(self, name: str) -> Release:
+        release: Release = self._load(name, load_release)
+        return release
+
+    def _errors(self, params: Params) -> dict[str, Any]:
+        """The errors of a plan at a promise."""
+        name = params.text("plan")
+        rated = self._rated(name)
+        given, privacy = _promise(rated.plan, params)
+        confidence = params.number("confidence", 0.95)
+        command = ["explain", name, *_options(given)]
+        if confidence != 0.95:
+            command += ["--confidence", f"{confidence:g}"]
+        facts = rated.at(privacy, confidence)
+        return {**facts, "plan": name, "plan_lines": rated.facts, "command": typed(command)}
+
+    def _rivals(self, params: Params) -> dict[str, Any]:
+        """Simpler mechanisms beside the plan."""
+        rated = self._rated(params.text("plan"))
+        given, privacy = _promise(rated.plan, params)
+        asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
+        extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
+        command = typed([*asked, *extra, *_options(given)])
+        return {**rated.rivals(privacy), "command": command}
+
+    def _beside(self, params: Params) -> dict[str, Any]:
+        """Laplace noise beside Gaussian noise, at the same epsilon."""
+        laplace = self._rated(params.text("laplace")).plan
+        gaussian = self._rated(params.text("gaussian")).plan
+        epsilon, delta = params.text("epsilon"), params.text("delta")
+        approximate = privacy_of("gaussian", epsilon, delta)
+        facts = beside(laplace, gaussian, privacy_of("laplace", epsilon), approximate)
+        asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
+        amounts = ["--epsilon", epsilon, "--delta", delta]
+        return {**facts, "command": typed([*asked, "--noise", "both", *amounts])}
+
+    def _inverse(self, params: Params) -> dict[str, Any]:
+        """The amount for a wanted error."""
+        name = params.text("plan")
+        statement = params.number("statement", -1)
+        wanted = params.number("wanted")
+        found = inverse(self._rated(name), wanted, None if statement < 0 else int(statement))
+        if statement < 0:
+            return {**found, "command": typed(["explain", name, "--rmse", f"{wanted:g}"])}
+        exact = ["explain", name, f"--{found['name']}", found["amount"]]
+        return {**found, "command": typed(exact)}
+
+    def _budgets(self, params: Params) -> dict[str, Any]:
+        ledger = params.text("ledger") or self.ledger
+        command = ["budget", "history", "--ledger", ledger]
+        return {**budgets(ledger, self.folder), "command": typed(command)}
+
+    def _create_budget(self, params: Params) -> dict[str, Any]:
+        """Give the table of the domain its budget."""
+        ledger, table = params.text("ledger"), params.text("table")
+        limit, accounting = params.text("limit"), params.choice("accounting", "epsilon", "rho")
+        domain, batch = self._texts(params)
+        declared = self._compiler.compile(domain, batch).domain
+        if declared is None:
+            raise UsageError("the domain says whom a budget protects; correct its errors first")
+        Ledger.open(ledger).create(table, limit, accounting, unit=declared.unit)
+        asked = ["budget", "create", table, "--limit", limit, "--domain", domain.name]
+        kept = ["--accounting", "rho"] if accounting == "rho" else []
+        return {
+            **self._budgets(params),
+            "command": typed([*asked, *kept, "--ledger", ledger]),
+        }
+
+    def _dry_run(self, params: Params) -> dict[str, Any]:
+        """Check a release, and issue the ticket for it."""
+        name, table = params.text("plan"), params.text("table")
+        if not table.strip():
+            raise UsageError("name the table: a file of the folder, or an address")
+        rated = self._rated(name)
+        self._check_current(rated.plan, params)
+        given, _ = _promise(rated.plan, params)
+        ledger = params.text("ledger")
+        command = release_command(name, table, given, ledger, params.text("budget", ""))
+        facts = self.cashier.dry_run(command, ledger, rated.plan.unit)
+        return {**facts, "table": table, "ledger": ledger, "plan": name}
+
+    def _check_current(self, plan: Plan, params: Params) -> None:
+        """Refuse a plan that is not of the questions that the page shows."""
+        domain, batch = self._texts(params)
+        outcome = self._compiler.compile(domain, batch)
+        if outcome.domain is None or outcome.problems:
+            raise UsageError("correct the errors of the domain and the questions first")
+        asked = compile_whole(batch, outcome.domain)
+        own = plan.workload.domain
+        if own != outcome.domain or asked.digest != plan.workload.digest:
+            raise UsageError(
+                "the plan is of other questions than those in the editor; wait until they are "
+                "planned, then check again"
+            )
+
+    def _release(self, params: Params) -> dict[str, Any]:
+        return self.cashier.release(params.text("ticket"))
+
+    def _query(self, params: Params) -> dict[str, Any]:
+        """Answer further questions from a release."""
+        name, text = params.text("release"), params.text("sql")
+        if not text.strip():
+            raise UsageError("write a question, such as SELECT COUNT(*) FROM …")
+        answered = self._release_of(name).query(text)
+        confidence = params.number("confidence", 0.95)
+        count = len(answered.names)
+        rows = answer_rows(answered.table(confidence), range(min(count, SHOWN_ANSWERS)))
+        return {
+            "columns": list(answer_columns(confidence)),
+            "rows": [[label.name, *cells] for label, cells in rows],
+            "count": count,
+            "title": title(answered.plan.workload, "answer", "answers"),
+            "promise": promise_line(answered),
+            "command": typed(["query", name, text]),
+        }
+
+    def _download(self, params: Params) -> dict[str, Any]:
+        """Issue an address from which one file can be fetched, once."""
+        name, form = params.text("file"), params.choice("as", *TYPES)
+        self.folder.made(name)
+        key = secrets.token_urlsafe(24)
+        self._downloads[key] = (name, form)
+        while len(self._downloads) > 100:
+            self._downloads.popitem(last=False)
+        return {"address": f"/once/{key}"}
+
+    def fetch(self, key: str) -> Download | None:
+        """Make the file of an address; None where there is none, or it was fetched before."""
+        asked = self._downloads.pop(key, None)
+        if asked is None:
+            return None
+        name, form = asked
+        stem = Path(name).stem
+        if form == "lrm":
+            return f"{stem}.lrm", TYPES[form], self.folder.made(name).read_bytes()
+        release = self._release_of(name)
+        if form == "html":
+            beside_page = answers_beside(release, f"{stem}.html", LISTED)
+            file = None if beside_page is None else beside_page.name
+            return f"{stem}.html", TYPES[form], release_page(release, file=file).encode()
+        export = export_csv if form == "csv" else export_json
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place) / f"{stem}.{form}"
+            export(release, path)
+            return path.name, TYPES[form], path.read_bytes()
+
+
+def _promise(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
+    """The amounts as they were given, and the promise that they mean."""
+    given = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
+    if not given:
+        raise BudgetError("give an amount, such as 0.1")
+    noise: Noise = plan.noise
+    return given, privacy_of(noise, given.get("epsilon"), given.get("delta"), given.get("rho"))
+
+
+def _options(given: dict[str, str]) -> list[str]:
+    return [word for name, value in given.items() for word in (f"--{name}", value)]

@@ -1,0 +1,76 @@
+"""The commands that do the same as the page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lrm.files.locations import is_address, shown
+
+__all__ = ["Ran", "plan_command", "release_command", "run", "typed"]
+
+LONGEST = 24 * 3600
+"""Seconds after which a release is given up."""
+
+
+def typed(command: Sequence[str]) -> str:
+    """Spell a command as one would type it; of the address of a database the scheme alone.
+
+    >>> typed(["query", "answers.lrm", "SELECT 1"])
+    "lrm query answers.lrm 'SELECT 1'"
+    """
+    return shlex.join(["lrm", *(shown(word) if is_address(word) else word for word in command)])
+
+
+def plan_command(batch: str, domain: str, noise: str, file: str) -> list[str]:
+    """``lrm plan`` for a batch."""
+    extra = ["--noise", "gaussian"] if noise == "gaussian" else []
+    return ["plan", batch, "--domain", domain, *extra, "-o", file]
+
+
+def amount_options(amounts: Mapping[str, str]) -> list[str]:
+    """The options of a promise."""
+    return [word for name, value in amounts.items() for word in (f"--{name}", value)]
+
+
+def release_command(
+    plan: str, table: str, amounts: Mapping[str, str], ledger: str, budget: str
+) -> list[str]:
+    """``lrm release`` without the places for its results."""
+    paid = ["--ledger", ledger, *(["--budget", budget] if budget else [])]
+    return ["release", plan, "--table", table, *amount_options(amounts), *paid]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended: what it printed as JSON, or the sentence that says why it failed."""
+
+    facts: dict[str, Any] | None
+    error: str
+    warnings: tuple[str, ...] = ()
+
+
+def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
+    """Run a command in a process of its own, which goes on if the server is ended."""
+    done = subprocess.run(  # noqa: S603 - this interpreter, on our own command
+        [sys.executable, "-m", "lrm", *command, *(["--json"] if as_json else [])],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        start_new_session=True,
+        check=False,
+    )
+    said = [line.removeprefix("lrm: ") for line in done.stderr.splitlines() if line.strip()]
+    warned = tuple(line.removeprefix("warning: ") for line in said if line.startswith("warning: "))
+    if done.returncode:
+        failed = [line for line in said if not line.startswith("warning: ")]
+        return Ran(None, (failed or ["the command ended without a result"])[-1], warned)
+    return Ran(json.loads(done.stdout) if as_json else {}, "", warned)

@@ -1,0 +1,328 @@
+"""What the compiler says about a domain and a batch while they are typed.
+
+A batch of 500 statements takes a second to compile, and a person changes one of them at a time.
+So each statement is compiled by itself and remembered; what holds between statements (names that
+differ) is checked on their labels. A plan is made of the whole text, compiled in one piece.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+from lrm.batches import parse_batch, sql
+from lrm.batches.compiler.importance import Chunk, chunks
+from lrm.domain import Domain
+from lrm.domain.file import parse_domain
+from lrm.errors import LrmError, UsageError
+from lrm.showing.spelling import how_many
+from lrm.workbench.folder import Text
+from lrm.workbench.selects import Select, selects
+from lrm.workload import CrossTabs, Grouped, Labels, TakenLabels, Workload
+
+__all__ = ["Compiler", "Outcome", "Problem", "compile_whole"]
+
+REMEMBERED = 4000
+"""Statements that are remembered."""
+
+LISTED = 2000
+"""Statements, and values of an attribute, that are listed."""
+
+SLICE = 0.2
+"""Seconds of work in one go: a changed domain means that every statement is compiled again."""
+
+_LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
+_EXPECTED = re.compile(r"\s*expected(?: size)?\s*:\s*([0-9][0-9_,.eE+]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error or a warning, and the line that it is about."""
+
+    line: int
+    message: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {"line": self.line, "message": self.message}
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One statement, compiled by itself: lines count from its own first one."""
+
+    labels: Labels | None
+    problem: Problem | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What is known about a domain and a batch as they stand.
+
+    Parameters
+    ----------
+    domain
+        None where its file has an error.
+    problems
+        Of the domain and of the batch.
+    statements
+        Each with its importance and expected size.
+    key
+        The same for texts that mean the same batch; None where there are errors.
+    equal_key
+        That of the batch with equal importances.
+    pending
+        Statements that are left for the next time, which comes as soon as it is asked for.
+    """
+
+    domain: Domain | None
+    domain_problem: Problem | None
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    statements: tuple[tuple[Select, float, float | None, int], ...]
+    key: str | None
+    equal_key: str | None
+    pending: int = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        problem = self.domain_problem
+        return {
+            "domain": {
+                "problems": [] if problem is None else [problem.facts],
+                **({} if self.domain is None else domain_facts(self.domain)),
+            },
+            "batch": {
+                "problems": [one.facts for one in self.problems],
+                "warnings": [one.facts for one in self.warnings],
+                "answers": sum(one.count for one, *_ in self.statements),
+                "statement_count": len(self.statements),
+                "statements": [
+                    {**one.facts, "importance": weight, "expected": size, "first_line": line}
+                    for one, weight, size, line in self.statements[:LISTED]
+                ],
+            },
+            "key": self.key,
+            "pending": self.pending,
+        }
+
+
+def domain_facts(domain: Domain) -> dict[str, Any]:
+    """The declared attributes, and whom the promise protects."""
+    return {
+        "table": domain.table,
+        "protects": domain.unit.words,
+        "limit": domain.unit.limit,
+        "cells": how_many(domain.size),
+        "attributes": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "size": one.size,
+                "null": one.null,
+                "outside": one.outside,
+                "values": list(one.labels[:LISTED]),
+            }
+            for one in domain.attributes
+        ],
+    }
+
+
+def compile_whole(text: Text, domain: Domain) -> Workload:
+    """Compile a batch in one piece, as ``lrm plan`` does; warnings are not shown again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if text.name.lower().endswith(".sql"):
+            return sql(text.text, domain)
+        return parse_batch(text.text, domain, text.name)
+
+
+class Compiler:
+    """Compiles what changed, and remembers the rest."""
+
+    def __init__(self) -> None:
+        self._pieces: OrderedDict[tuple[str, str], Piece] = OrderedDict()
+        self._last: tuple[Text, Text, Outcome] | None = None
+        self._lock = threading.Lock()
+
+    def compile(self, domain: Text, batch: Text) -> Outcome:
+        """Compile a domain and a batch."""
+        with self._lock:
+            if self._last is not None and self._last[:2] == (domain, batch):
+                return self._last[2]
+            outcome = self._compile(domain, batch)
+            self._last = None if outcome.pending else (domain, batch, outcome)
+            return outcome
+
+    def _compile(self, domain: Text, batch: Text) -> Outcome:
+        try:
+            declared = parse_domain(domain.text, domain.name)
+        except LrmError as reason:
+            return Outcome(None, _problem(reason), (), (), (), None, None)
+        if not batch.text.strip():
+            empty = Problem(1, "the batch is empty; write at least one SELECT COUNT(*) FROM …")
+            return Outcome(declared, None, (empty,), (), (), None, None)
+        if not batch.name.lower().endswith(".sql"):
+            return _compile_yaml(declared, batch)
+        try:
+            cut = chunks(batch.text)
+        except Exception:  # noqa: BLE001 - whatever the tokenizer raises, the compiler explains it
+            return _compile_at_once(declared, batch)
+        return self._compile_pieces(declared, batch, cut)
+
+    def _compile_pieces(self, domain: Domain, batch: Text, cut: list[Chunk]) -> Outcome:
+        problems: list[Problem] = []
+        told: list[Problem] = []
+        found: list[tuple[Select, float, float | None, int]] = []
+        taken, number, start, pending = TakenLabels(), 0, 0, 0
+        end = time.thread_time() + SLICE
+        for chunk in cut:
+            piece = self._piece(batch.text[chunk.start : chunk.stop], domain, end)
+            if piece is None:
+                pending += 1
+                continue
+            told += [Problem(chunk.line, message) for message in piece.warnings]
+            weight, problem = _weight(chunk)
+            problems += [problem] if problem else []
+            if piece.problem is not None or piece.labels is None:
+                problems.append(_moved(piece.problem, chunk.line))
+                continue
+            labels = _placed(piece.labels, chunk.line, number)
+            clash = next(filter(None, map(taken.add, labels.parts)), None)
+            if clash is not None:
+                problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
+            for one in selects(labels):
+                moved = replace(one, start=one.start + start, stop=one.stop + start)
+                found.append((moved, weight, _expected(chunk), chunk.line))
+            start += len(labels)
+            number += 1 + sum(word == "UNION:UNION" for word in map(str.upper, chunk.words))
+        weights = [chunk_weight for _, chunk_weight, *_ in found]
+        words = [chunk.words for chunk in cut]
+        own, equal = (None, None) if problems or pending else _keys(domain, words, weights)
+        told_all = tuple(problems), tuple(told), tuple(found)
+        return Outcome(domain, None, *told_all, own, equal, pending)
+
+    def _piece(self, text: str, domain: Domain, end: float) -> Piece | None:
+        """Compile a statement, unless it is known; None where there is no time to."""
+        key = (domain.digest, text)
+        piece = self._pieces.pop(key, None)
+        if piece is None:
+            if time.thread_time() > end:
+                return None
+            piece = _compile_piece(text, domain)
+        self._pieces[key] = piece
+        while len(self._pieces) > REMEMBERED:
+            self._pieces.popitem(last=False)
+        return piece
+
+
+def _compile_piece(text: str, domain: Domain) -> Piece:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            labels = sql(text, domain).labels
+        except LrmError as reason:
+            return Piece(None, _problem(reason), ())
+    return Piece(labels, None, tuple(str(one.message) for one in caught))
+
+
+def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
+    """Have the compiler say what is wrong with a text that cannot be cut into statements."""
+    try:
+        sql(batch.text, domain)
+    except LrmError as reason:
+        return Outcome(domain, None, (_problem(reason),), (), (), None, None)
+    raise UsageError("the statements of this text cannot be told apart; begin each on a new line")
+
+
+def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            compiled = parse_batch(batch.text, domain, batch.name)
+        except LrmError as reason:
+            return Outcome(domain, None, (_problem(reason),), (), (), None, None)
+    told = tuple(Problem(1, str(one.message)) for one in caught)
+    weights = compiled.importance
+    found = tuple(
+        (one, 1.0 if weights is None else float(weights[one.start]), None, one.line)
+        for one in selects(compiled.labels)
+    )
+    key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
+    short = key.hexdigest()[:16]
+    return Outcome(domain, None, (), told, found, short, short)
+
+
+def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) -> tuple[str, str]:
+    parts = [version("lrm"), domain.digest, words]
+    both = (parts, [*parts, weights])
+    equal, own = (hashlib.sha256(json.dumps(one).encode()).hexdigest()[:16] for one in both)
+    return (equal if all(weight == 1 for weight in weights) else own), equal
+
+
+def _problem(reason: LrmError) -> Problem:
+    """Take the line out of a sentence: it is shown there."""
+    text = str(reason)
+    place = _LINE.match(text)
+    if place is None:
+        return Problem(1, text)
+    field = re.match(r"(?:\S+ )?line \d+(?:, ([^:]*))?: ", text)
+    named = f"{field[1]}: " if field and field[1] else ""
+    return Problem(int(place[1]), named + text[place.end() :])
+
+
+def _moved(problem: Problem | None, line: int) -> Problem:
+    if problem is None:
+        return Problem(line, "this statement asks for nothing")
+    return Problem(problem.line + line - 1, problem.message)
+
+
+def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
+    try:
+        return chunk.importance, None
+    except LrmError as reason:
+        return 1.0, _problem(reason)
+
+
+def _expected(chunk: Chunk) -> float | None:
+    """The size of a usual answer, as a comment before the statement says (workbench only)."""
+    for comment in chunk.comments:
+        said = _EXPECTED.fullmatch(comment)
+        if said:
+            try:
+                return float(said[1].replace(",", "").replace("_", ""))
+            except ValueError:
+                return None
+    return None
+
+
+def _placed(labels: Labels, line: int, number: int) -> Labels:
+    """Move labels to where their statement stands; q1 of the statement is qN of the batch."""
+    parts: list[Any] = []
+    for part in labels.parts:
+        if not isinstance(part, Grouped | CrossTabs):
+            parts.append(part)
+            continue
+        unnamed = re.fullmatch(r"q(\d+)(\..*)?", part.query)
+        query = part.query
+        if unnamed and number:
+            query = f"q{int(unnamed[1]) + number}{unnamed[2] or ''}"
+        parts.append(replace(part, query=query, line=(part.line or 1) + line - 1))
+    return Labels(parts)
+
+
+def _clash_words(name: str, line: int | None) -> str:
+    return (
+        f"the name {name!r} is already taken on line {line}; give each answer its own name with AS"
+    )

@@ -1,0 +1,167 @@
+"""Planning in the background: one process at a time, and the newest question wins."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from lrm.workbench.folder import Folder, Text
+
+__all__ = ["Job", "Planner"]
+
+NOISES = ("laplace", "gaussian")
+
+
+@dataclass(eq=False)
+class Job:
+    """One search: what it is for, how far it is, and how it ended."""
+
+    key: str
+    process: subprocess.Popen[str] | None = None
+    state: str = "running"
+    facts: dict[str, Any] = field(default_factory=dict)
+    plans: int = 0
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {"key": self.key, "state": self.state, "plans": self.plans, **self.facts}
+
+
+class Planner:
+    """Starts, follows and ends the search."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._job: Job | None = None
+
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The job, where there is one."""
+        with self._lock:
+            return None if self._job is None else self._job.shown
+
+    def start(  # noqa: PLR0913 - what is planned, and how
+        self,
+        domain: Text,
+        batch: Text,
+        key: str,
+        equal_key: str,
+        noise: str,
+        *,
+        again: bool = False,
+        effort: str = "normal",
+    ) -> None:
+        """Plan a batch unless that is done or under way; any other search is ended."""
+        steps = self._steps(key, equal_key, noise, effort)
+        if again:
+            (self._folder.root / steps[1]["file"]).unlink(missing_ok=True)
+        with self._lock:
+            job = self._job
+            busy = job is not None and job.state == "running"
+            if (
+                job is not None
+                and job.key == key
+                and (busy or job.state == "stopped")
+                and not again
+            ):
+                return
+            if job is not None and busy:
+                _end(job)
+            missing = [s for s in steps if not (self._folder.root / s["file"]).exists()]
+            if (self._folder.root / steps[1]["file"]).exists():
+                missing = [step for step in missing if step is not steps[0]]
+            if not missing:
+                self._job = Job(key, state="done")
+                return
+            self._job = started = Job(key)
+            asked = {"domain": vars(domain), "batch": vars(batch), "steps": missing}
+            started.process = _launch(asked, self._folder)
+            threading.Thread(target=self._follow, args=(started,), daemon=True).start()
+
+    def _steps(self, key: str, equal_key: str, noise: str, effort: str) -> list[dict[str, Any]]:
+        """A quick plan, a good one, and quick ones to compare with."""
+        name = self._folder.plan_name
+        quick = name(noise, key, quick=True)
+        other = next(one for one in NOISES if one != noise)
+        steps: list[dict[str, Any]] = [
+            {"noise": noise, "effort": "quick", "file": quick, "before": None},
+            {"noise": noise, "effort": effort, "file": name(noise, key), "before": quick},
+        ]
+        if self._folder.find_plan(other, key) is None:
+            file = name(other, key, quick=True)
+            steps.append({"noise": other, "effort": "quick", "file": file, "before": None})
+        steps = [{**step, "equal": False} for step in steps]
+        if equal_key != key and self._folder.find_plan(noise, equal_key) is None:
+            file = name(noise, equal_key, quick=True)
+            steps.append(
+                {"noise": noise, "effort": "quick", "file": file, "before": None, "equal": True}
+            )
+        return steps
+
+    def _follow(self, job: Job) -> None:
+        process = job.process
+        if process is None or process.stdout is None:
+            return
+        for line in process.stdout:
+            with self._lock:
+                self._take(job, json.loads(line))
+        code = process.wait()
+        self._folder.make_room()
+        with self._lock:
+            if job.state == "running":
+                job.state = "done" if code == 0 and "error" not in job.facts else "failed"
+                if job.state == "failed" and not isinstance(job.facts.get("error"), str):
+                    job.facts["error"] = "the search ended early; plan again"
+
+    @staticmethod
+    def _take(job: Job, facts: dict[str, Any]) -> None:
+        if "plan" in facts:
+            job.plans += 1
+        elif isinstance(facts.get("error"), str):
+            job.facts["error"] = facts["error"]
+        else:
+            job.facts.update(stage=facts["stage"], round=facts["round"], noise=facts["noise"])
+            job.facts["found"] = facts["error"]
+
+    def stop(self) -> None:
+        """End the search with the best so far."""
+        with self._lock:
+            job = self._job
+            if job is not None and job.process is not None and job.state == "running":
+                job.facts["stopping"] = True
+                job.process.send_signal(signal.SIGINT)
+
+    def close(self) -> None:
+        """End the search without a result."""
+        with self._lock:
+            if self._job is not None and self._job.state == "running":
+                _end(self._job)
+
+
+def _launch(asked: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lrm.workbench.planning"],
+        cwd=folder.root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # Ctrl-C at the terminal is the server's
+    )
+    if process.stdin is not None:
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.close()
+    return process
+
+
+def _end(job: Job) -> None:
+    job.state = "replaced"
+    if job.process is not None:
+        job.process.kill()

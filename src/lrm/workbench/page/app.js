@@ -1,0 +1,342 @@
+// The workbench: the texts of the folder, what the compiler says, the search, and the rest.
+
+import { $, Refused, ask, command, count, h, key, later, newest, problem, sentence, shown, table }
+  from "./elements.js";
+import { Editor, suggestSql, suggestYaml, withRemark } from "./editor.js";
+import { Errors } from "./errors.js";
+import { Release } from "./release.js";
+
+const KINDS = ["domain", "batch"];
+
+class Bench {
+  constructor() {
+    this.compiled = null;
+    this.plans = {};
+    this.plan = null;
+    this.texts = { domain: { name: "", seal: "" }, batch: { name: "", seal: "" } };
+    const edited = (kind) => () => { this.texts[kind].dirty = true; this.typed(); };
+    this.editors = {
+      domain: new Editor($("domain-editor"), "The domain, in YAML",
+        { onedit: edited("domain"), suggest: suggestYaml }),
+      batch: new Editor($("batch-editor"), "The questions, in SQL",
+        { onedit: edited("batch"), suggest: suggestSql(() => this.compiled?.domain) }),
+    };
+    this.errors = new Errors(this);
+    this.releases = new Release(this);
+    this.check = newest(() => this.compile());
+    this.typed = later(200, () => this.check());
+    $("use-example").addEventListener("click", () => this.begin("example"));
+    $("use-empty").addEventListener("click", () => this.begin("empty"));
+    $("stop").addEventListener("click", () => ask("stop").then(({ job }) => this.showJob(job), this.fail));
+    $("thorough").addEventListener("click", () => this.startPlan({ again: true, effort: "thorough" }));
+    $("plan-file").addEventListener("change", () => { this.choosePlan(); this.errors.refresh(); });
+    for (const kind of KINDS) {
+      $(`${kind}-file`).addEventListener("change", (event) => this.choose(kind, event.target.value));
+    }
+    this.fail = (reason) => this.warn(sentence(reason), reason);
+  }
+
+  get names() { return { domain: this.texts.domain.name, batch: this.texts.batch.name }; }
+  get editable() { return this.texts.batch.name.endsWith(".sql") && !this.compiled?.batch.problems.length; }
+  // Whether the plan on the screen is of the text in the editor.
+  get current() { return Boolean(this.compiled?.key) && this.planKey === this.compiled.key; }
+
+  get equalPlan() {
+    const weighed = this.compiled?.batch.statements?.some((one) => one.importance !== 1);
+    return weighed && this.current ? this.plans[`${this.errors.noise} equal`] : null;
+  }
+
+  warn(text, reason = null) {
+    const banner = $("banner");
+    banner.hidden = !text;
+    banner.textContent = text || "";
+    if (reason instanceof Refused && reason.status === 401) $("bench").hidden = true;
+  }
+
+  async start() {
+    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    const chosen = new URLSearchParams(location.search);
+    for (const kind of KINDS) this.texts[kind].name = chosen.get(kind) || "";
+    try {
+      if (token) await this.enter(token);
+      await this.take(await ask("state", this.seals()));
+      $("bench").hidden = false;
+      this.releases.loadBudgets();
+    } catch (reason) { this.fail(reason); }
+    this.wait();
+  }
+
+  async enter(token) {
+    history.replaceState(null, "", location.pathname + location.search);
+    const known = key.get() && await ask("state", this.seals()).then(() => true, () => false);
+    if (!known) key.set((await ask("enter", { token })).key);
+  }
+
+  seals() {
+    const { domain, batch } = this.texts;
+    return { domain: domain.name, batch: batch.name, domain_seal: domain.seal, batch_seal: batch.seal };
+  }
+
+  wait() {
+    const busy = this.job?.state === "running" || this.release?.state === "running" || this.compiled?.pending;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.poll(), busy ? 400 : 2000);
+  }
+
+  async poll() {
+    try {
+      if (!document.hidden && key.get()) {
+        await this.take(await ask("state", this.seals()));
+        if (!this.conflict) this.warn("");
+        $("bench").hidden = false;
+      }
+    } catch (reason) { this.fail(reason); }
+    this.wait();
+  }
+
+  async begin(how) {
+    $("use-example").disabled = $("use-empty").disabled = true;
+    try {
+      if (how === "example") await this.take(await ask("example", this.seals()));
+      else {
+        for (const [name, text] of [["domain.yaml", EMPTY_DOMAIN], ["questions.sql", EMPTY_BATCH]]) {
+          await ask("save", { name, text, base: NOTHING });
+        }
+        await this.poll();
+      }
+      problem($("start-problem"), "");
+      $("batch-editor-text").focus();
+    } catch (reason) { problem($("start-problem"), sentence(reason)); }
+    $("use-example").disabled = $("use-empty").disabled = false;
+  }
+
+  // Take in what the server says about the folder.
+  async take(state) {
+    $("folder").textContent = state.folder;
+    document.title = `${state.folder} · lrm workbench`;
+    const empty = !state.texts.domain.exists && !state.texts.batch.exists;
+    $("start").hidden = !empty;
+    $("work").hidden = empty;
+    let changed = false;
+    for (const kind of KINDS) {
+      const told = state.texts[kind], own = this.texts[kind];
+      own.name = told.name;
+      if (told.text !== undefined && !own.dirty) {
+        this.editors[kind].value = told.text;
+        own.seal = told.seal;
+        changed = true;
+      }
+      options($(`${kind}-file`), [...new Set([told.name, ...state.files[kind]])], told.name);
+    }
+    this.files = state.files;
+    fill($("tables"), state.files.table);
+    fill($("ledgers"), state.files.ledger);
+    if (!$("ledger").value) $("ledger").value = state.ledger;
+    if (!$("table").value && state.files.table.length === 1) [$("table").value] = state.files.table;
+    this.release = state.release;
+    this.releases.take(state.release, state.files.release);
+    const before = this.job;
+    this.showJob(state.job);
+    const news = before && state.job && (before.plans !== state.job.plans || before.state !== state.job.state);
+    this.listPlans();
+    if (changed || news || this.compiled?.pending) await this.check();
+  }
+
+  choose(kind, name) {
+    const params = new URLSearchParams(location.search);
+    params.set(kind, name);
+    history.replaceState(null, "", `?${params}`);
+    this.texts[kind] = { name, seal: "" };
+    this.poll();
+  }
+
+  async compile() {
+    const [domain, batch] = KINDS.map((kind) => this.editors[kind].value);
+    const params = { ...this.names, domain_text: domain, batch_text: batch };
+    try {
+      const found = await ask("compile", params);
+      this.compiled = found;
+      this.showCompiled();
+      if (await this.save()) {
+        this.plans = found.plans;
+        this.choosePlan();
+        await this.startPlan();
+        this.errors.refresh();
+      }
+      if (found.pending) setTimeout(() => this.check(), 0);
+    } catch (reason) { this.fail(reason); }
+  }
+
+  // Write what was typed; false where somebody else has changed the file.
+  async save() {
+    for (const kind of KINDS) {
+      const own = this.texts[kind];
+      if (!own.dirty) continue;
+      const text = this.editors[kind].value;
+      try {
+        const saved = await ask("save", { name: own.name, text, base: own.seal });
+        own.seal = saved.seal;
+        own.dirty = this.editors[kind].value !== text;
+        $("saved").textContent = `${own.name} is saved.`;
+      } catch (reason) {
+        if (!(reason instanceof Refused) || reason.status !== 409) throw reason;
+        this.showConflict(kind, sentence(reason));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  showConflict(kind, text) {
+    this.conflict = true;
+    const end = () => { this.conflict = false; this.warn(""); };
+    const theirs = async () => {
+      this.texts[kind].dirty = false;
+      this.texts[kind].seal = "";
+      end();
+      await this.poll();
+    };
+    const mine = async () => {
+      const state = await ask("state", { ...this.names });
+      this.texts[kind].seal = state.texts[kind].seal;
+      end();
+      await this.check();
+    };
+    $("banner").hidden = false;
+    $("banner").replaceChildren(`${text}. `,
+      h("button", { type: "button", onclick: theirs }, "Take the other version"), " ",
+      h("button", { type: "button", onclick: mine }, "Keep what is here"));
+  }
+
+  showCompiled() {
+    const { domain, batch, pending } = this.compiled;
+    this.editors.domain.tell(domain.problems);
+    this.editors.batch.tell([...batch.problems, ...batch.warnings.map((one) => ({ ...one, warning: true }))]);
+    if (domain.attributes) this.showAttributes(domain);
+    this.releases.showBudgets();
+    const answers = `${count(batch.answers)} answers in ${count(batch.statement_count)} statements`;
+    $("asked-note").textContent = pending ? `${answers}, ${count(pending)} to be compiled …` : answers;
+    const rows = batch.statements.map((one) => [String(one.line), one.tables.slice(0, 8).join("; "), count(one.count)]);
+    $("asked").replaceChildren(table("Tables and answers", ["line", "asks for", "answers"], rows,
+      { words: [1], hidden: true }));
+  }
+
+  showAttributes(domain) {
+    const all = domain.attributes;
+    $("attributes-note").textContent = `${count(all.length)} attributes, ${domain.cells} cells; protects ${domain.protects}`;
+    const rows = all.map((one) => [one.name, one.kind, count(one.size),
+      one.values.slice(0, 8).join(", ") + (one.size > 8 ? ", …" : ""), one.null, one.outside]);
+    $("attributes").replaceChildren(table("Declared attributes",
+      ["attribute", "kind", "cells", "values", "null", "outside"], rows, { words: [0, 1, 3, 4, 5], hidden: true }));
+  }
+
+  listPlans() {
+    const own = this.files?.plan || [];
+    options($("plan-file"), ["of these questions", ...own], $("plan-file").value || "of these questions");
+  }
+
+  choosePlan() {
+    const chosen = $("plan-file").value;
+    if (chosen && chosen !== "of these questions") {
+      this.plan = chosen;
+      this.planKey = null;
+      return;
+    }
+    const found = this.plans[this.errors.noise];
+    if (found) {
+      this.plan = found;
+      this.planKey = this.compiled.key;
+    }
+    // Else the last plan stays on the screen until the new one is there.
+  }
+
+  async startPlan(more = {}) {
+    if (!this.compiled?.key) { this.showJob(this.job); return; }
+    try {
+      const found = await ask("plan", { ...this.names, noise: this.errors.noise, ...more });
+      this.plans = found.plans;
+      this.choosePlan();
+      this.showJob(found.job);
+      command($("plan-command"), found.command);
+    } catch (reason) { this.fail(reason); }
+  }
+
+  showJob(job) {
+    this.job = job;
+    const running = job?.state === "running";
+    $("stop").hidden = !running;
+    $("job-bar").hidden = !running;
+    $("thorough").hidden = running || !this.current;
+    $("job-words").textContent = this.jobWords(job, running);
+  }
+
+  jobWords(job, running) {
+    const old = this.plan && !this.current ? " The errors below are of the last plan." : "";
+    if (this.compiled && !this.compiled.key && !this.compiled.pending) {
+      return `The questions or the domain have errors.${old}`;
+    }
+    if (running) {
+      const found = job.found && job.noise === this.errors.noise && this.errors.facts && this.current
+        ? this.soFar(job.found) : "";
+      return `Searching for a better plan (${job.stage || "starting"}${job.round ? `, round ${job.round}` : ""}).${found}${old}`;
+    }
+    if (job?.state === "failed") return `The search failed: ${job.error}`;
+    if (!this.plan) return "Nothing is planned yet.";
+    return this.current ? `Planned: ${this.plan}.` : `Plan: ${this.plan}.`;
+  }
+
+  // The typical error of the best strategy so far, at the chosen promise.
+  soFar(error) {
+    const answers = this.compiled.batch.answers;
+    const { amounts, noise } = this.errors;
+    const amount = Number(noise === "laplace" ? amounts.epsilon : amounts.rho);
+    if (!(amount > 0)) return "";
+    const total = noise === "laplace" ? (2 * error) / amount ** 2 : error / (2 * amount);
+    return ` Best so far: typical error ${shown(Math.sqrt(total / answers))}.`;
+  }
+
+  // Write an importance or an expected size as a remark before its statement.
+  remark(index, kind, text) {
+    const one = this.compiled?.batch.statements[index];
+    if (!one || !this.editable) return;
+    const value = Number(text.replaceAll(",", ""));
+    const none = text === "" || (kind === "importance" && value === 1);
+    if (!none && !(value > 0)) {
+      problem($("amount-problem"), `The ${kind === "importance" ? "importance" : "expected size"} must be a number above 0.`);
+      return;
+    }
+    problem($("amount-problem"), "");
+    this.editors.batch.value = withRemark(this.editors.batch.value, one.first_line, kind, none ? null : String(value));
+    this.texts.batch.dirty = true;
+    this.check();
+  }
+}
+
+function options(select, names, chosen) {
+  const key = names.join("\n");
+  if (select.dataset.names !== key) {
+    select.dataset.names = key;
+    select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+  }
+  if (select.value !== chosen && names.includes(chosen)) select.value = chosen;
+}
+
+function fill(list, names) {
+  const key = names.join("\n");
+  if (list.dataset.names === key) return;
+  list.dataset.names = key;
+  list.replaceChildren(...names.map((name) => h("option", { value: name })));
+}
+
+const NOTHING = "e3b0c44298fc1c14"; // the seal of an empty text
+const EMPTY_DOMAIN = `lrm-domain: 1
+table: visits
+unit: row
+attributes:
+  - {name: sex, kind: categories, values: [f, m], null: drop, outside: drop}
+  - {name: age, kind: integers, low: 0, high: 99, width: 10, null: drop, outside: drop}
+`;
+const EMPTY_BATCH = "SELECT age, COUNT(*) AS visits FROM visits GROUP BY age;\n";
+
+const bench = new Bench();
+bench.start();

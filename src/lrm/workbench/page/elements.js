@@ -1,0 +1,109 @@
+// The few things that every part of the page needs: elements, requests, delays.
+
+export const $ = (id) => document.getElementById(id);
+
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value);
+    }
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function table(caption, columns, rows, { words = [0], hidden = false } = {}) {
+  const side = (index) => (words.includes(index) ? "" : "number");
+  const head = columns.map((name, i) => h("th", { scope: "col", class: side(i) }, name));
+  const body = rows.map((row) => h("tr", {}, ...row.map((cell, i) =>
+    h(i ? "td" : "th", i ? { class: side(i) } : { scope: "row" }, cell))));
+  return scrolling(caption, h("table", {},
+    h("caption", hidden ? { class: "unseen" } : {}, caption),
+    h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...body)));
+}
+
+export function scrolling(name, content) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, content);
+}
+
+export function later(milliseconds, action) {
+  let waiting = null;
+  return (...given) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => action(...given), milliseconds);
+  };
+}
+
+// Runs an action again if it was asked for while it ran: the newest question wins.
+export function newest(action) {
+  let running = false, again = false;
+  return async function run() {
+    if (running) { again = true; return; }
+    running = true;
+    try {
+      do { again = false; await action(); } while (again);
+    } finally { running = false; }
+  };
+}
+
+export class Refused extends Error {
+  constructor(sentence, status) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+const KEY = "lrm-key";
+export const key = {
+  get: () => localStorage.getItem(KEY) || "",
+  set: (value) => localStorage.setItem(KEY, value),
+};
+
+export async function ask(action, params = {}) {
+  const headers = { "Content-Type": "application/json", "X-Lrm-Key": key.get() };
+  let answer;
+  try {
+    answer = await fetch(`/api/${action}`, { method: "POST", headers, body: JSON.stringify(params) });
+  } catch {
+    throw new Refused("The workbench does not answer. Is lrm workbench still running?", 0);
+  }
+  const values = await answer.json();
+  if (!answer.ok) throw new Refused(values.error, answer.status);
+  return values;
+}
+
+export function command(element, text) {
+  element.hidden = !text;
+  if (!text || element.dataset.text === text) return;
+  element.dataset.text = text;
+  const button = h("button", { type: "button", class: "quiet", onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say("Command copied.");
+    } catch { say("The browser does not let the page copy; select the command instead."); }
+  } }, "Copy");
+  button.setAttribute("aria-label", `Copy the command ${text}`);
+  element.replaceChildren(h("span", { class: "prompt", "aria-hidden": "true" }, "$ "),
+    h("code", {}, text), button);
+}
+
+export const say = (sentence) => { $("said").textContent = sentence; };
+
+export function problem(element, sentence) {
+  element.textContent = sentence || "";
+  element.hidden = !sentence;
+}
+
+export const sentence = (reason) => {
+  if (!(reason instanceof Refused)) console.error(reason);
+  const text = reason.message || "Something went wrong.";
+  return text.charAt(0).toUpperCase() + text.slice(1);
+};
+
+const FORMAT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+export const shown = (value) => (Number.isFinite(value) ? FORMAT.format(value) : "—");
+export const count = (value) => new Intl.NumberFormat("en").format(value);

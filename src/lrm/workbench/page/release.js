@@ -1,0 +1,189 @@
+// Budgets, the dry run, the one confirmation, the report, and further questions.
+
+import { $, ask, command, h, problem, say, sentence, table } from "./elements.js";
+
+export class Release {
+  constructor(bench) {
+    this.bench = bench;
+    this.shownRelease = "";
+    $("show-budgets").addEventListener("click", () => this.loadBudgets());
+    $("ledger").addEventListener("change", () => this.loadBudgets());
+    $("create-budget").addEventListener("submit", (event) => this.create(event));
+    $("dry-run").addEventListener("submit", (event) => this.dryRun(event));
+    $("confirm-yes").addEventListener("click", () => this.release());
+    $("confirm-no").addEventListener("click", () => $("confirm").close());
+    $("release-file").addEventListener("change", () => this.open($("release-file").value));
+    $("further").addEventListener("submit", (event) => this.further(event));
+    for (const id of ["table", "ledger", "amount", "delta", "slider"]) {
+      $(id).addEventListener("input", () => this.forget());
+    }
+  }
+
+  forget() {
+    this.ticket = null;
+    $("dry-result").replaceChildren();
+    command($("dry-command"), "");
+  }
+
+  async loadBudgets() {
+    const ledger = $("ledger").value.trim();
+    try {
+      this.showBudgets(await ask("budgets", { ledger }));
+      problem($("budget-problem"), "");
+    } catch (reason) { problem($("budget-problem"), sentence(reason)); }
+  }
+
+  showBudgets(found = this.found) {
+    this.found = found;
+    if (!found) return;
+    const name = this.bench.compiled?.domain?.table;
+    const known = found.budgets.map((one) => one.table);
+    $("budgets").replaceChildren(found.rows.length
+      ? table("What is left", found.columns, found.rows, { words: [0, 1] })
+      : h("p", { class: "note" }, "This ledger has no budget yet."),
+    ...found.budgets.map((one) => h("p", { class: "note" }, `'${one.table}' protects ${one.words}`)));
+    $("create-budget").hidden = !name || known.includes(name);
+    $("create-words").textContent = `Give '${name}' its budget: once, for all releases of this table. `
+      + `It protects ${this.bench.compiled?.domain?.protects}. Neither can be changed later.`;
+    $("history-part").hidden = !found.entries.length;
+    if (found.entries.length) {
+      $("history").replaceChildren(table(`All ${found.entry_count} entries, the newest first`,
+        found.entry_columns, found.entries, { words: [1, 2, 3, 5] }));
+    }
+    command($("budget-command"), found.command);
+  }
+
+  async create(event) {
+    event.preventDefault();
+    const params = { ...this.bench.names, ledger: $("ledger").value.trim(), table: this.bench.compiled.domain.table,
+      limit: $("limit").value.trim(), accounting: $("accounting").value };
+    try {
+      this.showBudgets(await ask("create-budget", params));
+      problem($("budget-problem"), "");
+      say("The budget was created.");
+    } catch (reason) { problem($("budget-problem"), sentence(reason)); }
+  }
+
+  async dryRun(event) {
+    event.preventDefault();
+    this.forget();
+    problem($("release-problem"), "");
+    if (!this.bench.plan) { problem($("release-problem"), "Nothing is planned yet."); return; }
+    $("dry-result").replaceChildren(h("p", { class: "note" }, "Checking …"));
+    const params = { ...this.bench.names, plan: this.bench.plan, table: $("table").value.trim(),
+      ledger: $("ledger").value.trim(), ...this.bench.errors.amounts };
+    try {
+      const found = await ask("dry-run", params);
+      this.ticket = found.ticket;
+      this.confirmed = found;
+      const button = h("button", { type: "button", class: "main", id: "ask-release", onclick: () => this.confirm() },
+        `Release, and spend ${found.cost} …`);
+      $("dry-result").replaceChildren(
+        ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
+        facts([["would spend", `${found.cost} from the budget of '${found.budget}'`],
+          ["would leave", found.left], ["table", found.table], ["protects", found.unit],
+          ["answers", found.answers]]),
+        h("p", { class: "note" }, "A dry run: nothing was spent, and no row was read."),
+        h("p", { class: "row" }, button));
+      command($("dry-command"), found.command);
+    } catch (reason) {
+      $("dry-result").replaceChildren();
+      problem($("release-problem"), sentence(reason));
+    }
+  }
+
+  confirm() {
+    const found = this.confirmed;
+    if (!this.ticket) return;
+    $("confirm-words").replaceChildren(
+      h("p", {}, "This spends ", h("b", {}, found.cost), ` from the budget of '${found.budget}' in ${found.ledger}, `
+        + `and leaves ${found.left}. It cannot be taken back.`),
+      facts([["table", found.table], ["protects", found.unit], ...(found.limit ? [["rows", found.limit]] : []),
+        ["promise", this.bench.errors.facts.promise], ["answers", found.answers], ["files", found.files.join(", ")]]));
+    $("confirm-yes").textContent = `Release, and spend ${found.cost}`;
+    $("confirm-yes").disabled = false;
+    $("confirm").showModal();
+    $("confirm-no").focus();
+  }
+
+  async release() {
+    // The ticket can be used once: whatever sends it again learns how the first one went.
+    $("confirm-yes").disabled = true;
+    try {
+      this.take(await ask("release", { ticket: this.ticket }));
+      this.forget();
+    } catch (reason) { problem($("release-problem"), sentence(reason)); }
+    $("confirm").close();
+    $("release-title").scrollIntoView();
+    this.bench.poll();
+  }
+
+  // What the server says about the latest release, and which releases there are.
+  take(latest, files = null) {
+    if (files) {
+      const names = files.join("\n");
+      if (names !== this.names) {
+        this.names = names;
+        $("release-file").replaceChildren(...files.map((name) => h("option", { value: name }, name)));
+        $("results").hidden = !files.length;
+        if (files.length && !files.includes(this.shownRelease)) this.open(files.at(-1));
+      }
+    }
+    if (!latest) return;
+    const words = { running: "The release is being made …", failed: "", done: "" }[latest.state] ?? "";
+    const mark = `${latest.ticket} ${latest.state}`;
+    if (mark === this.seen) return;
+    this.seen = mark;
+    if (latest.state === "running") $("dry-result").replaceChildren(h("p", { class: "note" }, words));
+    if (latest.state === "failed") {
+      $("dry-result").replaceChildren();
+      problem($("release-problem"), `The release failed: ${latest.error}`);
+    }
+    if (latest.state === "done") {
+      $("dry-result").replaceChildren(h("p", { class: "promise" }, `Released: ${latest.release}.`),
+        ...latest.warnings.map((text) => h("p", { class: "warning" }, text)));
+      command($("dry-command"), latest.command);
+      say(`The release is made: ${latest.release}.`);
+      this.open(latest.release);
+    }
+    if (latest.state !== "running") this.loadBudgets();
+  }
+
+  async open(name) {
+    this.shownRelease = name;
+    $("results").hidden = false;
+    if ($("release-file").value !== name) $("release-file").value = name;
+    $("results-title").textContent = `Release ${name}`;
+    $("downloads").replaceChildren(...["lrm", "csv", "json", "html"].map((form) => h("button",
+      { type: "button", onclick: () => this.download(name, form) }, `Download ${form.toUpperCase()}`)));
+    $("further-answers").replaceChildren();
+    try {
+      $("report").src = (await ask("download", { file: name, as: "html" })).address;
+    } catch (reason) { $("release-words").textContent = sentence(reason); }
+  }
+
+  async download(name, form) {
+    const { address } = await ask("download", { file: name, as: form });
+    const answer = await fetch(address);
+    const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name.replace(/lrm$/, form) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  async further(event) {
+    event.preventDefault();
+    try {
+      const found = await ask("query", { release: this.shownRelease, sql: $("further-text").value });
+      problem($("further-problem"), "");
+      const more = found.count > found.rows.length ? `; the first ${found.rows.length} of ${found.count}` : "";
+      $("further-answers").replaceChildren(table(`${found.title}, at no further cost${more}`, found.columns, found.rows));
+      command($("further-command"), found.command);
+    } catch (reason) {
+      $("further-answers").replaceChildren();
+      problem($("further-problem"), sentence(reason));
+    }
+  }
+}
+
+const facts = (pairs) => h("dl", { class: "facts" }, ...pairs.flatMap(([name, value]) =>
+  [h("dt", {}, name), h("dd", {}, value)]));

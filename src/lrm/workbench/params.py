@@ -1,0 +1,50 @@
+"""The parameters of a request, which may be anything."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lrm.errors import UsageError
+
+__all__ = ["Params"]
+
+
+class Params:
+    """Values of JSON by name, each taken at the type that is expected.
+
+    >>> Params({"name": "a.sql"}).text("name")
+    'a.sql'
+    """
+
+    def __init__(self, values: Any) -> None:
+        if not isinstance(values, dict):
+            raise UsageError("a request must be an object of JSON")
+        self._values = values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text; ``default`` where there is none."""
+        value = self._values.get(name, default)
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be a text")
+        return value
+
+    def choice(self, name: str, *choices: str) -> str:
+        """One of a few words."""
+        value = self.text(name, choices[0])
+        if value not in choices:
+            raise UsageError(f"{name} must be one of {', '.join(choices)}, not {value[:40]!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Whether it is true."""
+        return self._values.get(name) is True
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A finite number."""
+        value = self._values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{name} must be a number such as 12")
+        if not math.isfinite(value):
+            raise UsageError(f"{name} must be a finite number")
+        return float(value)

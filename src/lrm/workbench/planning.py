@@ -1,0 +1,88 @@
+"""The process that plans in the background: ``python -m lrm.workbench.planning``.
+
+It reads one job from standard input and writes one line of JSON for each thing that happens. An
+interrupt ends the search with the best so far, as Ctrl-C does for ``lrm plan``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+PAUSE = 0.2
+"""Seconds between two reports of a search."""
+
+
+def main() -> None:
+    """Make the plans of one job."""
+    job = json.loads(sys.stdin.readline())
+    with contextlib.suppress(OSError):
+        os.nice(5)  # typing goes before searching
+    try:
+        _run(job)
+    except Exception as reason:  # noqa: BLE001 - the server shows it
+        from lrm.errors import LrmError  # noqa: PLC0415 - imported by now, or broken
+
+        ours = isinstance(reason, LrmError)
+        _tell(error=str(reason) if ours else f"an error in lrm itself ({type(reason).__name__})")
+
+
+def _tell(**facts: Any) -> None:
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+def _run(job: dict[str, Any]) -> None:
+    from dataclasses import replace  # noqa: PLC0415 - an interrupt may come while these load
+
+    from lrm.domain.file import parse_domain  # noqa: PLC0415
+    from lrm.workbench.compiling import compile_whole  # noqa: PLC0415
+    from lrm.workbench.folder import Text  # noqa: PLC0415
+
+    domain = parse_domain(job["domain"]["text"], job["domain"]["name"])
+    batch = compile_whole(Text(**job["batch"]), domain)
+    equal = replace(batch, importance=None)
+    for step in job["steps"]:
+        if not Path(step["file"]).exists():
+            _plan(equal if step["equal"] else batch, step)
+
+
+def _plan(batch: Any, step: dict[str, Any]) -> None:
+    """Make one plan; a quick one gives way to it."""
+    from lrm.errors import StopSolver  # noqa: PLC0415
+    from lrm.plans.file import load_plan  # noqa: PLC0415
+    from lrm.plans.planner import plan  # noqa: PLC0415
+
+    noise, file, parent = step["noise"], Path(step["file"]), os.getppid()
+    last = 0.0
+
+    def on_step(found: Any) -> None:
+        nonlocal last
+        if os.getppid() != parent:
+            raise StopSolver  # nobody waits for it any more
+        if time.monotonic() - last > PAUSE:
+            last = time.monotonic()
+            error = found.error if found.error < float("inf") else None
+            _tell(stage=found.stage, round=found.iteration, error=error, noise=noise)
+
+    _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])
+    made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step)
+    before = Path(step["before"]) if step["before"] else None
+    if before is not None and before.exists():
+        quick = load_plan(before)
+        if quick.weighted_strategy_error < made.weighted_strategy_error:
+            made = quick
+    file.parent.mkdir(exist_ok=True)
+    made.save(str(file))
+    if before is not None:
+        before.unlink(missing_ok=True)
+    _tell(plan=step["file"], noise=noise, interrupted=bool(made.details.get("interrupted")))
+
+
+if __name__ == "__main__":
+    main()

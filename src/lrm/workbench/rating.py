@@ -1,0 +1,197 @@
+"""What a plan says about the errors of a batch, at any promise, without planning again."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lrm.accuracy import Accuracy
+from lrm.errors import BudgetError, UsageError
+from lrm.facts.comparisons import (
+    SIDE_BY_SIDE_COLUMNS,
+    advice,
+    side_by_side_facts,
+    side_by_side_rows,
+)
+from lrm.facts.plans import bound_words, certificate, error_lines, plan_lines, unit_privacy
+from lrm.facts.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
+from lrm.maps.linear import Floats
+from lrm.plans import Plan
+from lrm.plans.comparison import Comparison, Outcome, SideBySide
+from lrm.privacy.budget import Privacy
+from lrm.showing.spelling import number, parameter_words, spell_amount
+from lrm.workbench.selects import Select, selects
+from lrm.workload import EXPLICIT_QUERIES
+
+__all__ = ["Rated", "beside", "inverse"]
+
+BLOCK = 1 << 20
+"""Answers that are rated in one go."""
+
+TOP = 30
+"""Answers that are listed one by one, the largest errors first."""
+
+EXACT_ROWS = 80
+"""Intervals that are computed for each promise anew."""
+
+SMOOTH = 1000.0
+"""Steps of a noise's deviation from which on its law only changes in scale."""
+
+
+class Rated:
+    """A plan, and what is needed to rate it at once.
+
+    The standard errors at two promises differ by one factor, which is that of the noise. So the
+    norms of the rows are computed once.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.selects = selects(plan.workload.labels)
+        self._ratios: dict[float, Floats] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _norms(self) -> tuple[Floats, Floats, list[int]]:
+        """For each statement: mean and largest squared norm of its rows, and whose it is."""
+        unit = self.plan.accuracy(unit_privacy(self.plan.noise))
+        means, largest, worst = [], [], []
+        for one in self.selects:
+            total, top, place = 0.0, -1.0, one.start
+            for start in range(one.start, one.stop, BLOCK):
+                errors = unit.errors_of(start, min(start + BLOCK, one.stop)) / unit.deviation
+                total += float((errors**2).sum())
+                best = int(np.argmax(errors.round(9)))
+                if float(errors[best]) > top:
+                    top, place = float(errors[best]), start + best
+            means.append(total / one.count)
+            largest.append(top**2)
+            worst.append(place)
+        return np.array(means), np.array(largest), worst
+
+    @cached_property
+    def _top(self) -> list[int]:
+        """The answers of largest error."""
+        if self.plan.workload.shape[0] > EXPLICIT_QUERIES:
+            return []
+        errors = self.plan.accuracy(unit_privacy(self.plan.noise)).standard_errors
+        return [int(i) for i in np.argsort(-errors.round(9), kind="stable")[:TOP]]
+
+    def at(self, privacy: Privacy, confidence: float) -> dict[str, Any]:
+        """The errors at a promise: in total, by statement, and of the worst answers."""
+        expected = self.plan.accuracy(privacy)
+        means, _, worst = self._norms
+        top = self._top
+        with self._lock:
+            half = self._half_widths(expected, confidence, [*worst, *top])
+        typical = np.sqrt(means) * expected.deviation
+        names = self.plan.workload.labels
+        return {
+            "promise": parameter_words(privacy),
+            "noise": self.plan.noise,
+            "confidence": confidence,
+            "typical": expected.root_mean_squared_error,
+            "best_possible": float(np.sqrt(expected.lower_bound / self.plan.workload.shape[0])),
+            "certificate": certificate(self.plan),
+            "bound": bound_words(self.plan),
+            "lines": error_lines(self.plan, expected),
+            "statements": [
+                _row(one, float(typical[i]), self._error(expected, worst[i]), float(half[i]))
+                for i, one in enumerate(self.selects)
+            ],
+            "answers": [
+                {
+                    "name": names[place].name,
+                    **_numbers(self._error(expected, place), float(half[len(worst) + i])),
+                }
+                for i, place in enumerate(top)
+            ],
+        }
+
+    def _error(self, expected: Accuracy, place: int) -> float:
+        if self.plan.workload.shape[0] <= EXPLICIT_QUERIES:
+            return float(expected.standard_errors[place])
+        return float(expected.errors_of(place, place + 1)[0])
+
+    def _half_widths(self, expected: Accuracy, confidence: float, rows: list[int]) -> Floats:
+        """Half of each interval; many of them by the shape of the noise, computed once."""
+        if len(rows) <= EXACT_ROWS or expected.law.deviation < SMOOTH:
+            return expected.half_widths(confidence, rows)
+        if confidence not in self._ratios:
+            exact = expected.half_widths(confidence, rows)
+            self._ratios = {confidence: exact / expected.deviation}
+        return self._ratios[confidence] * expected.deviation
+
+    @cached_property
+    def facts(self) -> list[tuple[str, str]]:
+        """What ``lrm show`` says about the plan."""
+        return plan_lines(self.plan)
+
+    @cached_property
+    def _rivals(self) -> dict[str, Floats]:
+        return errors_by_mechanism(self.plan, self.plan.accuracy(unit_privacy(self.plan.noise)))
+
+    def rivals(self, privacy: Privacy) -> dict[str, Any]:
+        """Simpler mechanisms on the same batch at the same promise."""
+        unit = self.plan.accuracy(unit_privacy(self.plan.noise))
+        scale = self.plan.accuracy(privacy).ideal_deviation(1.0) / unit.ideal_deviation(1.0)
+        with self._lock:
+            scaled = {name: errors * scale for name, errors in self._rivals.items()}
+        typical = [float(np.sqrt(np.mean(errors**2))) for errors in scaled.values()]
+        return {"columns": list(RIVAL_COLUMNS), "rows": rival_rows(scaled), "typical": typical}
+
+
+def _row(one: Select, typical: float, largest: float, half: float) -> dict[str, Any]:
+    return {
+        "title": one.title,
+        "count": one.count,
+        "typical": typical,
+        "typical_text": number(typical),
+        **_numbers(largest, half),
+    }
+
+
+def _numbers(error: float, half: float) -> dict[str, Any]:
+    return {
+        "error": error,
+        "error_text": number(error),
+        "half": half,
+        "half_text": f"±{number(half)}",
+    }
+
+
+def beside(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> dict[str, Any]:
+    """Laplace noise beside Gaussian noise, and which to take."""
+    both = SideBySide(*(Comparison((Outcome("best", one),)) for one in (laplace, gaussian)))
+    facts = side_by_side_facts(both, pure, approximate)
+    typical = [
+        number(plan.accuracy(privacy).root_mean_squared_error)
+        for plan, privacy in ((laplace, pure), (gaussian, approximate))
+    ]
+    return {
+        "columns": list(SIDE_BY_SIDE_COLUMNS),
+        "rows": side_by_side_rows(facts),
+        "typical": typical,
+        "advice": advice(facts),
+    }
+
+
+def inverse(rated: Rated, wanted: float, statement: int | None) -> dict[str, str]:
+    """The least amount with which a typical answer, or the worst of a statement, has an error."""
+    plan = rated.plan
+    if not (np.isfinite(wanted) and wanted > 0):
+        raise BudgetError(f"the wanted error must be a number above 0, not {wanted:g}")
+    total = wanted**2 * plan.workload.shape[0]
+    if statement is not None:
+        if not 0 <= statement < len(rated.selects):
+            raise UsageError("the plan has no such statement; wait until the batch is planned")
+        unit = plan.accuracy(unit_privacy(plan.noise))
+        largest = rated.at(unit.privacy, 0.95)["statements"][statement]["error"]
+        total = unit.squared_error * (wanted / largest) ** 2
+    found = plan.privacy_for(total)
+    ((name, amount),) = asdict(found).items()
+    return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}

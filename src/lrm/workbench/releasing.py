@@ -1,0 +1,190 @@
+"""Budgets, dry runs and releases: what is spent is confirmed first, and spent once.
+
+A dry run issues a ticket for exactly what it showed. A ticket is used once: a double click, a
+reload or a second tab that sends it again learns how the first one went. A ticket whose budget has
+changed since is void.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lrm.errors import LedgerError, LrmError, UsageError
+from lrm.facts.budgets import (
+    BUDGET_COLUMNS,
+    ENTRY_COLUMNS,
+    budget_facts,
+    budget_row,
+    entry_row,
+)
+from lrm.files.locations import is_address
+from lrm.ledger import Ledger
+from lrm.privacy.unit import PrivacyUnit
+from lrm.releases.file import load_release
+from lrm.report.release_page import write_release_page
+from lrm.showing.spelling import many, spell_amount
+from lrm.workbench.commands import Ran, run, typed
+from lrm.workbench.folder import Folder
+
+__all__ = ["Cashier", "budgets"]
+
+HISTORY = 200
+"""Entries of a ledger that are listed, the newest first."""
+
+
+def budgets(ledger: str, folder: Folder) -> dict[str, Any]:
+    """What a ledger has left, and what was ever spent."""
+    place = ledger if is_address(ledger) else str(folder.root / ledger)
+    if not is_address(ledger) and not Path(place).exists():
+        return {"exists": False, "budgets": [], "rows": [], "entries": []}
+    book = Ledger.open(place)
+    kept = book.budgets()
+    entries = book.history()
+    return {
+        "exists": True,
+        "budgets": [{**budget_facts(one), "words": one.unit.words} for one in kept],
+        "columns": list(BUDGET_COLUMNS),
+        "rows": [list(budget_row(one)) for one in kept],
+        "entry_columns": list(ENTRY_COLUMNS),
+        "entries": [list(entry_row(one)) for one in reversed(entries[-HISTORY:])],
+        "entry_count": len(entries),
+    }
+
+
+@dataclass(eq=False)
+class Ticket:
+    """Permission to make one release."""
+
+    id: str
+    command: list[str]
+    stem: str
+    ledger: str
+    facts: dict[str, Any]
+    state: str = "ready"
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """How far it is, as values that JSON can hold."""
+        return {
+            "ticket": self.id,
+            "state": self.state,
+            "error": self.error,
+            "warnings": list(self.warnings),
+            "release": f"{self.stem}.lrm",
+            "command": typed(self.command),
+        }
+
+
+class Cashier:
+    """Issues tickets and makes the releases that they are for, one at a time."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._tickets: dict[str, Ticket] = {}
+        self._current: Ticket | None = None
+
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The latest release, where one was started."""
+        with self._lock:
+            return None if self._current is None else self._current.shown
+
+    def dry_run(self, command: list[str], ledger: str, unit: PrivacyUnit) -> dict[str, Any]:
+        """Check all that a release checks, and issue a ticket for it."""
+        stem = self._folder.unused("answers")
+        whole = [*command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
+        tried = run([*whole, "--dry-run"], self._folder.root)
+        if tried.facts is None:
+            raise UsageError(tried.error)
+        budget = tried.facts["budget"]
+        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, ledger, budget)
+        with self._lock:
+            self._tickets = {ticket.id: ticket} | {
+                key: one for key, one in self._tickets.items() if one.state != "ready"
+            }
+        return {
+            "ticket": ticket.id,
+            "command": typed([*whole, "--dry-run"]),
+            "release_command": typed(whole),
+            "warnings": list(tried.warnings),
+            "cost": f"{_exact(budget['cost'])} {budget['accounting']}",
+            "budget": budget["name"],
+            "left": f"{_exact(budget['remaining_after'])} of {_exact(budget['limit'])} "
+            f"{budget['accounting']}",
+            "unit": unit.words,
+            "limit": unit.limit,
+            "answers": many(len(tried.facts["queries"]), "answer", "answers"),
+            "typical": tried.facts["root_mean_squared_error"],
+            "files": [f"{stem}{end}" for end in (".lrm", ".csv", ".html")],
+        }
+
+    def release(self, key: str) -> dict[str, Any]:
+        """Make the release of a ticket, or say how it went if it was used before."""
+        with self._lock:
+            ticket = self._tickets.get(key)
+            if ticket is None:
+                raise UsageError(
+                    "this confirmation is no longer valid; nothing was spent; make a new dry run"
+                )
+            if ticket.state != "ready":
+                return ticket.shown
+            if self._current is not None and self._current.state == "running":
+                raise UsageError("another release is being made; wait until it is done")
+            self._check_unchanged(ticket)
+            ticket.state = "running"
+            self._current = ticket
+        threading.Thread(target=self._run, args=(ticket,), daemon=True).start()
+        return ticket.shown
+
+    def _check_unchanged(self, ticket: Ticket) -> None:
+        """Refuse a ticket whose cost or remainder are no longer what was confirmed."""
+        place = ticket.ledger
+        if not is_address(place):
+            place = str(self._folder.root / place)
+        kept = Ledger.open(place).budget(ticket.facts["name"])
+        left = Fraction(ticket.facts["remaining_after"]) + Fraction(ticket.facts["cost"])
+        if kept.remaining != left:
+            ticket.state = "void"
+            raise LedgerError(
+                f"the budget of '{kept.table}' has changed since the dry run: "
+                f"{spell_amount(kept.remaining, 'down')} {kept.accounting.value} is left; "
+                "nothing was spent, make a new dry run"
+            )
+
+    def _run(self, ticket: Ticket) -> None:
+        try:
+            ran = run(ticket.command, self._folder.root)
+        except Exception as reason:  # noqa: BLE001 - its message may hold an address
+            said = f"the release was given up ({type(reason).__name__}); the ledger may have paid"
+            ran = Ran(None, f"{said}: see its history")
+        page = ""
+        if ran.facts is not None:
+            page = self._write_page(ticket.stem)
+        with self._lock:
+            ticket.error, ticket.warnings = ran.error or page, ran.warnings
+            ticket.state = "failed" if ran.facts is None else "done"
+        ticket.done.set()
+
+    def _write_page(self, stem: str) -> str:
+        """Write the report beside the release; return why that failed, or nothing."""
+        root = self._folder.root
+        try:
+            write_release_page(load_release(root / f"{stem}.lrm"), root / f"{stem}.html")
+        except LrmError as reason:
+            return f"the release is saved, but not its page: {reason}"
+        return ""
+
+
+def _exact(amount: str) -> str:
+    """An exact amount: as a decimal where it has few digits, else as the fraction that it is."""
+    spelt = spell_amount(Fraction(amount))
+    return spelt if "≈" not in spelt else f"{amount} ({spelt})"

@@ -1,0 +1,247 @@
+"""The server of the page: the standard library's, on the loopback address.
+
+Starlette and uvicorn took 0.17 s to import where ``http.server`` takes 0.05 s, and the page needs
+nothing that they have. Everything of lrm that takes time to import is imported by the first
+request, or by a thread that begins as soon as the server listens.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import traceback
+from functools import cached_property
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lrm.errors import FileConflict, LrmError
+from lrm.workbench.checks import KEY_HEADER, Keys, Visitors
+
+if TYPE_CHECKING:
+    from lrm.workbench.actions import Actions
+
+__all__ = ["Server"]
+
+MOST_BYTES = 1 << 23
+"""Bytes of a request: twice what a text may have, since JSON escapes it."""
+
+PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    "/editor.js": ("editor.js", "text/javascript; charset=utf-8"),
+    "/elements.js": ("elements.js", "text/javascript; charset=utf-8"),
+    "/errors.js": ("errors.js", "text/javascript; charset=utf-8"),
+    "/release.js": ("release.js", "text/javascript; charset=utf-8"),
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+REPORT_POLICY = "sandbox allow-scripts; frame-ancestors 'self'"
+"""A report has a policy of its own beside this one, and must not reach the page around it."""
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Listens from its creation on.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    host, port
+        Where to listen; port 0 takes a free one.
+    ledger
+        The ledger that the page offers first.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, root: Path, host: str, port: int, ledger: str) -> None:
+        super().__init__((host, port), Handler)
+        self.root, self.ledger = root, ledger
+        self.keys = Keys()
+        self.visitors = Visitors(host, self.server_address[1])
+        self._loading = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser. What follows ``#`` is never sent, logged or referred to."""
+        host = "127.0.0.1" if self.visitors.host in {"0.0.0.0", "::"} else self.visitors.host  # noqa: S104
+        return f"http://{host}:{self.visitors.port}/#token={self.keys.token}"
+
+    @cached_property
+    def _actions(self) -> Actions:
+        from lrm.workbench.actions import Actions  # noqa: PLC0415 - takes half a second
+
+        return Actions(self.root, self.ledger)
+
+    @property
+    def actions(self) -> Actions:
+        """What the page can ask for."""
+        with self._loading:
+            return self._actions
+
+    def warm_up(self) -> None:
+        """Import what the first request will need, in the background."""
+        threading.Thread(target=lambda: self.actions, daemon=True).start()
+
+    def close_all(self) -> None:
+        """Stop listening, and end the search; a release that is being made goes on."""
+        self.server_close()
+        if "_actions" in self.__dict__:
+            self._actions.planner.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a browser that goes away is no error, and what is one was answered."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "lrm"
+    sys_version = ""
+    timeout = 60
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Log nothing: addresses of downloads are secrets."""
+
+    def do_GET(self) -> None:
+        """Send a file of the page, or one that was asked for."""
+        refusal = self.server.visitors.refusal(self.headers)
+        if refusal is not None:
+            self._refuse(403, refusal)
+        elif self.path in PAGE:
+            name, kind = PAGE[self.path]
+            data = (files("lrm.workbench") / "page" / name).read_bytes()
+            self._send(200, data, kind, {"Content-Security-Policy": POLICY})
+        elif self.path.startswith("/once/") and not self.server.visitors.foreign(self.headers):
+            self._send_once(self.path.removeprefix("/once/"))
+        else:
+            self._refuse(404, "there is nothing at this address")
+
+    def _send_once(self, key: str) -> None:
+        try:
+            found = self.server.actions.fetch(key)
+        except (LrmError, OSError) as reason:
+            self._refuse(400, _sentence(reason))
+            return
+        if found is None:
+            self._refuse(404, "this address was used already; ask for the file again")
+            return
+        name, kind, data = found
+        if kind.startswith("text/html"):
+            extra = {"Content-Security-Policy": REPORT_POLICY}
+        else:
+            extra = {"Content-Disposition": f'attachment; filename="{name}"'}
+        self._send(200, data, kind, extra)
+
+    def do_POST(self) -> None:
+        """Do what the page asks for."""
+        visitors, headers = self.server.visitors, self.headers
+        refusal = visitors.refusal(headers)
+        if refusal is None and visitors.foreign(headers):
+            refusal = "requests from other pages are refused"
+        if refusal is not None:
+            self._refuse(403, refusal)
+            return
+        body = self._body()
+        if body is None:
+            return
+        try:
+            values = json.loads(body)
+        except ValueError:
+            self._refuse(400, "a request must be JSON")
+            return
+        if self.path == "/api/enter":
+            self._enter(values)
+        elif not self.server.keys.knows(headers.get(KEY_HEADER)):
+            self._refuse(401, "this page is not signed in; open the address that lrm has printed")
+        elif self.path.startswith("/api/"):
+            self._answer(self.path.removeprefix("/api/"), values)
+        else:
+            self._refuse(404, "there is nothing at this address")
+
+    def _body(self) -> bytes | None:
+        if self.headers.get("Content-Type", "").partition(";")[0] != "application/json":
+            self._refuse(415, "a request must be JSON")
+            return None
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            self._refuse(411, "a request must state its length")
+            return None
+        if int(length) > MOST_BYTES:
+            self._refuse(413, f"a request may have at most {MOST_BYTES >> 20} MiB")
+            return None
+        return self.rfile.read(int(length))
+
+    def _enter(self, values: Any) -> None:
+        token = values.get("token") if isinstance(values, dict) else None
+        key = self.server.keys.admit(token if isinstance(token, str) else "")
+        if key is None:
+            self._refuse(401, "this address is not valid, or was used already; start lrm again")
+        else:
+            self._send_json(200, {"key": key})
+
+    def _answer(self, name: str, values: Any) -> None:
+        from lrm.workbench.params import Params  # noqa: PLC0415 - after the server listens
+
+        try:
+            found = self.server.actions.call(name, Params(values))
+        except FileConflict as reason:
+            self._refuse(409, str(reason), close=False)
+        except LrmError as reason:
+            self._refuse(400, _sentence(reason), close=False)
+        except Exception as reason:  # noqa: BLE001 - the page shows that it happened
+            self._refuse(500, _internal(reason), close=False)
+        else:
+            self._send_json(200, found)
+
+    def _refuse(self, status: int, sentence: str, *, close: bool = True) -> None:
+        """Send a sentence; close where the body of the request was perhaps not read."""
+        self.close_connection = self.close_connection or close
+        self._send_json(status, {"error": sentence})
+
+    def _send_json(self, status: int, values: dict[str, Any]) -> None:
+        data = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str).encode()
+        self._send(status, data, "application/json")
+
+    def _send(
+        self, status: int, data: bytes, kind: str, extra: dict[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        shared = {"Content-Type": kind, "Content-Length": str(len(data)), **HEADERS}
+        for name, value in {**shared, **(extra or {})}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _sentence(reason: BaseException) -> str:
+    """An error of ours with its notes; of any other one nothing but its kind."""
+    if not isinstance(reason, LrmError):
+        return f"the file cannot be read ({type(reason).__name__})"
+    return "; ".join([str(reason), *getattr(reason, "__notes__", ())])
+
+
+def _internal(reason: Exception) -> str:
+    """Where it happened: its message may hold anything."""
+    where = traceback.extract_tb(reason.__traceback__)[-1]
+    return f"an error in lrm itself ({type(reason).__name__} in {where.name}); please report it"
