@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrm.cli.options import json_option
 from lrm.cli.output import echo
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ PORT = 8417
     help="Ledger that the page offers; also from LRM_LEDGER.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
-def workbench(folder: str, host: str, ledger: str, port: int | None, *, no_browser: bool) -> None:
+@json_option
+def workbench(  # noqa: PLR0913 - one for each option
+    folder: str, host: str, ledger: str, port: int | None, *, no_browser: bool, as_json: bool
+) -> None:
     r"""Serve a local page for the files of FOLDER (the current folder by default).
 
     Write the domain and the questions, see the error of every answer while you type, give the
@@ -51,8 +55,10 @@ def workbench(folder: str, host: str, ledger: str, port: int | None, *, no_brows
       lrm workbench survey --port 9000 --no-browser
     """
     import os
+    import sys
     from pathlib import Path
 
+    from lrm.cli.output import print_json
     from lrm.errors import UsageError
     from lrm.workbench.checks import is_loopback
 
@@ -67,14 +73,18 @@ def workbench(folder: str, host: str, ledger: str, port: int | None, *, no_brows
             "encrypted; use it in a network that you trust, or leave out --host",
             err=True,
         )
-    echo(f"workbench of {Path.cwd()}\n  {server.address}\nCtrl-C ends it")
+    if as_json:
+        print_json({"folder": str(Path.cwd()), "address": server.address})
+    else:
+        echo(f"workbench of {Path.cwd()}\n  {server.address}\nCtrl-C ends it")
+    sys.stdout.flush()
     server.warm_up()
     if not no_browser:
         _open(server.address)
     try:
         server.serve_forever(poll_interval=0.1)
-    except KeyboardInterrupt:  # the way to end it, and no failure
-        echo("ended")
+    except KeyboardInterrupt:
+        pass  # the way to end it, and no failure
     finally:
         server.close_all()
 

@@ -23,12 +23,12 @@ from lrm.releases import Release
 from lrm.releases.file import load_release
 from lrm.report.release_page import LISTED, answers_beside, release_page
 from lrm.workbench.commands import plan_command, release_command, run, typed
-from lrm.workbench.compiling import Compiler, Outcome, compile_whole
+from lrm.workbench.compiling import SLICE, Compiler, Outcome, compile_whole
 from lrm.workbench.folder import Folder, Text
 from lrm.workbench.jobs import Planner
 from lrm.workbench.params import Params
 from lrm.workbench.rating import Rated, beside, inverse
-from lrm.workbench.releasing import Cashier, budgets
+from lrm.workbench.releasing import Asked, Cashier, budgets
 
 __all__ = ["Actions", "Download"]
 
@@ -133,9 +133,8 @@ class Actions:
         """What the compiler says to the texts as they are typed, saved or not."""
         domain = Text(params.text("domain"), params.text("domain_text"))
         batch = Text(params.text("batch"), params.text("batch_text"))
-        outcome = self._compiler.compile(domain, batch)
-        facts = outcome.facts
-        return {**facts, "plans": self._plans(outcome)}
+        outcome = self._compiler.compile(domain, batch, SLICE)
+        return {**outcome.facts, "plans": self._plans(outcome)}
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
@@ -150,7 +149,7 @@ class Actions:
     def _plan(self, params: Params) -> dict[str, Any]:
         """Plan the saved texts in the background."""
         noise = params.choice("noise", "laplace", "gaussian")
-        effort = params.choice("effort", "quick", "normal", "thorough")
+        effort = params.choice("effort", "normal", "quick", "thorough")
         domain, batch = self._texts(params)
         outcome = self._compiler.compile(domain, batch)
         if outcome.key is None or outcome.equal_key is None:
@@ -246,7 +245,7 @@ class Actions:
     def _budgets(self, params: Params) -> dict[str, Any]:
         ledger = params.text("ledger") or self.ledger
         command = ["budget", "history", "--ledger", ledger]
-        return {**budgets(ledger, self.folder), "command": typed(command)}
+        return {**budgets(ledger), "command": typed(command)}
 
     def _create_budget(self, params: Params) -> dict[str, Any]:
         """Give the table of the domain its budget."""
@@ -272,9 +271,10 @@ class Actions:
         rated = self._rated(name)
         self._check_current(rated.plan, params)
         given, _ = _promise(rated.plan, params)
-        ledger = params.text("ledger")
-        command = release_command(name, table, given, ledger, params.text("budget", ""))
-        facts = self.cashier.dry_run(command, ledger, rated.plan.unit)
+        ledger, budget = params.text("ledger"), params.text("budget", "")
+        command = release_command(name, table, given, ledger, budget)
+        asked = Asked(command, rated.plan, table, given, ledger, budget or None)
+        facts = self.cashier.dry_run(asked)
         return {**facts, "table": table, "ledger": ledger, "plan": name}
 
     def _check_current(self, plan: Plan, params: Params) -> None:
@@ -301,8 +301,10 @@ class Actions:
             raise UsageError("write a question, such as SELECT COUNT(*) FROM …")
         answered = self._release_of(name).query(text)
         confidence = params.number("confidence", 0.95)
-        count = len(answered.names)
-        rows = answer_rows(answered.table(confidence), range(min(count, SHOWN_ANSWERS)))
+        count = len(answered.plan.workload.shown)
+        rows = answer_rows(
+            answered.head(SHOWN_ANSWERS, confidence), range(min(count, SHOWN_ANSWERS))
+        )
         return {
             "columns": list(answer_columns(confidence)),
             "rows": [[label.name, *cells] for label, cells in rows],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import threading
 import time
@@ -25,10 +26,10 @@ from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, UsageError
 from lrm.showing.spelling import how_many
 from lrm.workbench.folder import Text
-from lrm.workbench.selects import Select, selects
+from lrm.workbench.selects import Select, rows_by_select, selects
 from lrm.workload import CrossTabs, Grouped, Labels, TakenLabels, Workload
 
-__all__ = ["Compiler", "Outcome", "Problem", "compile_whole"]
+__all__ = ["SLICE", "Compiler", "Outcome", "Problem", "compile_whole"]
 
 REMEMBERED = 4000
 """Statements that are remembered."""
@@ -36,7 +37,7 @@ REMEMBERED = 4000
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""
 
-SLICE = 0.2
+SLICE = 0.12
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
 
 _LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
@@ -156,16 +157,16 @@ class Compiler:
         self._last: tuple[Text, Text, Outcome] | None = None
         self._lock = threading.Lock()
 
-    def compile(self, domain: Text, batch: Text) -> Outcome:
-        """Compile a domain and a batch."""
+    def compile(self, domain: Text, batch: Text, seconds: float = math.inf) -> Outcome:
+        """Compile a domain and a batch; what takes longer is left for the next time."""
         with self._lock:
             if self._last is not None and self._last[:2] == (domain, batch):
                 return self._last[2]
-            outcome = self._compile(domain, batch)
+            outcome = self._compile(domain, batch, time.thread_time() + seconds)
             self._last = None if outcome.pending else (domain, batch, outcome)
             return outcome
 
-    def _compile(self, domain: Text, batch: Text) -> Outcome:
+    def _compile(self, domain: Text, batch: Text, end: float) -> Outcome:
         try:
             declared = parse_domain(domain.text, domain.name)
         except LrmError as reason:
@@ -179,14 +180,13 @@ class Compiler:
             cut = chunks(batch.text)
         except Exception:  # noqa: BLE001 - whatever the tokenizer raises, the compiler explains it
             return _compile_at_once(declared, batch)
-        return self._compile_pieces(declared, batch, cut)
+        return self._compile_pieces(declared, batch, cut, end)
 
-    def _compile_pieces(self, domain: Domain, batch: Text, cut: list[Chunk]) -> Outcome:
+    def _compile_pieces(self, domain: Domain, batch: Text, cut: list[Chunk], end: float) -> Outcome:
         problems: list[Problem] = []
         told: list[Problem] = []
         found: list[tuple[Select, float, float | None, int]] = []
-        taken, number, start, pending = TakenLabels(), 0, 0, 0
-        end = time.thread_time() + SLICE
+        taken, number, pending = TakenLabels(), 0, 0
         for chunk in cut:
             piece = self._piece(batch.text[chunk.start : chunk.stop], domain, end)
             if piece is None:
@@ -203,9 +203,11 @@ class Compiler:
             if clash is not None:
                 problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
             for one in selects(labels):
-                moved = replace(one, start=one.start + start, stop=one.stop + start)
-                found.append((moved, weight, _expected(chunk), chunk.line))
-            start += len(labels)
+                if found and found[-1][0].line == one.line:  # two statements on one line
+                    both = replace(one, tables=(*found[-1][0].tables, *one.tables))
+                    found[-1] = (both, *found[-1][1:])
+                else:
+                    found.append((one, weight, _expected(chunk), chunk.line))
             number += 1 + sum(word == "UNION:UNION" for word in map(str.upper, chunk.words))
         weights = [chunk_weight for _, chunk_weight, *_ in found]
         words = [chunk.words for chunk in cut]
@@ -231,7 +233,7 @@ def _compile_piece(text: str, domain: Domain) -> Piece:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            labels = sql(text, domain).labels
+            labels = sql(text, domain).shown
         except LrmError as reason:
             return Piece(None, _problem(reason), ())
     return Piece(labels, None, tuple(str(one.message) for one in caught))
@@ -254,10 +256,10 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
         except LrmError as reason:
             return Outcome(domain, None, (_problem(reason),), (), (), None, None)
     told = tuple(Problem(1, str(one.message)) for one in caught)
-    weights = compiled.importance
+    weights, shown = compiled.importance, selects(compiled.shown)
     found = tuple(
-        (one, 1.0 if weights is None else float(weights[one.start]), None, one.line)
-        for one in selects(compiled.labels)
+        (one, 1.0 if weights is None or not rows else float(weights[rows[0][0]]), None, one.line)
+        for one, (rows, _) in zip(shown, rows_by_select(compiled), strict=True)
     )
     key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
     short = key.hexdigest()[:16]

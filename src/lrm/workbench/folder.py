@@ -59,6 +59,9 @@ class Folder:
             kind = self._kind(name)
             if kind in found:
                 found[kind].append(name)
+        # What a release has written beside itself is no table to release.
+        answers = {Path(name).with_suffix(".csv").name for name in found["release"]}
+        found["table"] = [name for name in found["table"] if name not in answers]
         return found
 
     def _kind(self, name: str) -> str:

@@ -109,10 +109,11 @@ class Planner:
         process = job.process
         if process is None or process.stdout is None:
             return
-        for line in process.stdout:
-            with self._lock:
-                self._take(job, json.loads(line))
-        code = process.wait()
+        with process:
+            for line in process.stdout:
+                with self._lock:
+                    self._take(job, json.loads(line))
+        code = process.returncode
         self._folder.make_room()
         with self._lock:
             if job.state == "running":

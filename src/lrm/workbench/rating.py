@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ from lrm.plans import Plan
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.budget import Privacy
 from lrm.showing.spelling import number, parameter_words, spell_amount
-from lrm.workbench.selects import Select, selects
+from lrm.workbench.selects import Rows, Select, rows_by_select, selects
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["Rated", "beside", "inverse"]
@@ -51,27 +52,27 @@ class Rated:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.selects = selects(plan.workload.labels)
+        self.selects = selects(plan.workload.shown)
+        self._rows = rows_by_select(plan.workload)
         self._ratios: dict[float, Floats] = {}
         self._lock = threading.Lock()
 
     @cached_property
-    def _norms(self) -> tuple[Floats, Floats, list[int]]:
-        """For each statement: mean and largest squared norm of its rows, and whose it is."""
+    def _norms(self) -> tuple[Floats, list[int]]:
+        """For each statement: the mean squared norm of its rows, and which has the largest."""
         unit = self.plan.accuracy(unit_privacy(self.plan.noise))
-        means, largest, worst = [], [], []
-        for one in self.selects:
-            total, top, place = 0.0, -1.0, one.start
-            for start in range(one.start, one.stop, BLOCK):
-                errors = unit.errors_of(start, min(start + BLOCK, one.stop)) / unit.deviation
+        means, worst = [], []
+        for rows, _ in self._rows:
+            total, top, place = 0.0, -1.0, rows[0][0] if rows else 0
+            for start, stop in _blocks(rows):
+                errors = unit.errors_of(start, stop) / unit.deviation
                 total += float((errors**2).sum())
                 best = int(np.argmax(errors.round(9)))
                 if float(errors[best]) > top:
                     top, place = float(errors[best]), start + best
-            means.append(total / one.count)
-            largest.append(top**2)
+            means.append(total / max(1, sum(stop - start for start, stop in rows)))
             worst.append(place)
-        return np.array(means), np.array(largest), worst
+        return np.array(means), worst
 
     @cached_property
     def _top(self) -> list[int]:
@@ -84,7 +85,7 @@ class Rated:
     def at(self, privacy: Privacy, confidence: float) -> dict[str, Any]:
         """The errors at a promise: in total, by statement, and of the worst answers."""
         expected = self.plan.accuracy(privacy)
-        means, _, worst = self._norms
+        means, worst = self._norms
         top = self._top
         with self._lock:
             half = self._half_widths(expected, confidence, [*worst, *top])
@@ -100,7 +101,10 @@ class Rated:
             "bound": bound_words(self.plan),
             "lines": error_lines(self.plan, expected),
             "statements": [
-                _row(one, float(typical[i]), self._error(expected, worst[i]), float(half[i]))
+                {
+                    **_row(one, float(typical[i]), self._error(expected, worst[i]), float(half[i])),
+                    "derived": self._rows[i][1],
+                }
                 for i, one in enumerate(self.selects)
             ],
             "answers": [
@@ -143,6 +147,13 @@ class Rated:
             scaled = {name: errors * scale for name, errors in self._rivals.items()}
         typical = [float(np.sqrt(np.mean(errors**2))) for errors in scaled.values()]
         return {"columns": list(RIVAL_COLUMNS), "rows": rival_rows(scaled), "typical": typical}
+
+
+def _blocks(ranges: Rows) -> Iterator[tuple[int, int]]:
+    """Ranges of at most so many answers that they can be rated in one go."""
+    for first, last in ranges:
+        for start in range(first, last, BLOCK):
+            yield start, min(start + BLOCK, last)
 
 
 def _row(one: Select, typical: float, largest: float, half: float) -> dict[str, Any]:

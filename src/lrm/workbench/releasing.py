@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,27 +24,29 @@ from lrm.facts.budgets import (
     budget_row,
     entry_row,
 )
+from lrm.facts.previews import preview_lines
 from lrm.files.locations import is_address
-from lrm.ledger import Ledger
-from lrm.privacy.unit import PrivacyUnit
+from lrm.ledger import Budget, Ledger
+from lrm.plans import Plan
+from lrm.privacy.amounts import format_amount
+from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.report.release_page import write_release_page
 from lrm.showing.spelling import many, spell_amount
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
 
-__all__ = ["Cashier", "budgets"]
+__all__ = ["Asked", "Cashier", "budgets"]
 
 HISTORY = 200
 """Entries of a ledger that are listed, the newest first."""
 
 
-def budgets(ledger: str, folder: Folder) -> dict[str, Any]:
+def budgets(ledger: str) -> dict[str, Any]:
     """What a ledger has left, and what was ever spent."""
-    place = ledger if is_address(ledger) else str(folder.root / ledger)
-    if not is_address(ledger) and not Path(place).exists():
+    if not is_address(ledger) and not Path(ledger).exists():
         return {"exists": False, "budgets": [], "rows": [], "entries": []}
-    book = Ledger.open(place)
+    book = Ledger.open(ledger)
     kept = book.budgets()
     entries = book.history()
     return {
@@ -64,7 +68,7 @@ class Ticket:
     command: list[str]
     stem: str
     ledger: str
-    facts: dict[str, Any]
+    budget: Budget
     state: str = "ready"
     error: str = ""
     warnings: tuple[str, ...] = ()
@@ -83,12 +87,25 @@ class Ticket:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A release that is asked for: the command that makes it, and what the command is about."""
+
+    command: list[str]
+    plan: Plan
+    table: str
+    amounts: Mapping[str, Any]
+    ledger: str
+    budget: str | None
+
+
 class Cashier:
     """Issues tickets and makes the releases that they are for, one at a time."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        self._checking = threading.Lock()
         self._tickets: dict[str, Ticket] = {}
         self._current: Ticket | None = None
 
@@ -98,15 +115,22 @@ class Cashier:
         with self._lock:
             return None if self._current is None else self._current.shown
 
-    def dry_run(self, command: list[str], ledger: str, unit: PrivacyUnit) -> dict[str, Any]:
+    def dry_run(self, asked: Asked) -> dict[str, Any]:
         """Check all that a release checks, and issue a ticket for it."""
         stem = self._folder.unused("answers")
-        whole = [*command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
-        tried = run([*whole, "--dry-run"], self._folder.root)
-        if tried.facts is None:
-            raise UsageError(tried.error)
-        budget = tried.facts["budget"]
-        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, ledger, budget)
+        whole = [*asked.command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
+        with self._checking, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = preview(
+                asked.plan, asked.table, **asked.amounts, ledger=asked.ledger, budget=asked.budget
+            )
+        after, unit = found.budget, found.unit
+        if after is None:
+            raise UsageError("name the ledger that pays")
+        paid = after.cost(found.cost, unit)
+        before = replace(after, spent=after.spent - paid)
+        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before)
+        name = after.accounting.value
         with self._lock:
             self._tickets = {ticket.id: ticket} | {
                 key: one for key, one in self._tickets.items() if one.state != "ready"
@@ -115,15 +139,14 @@ class Cashier:
             "ticket": ticket.id,
             "command": typed([*whole, "--dry-run"]),
             "release_command": typed(whole),
-            "warnings": list(tried.warnings),
-            "cost": f"{_exact(budget['cost'])} {budget['accounting']}",
-            "budget": budget["name"],
-            "left": f"{_exact(budget['remaining_after'])} of {_exact(budget['limit'])} "
-            f"{budget['accounting']}",
+            "warnings": [str(one.message) for one in caught],
+            "cost": f"{_exact(paid)} {name}",
+            "budget": after.table,
+            "left": f"{_exact(after.remaining)} of {_exact(after.limit)} {name}",
+            "lines": preview_lines(found),
             "unit": unit.words,
             "limit": unit.limit,
-            "answers": many(len(tried.facts["queries"]), "answer", "answers"),
-            "typical": tried.facts["root_mean_squared_error"],
+            "answers": many(len(asked.plan.workload.shown), "answer", "answers"),
             "files": [f"{stem}{end}" for end in (".lrm", ".csv", ".html")],
         }
 
@@ -147,12 +170,8 @@ class Cashier:
 
     def _check_unchanged(self, ticket: Ticket) -> None:
         """Refuse a ticket whose cost or remainder are no longer what was confirmed."""
-        place = ticket.ledger
-        if not is_address(place):
-            place = str(self._folder.root / place)
-        kept = Ledger.open(place).budget(ticket.facts["name"])
-        left = Fraction(ticket.facts["remaining_after"]) + Fraction(ticket.facts["cost"])
-        if kept.remaining != left:
+        kept = Ledger.open(ticket.ledger).budget(ticket.budget.table)
+        if kept != ticket.budget:
             ticket.state = "void"
             raise LedgerError(
                 f"the budget of '{kept.table}' has changed since the dry run: "
@@ -184,7 +203,7 @@ class Cashier:
         return ""
 
 
-def _exact(amount: str) -> str:
+def _exact(amount: Fraction) -> str:
     """An exact amount: as a decimal where it has few digits, else as the fraction that it is."""
-    spelt = spell_amount(Fraction(amount))
-    return spelt if "≈" not in spelt else f"{amount} ({spelt})"
+    spelt = spell_amount(amount)
+    return spelt if "≈" not in spelt else f"{format_amount(amount)} ({spelt})"

@@ -1,17 +1,23 @@
-"""The statements of a batch with the tables and the answers that they ask for."""
+"""The statements of a batch, with the tables and the answers that they ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lrm.showing.spelling import many
-from lrm.workload import Grouped, Labels
+import numpy as np
 
-__all__ = ["Select", "selects"]
+from lrm.showing.spelling import many
+from lrm.workload import Computed, Derived, Grouped, Labels, Workload
+
+__all__ = ["Rows", "Select", "rows_by_select", "selects"]
 
 SHOWN = 3
 """Names in the title of a statement."""
+
+Rows = list[tuple[int, int]]
+"""Ranges of positions among the linear queries of a batch."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +30,15 @@ class Select:
         Where it stands in the text; 0 where it has no line.
     tables
         Each query with what it is grouped by, and its number of answers.
-    start, stop
-        Which answers of the batch are its own.
     """
 
     line: int
     tables: tuple[tuple[str, int], ...]
-    start: int
-    stop: int
 
     @property
     def count(self) -> int:
         """Number of answers."""
-        return self.stop - self.start
+        return sum(size for _, size in self.tables)
 
     @property
     def title(self) -> str:
@@ -52,26 +54,67 @@ class Select:
         return {"line": self.line, "title": self.title, "count": self.count, "tables": listed}
 
 
-def selects(labels: Labels) -> list[Select]:
-    """Group the answers of a batch by the line of their statement.
+def selects(shown: Labels) -> list[Select]:
+    """Group the answers that a batch shows by the line of their statement, in its order.
 
     >>> two = [Grouped("n", (("sex", ("f", "m")),), line=1), Grouped("total", line=3)]
-    >>> [(one.title, one.start, one.stop) for one in selects(Labels(two))]
-    [('n by sex', 0, 2), ('total', 2, 3)]
+    >>> [(one.title, one.count) for one in selects(Labels(two))]
+    [('n by sex', 2), ('total', 1)]
     """
-    found: list[Select] = []
+    found: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for key, title, start, stop, _ in _tables(shown):
+        found.setdefault(key, []).append((title, stop - start))
+    return [Select(key[0], tuple(found[key])) for key in sorted(found)]
+
+
+def _tables(labels: Labels) -> Iterator[tuple[tuple[int, int], str, int, int, bool]]:
+    """Each part: line (and number, where it has none), title, positions, whether it is hidden."""
     start = 0
-    for part in labels.tables():
+    for number, part in enumerate(labels.tables()):
         stop = start + len(part)
         if isinstance(part, Grouped):
             by = f" by {', '.join(part.attributes)}" if part.attributes else ""
-            line, title = part.line or 0, f"{part.query}{by}"
+            key = (part.line, 0) if part.line else (0, number)
+            yield key, f"{part.query}{by}", start, stop, part.hidden
         else:
-            line, title = 0, labels[start].query + (" …" if len(part) > 1 else "")
-        last = found[-1] if found else None
-        if last is not None and line and last.line == line:
-            found[-1] = Select(line, (*last.tables, (title, stop - start)), last.start, stop)
-        else:
-            found.append(Select(line, ((title, stop - start),), start, stop))
+            more = " …" if len(part) > 1 else ""
+            yield (0, number), labels[start].query + more, start, stop, False
         start = stop
-    return found
+
+
+def rows_by_select(batch: Workload) -> list[tuple[Rows, bool]]:
+    """Which linear queries the answers of each statement are, in the order of `selects`.
+
+    Where a statement has none of its own, those that its derived answers are computed from, and
+    True.
+    """
+    own: dict[tuple[int, int], Rows] = {}
+    for key, _, start, stop, hidden in _tables(batch.labels):
+        if not hidden:
+            own.setdefault(key, []).append((start, stop))
+    inputs: dict[tuple[int, int], set[int]] = {}
+    for one in batch.derived:
+        key = (one.label.line or 0, 0)
+        if key not in own:
+            inputs.setdefault(key, set()).update(_inputs(one))
+    derived = {key: _ranges(sorted(places)) for key, places in inputs.items()}
+    keys = sorted({key for key, *_ in _tables(batch.shown)})
+    return [(own[key], False) if key in own else (derived.get(key, []), True) for key in keys]
+
+
+def _inputs(one: Derived) -> Iterator[int]:
+    """The linear queries that derived answers are computed from."""
+    if isinstance(one, Computed):
+        for block in one.inputs:
+            yield from block.rows(one.shape).tolist()
+    else:
+        yield from one.totals.rows((*one.shape, len(one.lows))).tolist()
+
+
+def _ranges(places: list[int]) -> Rows:
+    """Positions in ascending order as ranges."""
+    if not places:
+        return []
+    cuts = np.flatnonzero(np.diff(places) != 1) + 1
+    parts = np.split(np.array(places), cuts)
+    return [(int(part[0]), int(part[-1]) + 1) for part in parts]

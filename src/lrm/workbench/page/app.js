@@ -53,7 +53,25 @@ class Bench {
     if (reason instanceof Refused && reason.status === 401) $("bench").hidden = true;
   }
 
+  // What was chosen in this tab stays through a reload; it is no state of the release.
+  remember() {
+    const fields = ["amount", "delta", "confidence", "table", "ledger", "further-text"];
+    for (const id of fields) {
+      const kept = sessionStorage.getItem(`lrm-${id}`);
+      if (kept !== null) $(id).value = kept;
+    }
+    const kind = sessionStorage.getItem("lrm-noise");
+    if (kind) document.querySelector(`input[name=noise][value=${kind}]`).checked = true;
+    this.errors.nameAmount();
+    const keep = () => {
+      for (const id of fields) sessionStorage.setItem(`lrm-${id}`, $(id).value);
+      sessionStorage.setItem("lrm-noise", this.errors.kind);
+    };
+    for (const kindOf of ["input", "change"]) document.addEventListener(kindOf, keep);
+  }
+
   async start() {
+    this.remember();
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     const chosen = new URLSearchParams(location.search);
     for (const kind of KINDS) this.texts[kind].name = chosen.get(kind) || "";
@@ -132,7 +150,6 @@ class Bench {
     fill($("tables"), state.files.table);
     fill($("ledgers"), state.files.ledger);
     if (!$("ledger").value) $("ledger").value = state.ledger;
-    if (!$("table").value && state.files.table.length === 1) [$("table").value] = state.files.table;
     this.release = state.release;
     this.releases.take(state.release, state.files.release);
     const before = this.job;
@@ -214,6 +231,7 @@ class Bench {
     this.editors.batch.tell([...batch.problems, ...batch.warnings.map((one) => ({ ...one, warning: true }))]);
     if (domain.attributes) this.showAttributes(domain);
     this.releases.showBudgets();
+    this.releases.offerTable(this.files.table, domain.table);
     const answers = `${count(batch.answers)} answers in ${count(batch.statement_count)} statements`;
     $("asked-note").textContent = pending ? `${answers}, ${count(pending)} to be compiled …` : answers;
     const rows = batch.statements.map((one) => [String(one.line), one.tables.slice(0, 8).join("; "), count(one.count)]);

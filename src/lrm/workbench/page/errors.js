@@ -44,9 +44,14 @@ export class Errors {
     $("slider").setAttribute("aria-valuetext", `${$("amount-name").textContent} = ${$("amount").value}`);
   }
 
-  changeNoise() {
+  nameAmount() {
     $("delta-part").hidden = this.kind !== "gaussian";
     $("amount-name").textContent = this.kind === "rho" ? "ρ" : "ε";
+    this.toSlider();
+  }
+
+  changeNoise() {
+    this.nameAmount();
     this.bench.choosePlan();
     this.refresh();
     this.bench.startPlan();
@@ -178,7 +183,8 @@ export class Errors {
       return h("td", { class: "number" }, input);
     };
     const cells = [
-      h("th", { scope: "row" }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null),
+      h("th", { scope: "row" }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null,
+        row.derived ? h("span", { class: "note" }, "derived: errors of what it is computed from") : null),
       number(count(row.count)), number(row.typical_text), number(row.error_text), number(row.half_text),
       field("expected", row.expected, "Expected size"),
       number(Number.isFinite(row.relative) ? `${shown(100 * row.relative)} %` : "—"),

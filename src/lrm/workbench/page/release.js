@@ -53,6 +53,13 @@ export class Release {
     command($("budget-command"), found.command);
   }
 
+  // The file that is called like the declared table, or the only one.
+  offerTable(files, name) {
+    if ($("table").value || document.activeElement === $("table")) return;
+    const named = files.find((file) => name && file.split(".")[0] === name);
+    $("table").value = named || (files.length === 1 ? files[0] : "");
+  }
+
   async create(event) {
     event.preventDefault();
     const params = { ...this.bench.names, ledger: $("ledger").value.trim(), table: this.bench.compiled.domain.table,
@@ -80,9 +87,7 @@ export class Release {
         `Release, and spend ${found.cost} …`);
       $("dry-result").replaceChildren(
         ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
-        facts([["would spend", `${found.cost} from the budget of '${found.budget}'`],
-          ["would leave", found.left], ["table", found.table], ["protects", found.unit],
-          ["answers", found.answers]]),
+        facts([["table", found.table], ["answers", found.answers], ...found.lines]),
         h("p", { class: "note" }, "A dry run: nothing was spent, and no row was read."),
         h("p", { class: "row" }, button));
       command($("dry-command"), found.command);

@@ -1,0 +1,358 @@
+"""The workbench's server by real requests: who is let in, what is refused, what is done once."""
+
+import contextlib
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import lrm as library
+from lrm.domain.file import parse_domain
+from lrm.workbench.server import MOST_BYTES
+from workbench.served import DOMAIN, QUESTIONS, Client, lrm, serving, write_example
+
+NAMES = {"domain": "domain.yaml", "batch": "questions.sql"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("bench")
+    write_example(place)
+    with contextlib.chdir(place):  # as the command does
+        yield place
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with serving(folder) as served:
+        assert served.ask("enter", token=served.token[:-1])[0] == 401
+        served.key = served.must("enter", token=served.token)["key"]
+        yield served
+
+
+def test_the_printed_address_lets_one_browser_in(client):
+    status, found = client.ask("enter", token=client.token)
+    assert status == 401
+    assert "used already" in found["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"X-Lrm-Key": ""}, 401),
+        ({"X-Lrm-Key": "wrong"}, 401),
+        ({"X-Lrm-Key": "ключ".encode().decode("latin-1")}, 401),
+        ({"X-Lrm-Key": None}, 401),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "rebound.example:{port}"}, 403),
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": "127.0.0.1.evil.example:{port}"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://127.0.0.1:{port}"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_other_pages_and_other_names_are_refused(client, headers, status):
+    given = {
+        name: None if value is None else value.format(port=client.port)
+        for name, value in headers.items()
+    }
+    for path in ("/api/state", "/api/release", "/api/save"):
+        found, sent, data = client.send(path, dict(NAMES), **given)
+        assert found == status, (path, data)
+        assert "Access-Control-Allow-Origin" not in sent
+        assert "visits" not in data.decode()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "[::1]:{port}"])
+def test_the_page_itself_is_let_in(client, host):
+    name = host.format(port=client.port)
+    status, _, _ = client.send("/api/state", dict(NAMES), Host=name, Origin=f"http://{name}")
+    assert status == 200
+
+
+def test_a_request_is_limited(client):
+    assert (
+        client.send("/api/state", body=b"x" * 10, **{"Content-Length": str(MOST_BYTES + 1)})[0]
+        == 413
+    )
+    assert client.send("/api/state", body=b"", **{"Content-Length": "abc"})[0] == 411
+    assert client.send("/api/state", body=b"{")[0] == 400
+    assert client.send("/api/state", body=b"[]")[0] == 400
+    assert client.send("/api/nothing")[0] == 400
+    assert client.send("/elsewhere")[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css"])
+def test_the_page_needs_nothing_from_elsewhere(client, path):
+    status, headers, data = client.send(path, method="GET")
+    assert status == 200
+    assert "http://" not in data.decode().replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in data.decode()
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert client.send(path, method="GET", Host="evil.example")[0] == 403
+    for other in ("/../server.py", "/%2e%2e/server.py", "/page/app.js", "//etc/passwd"):
+        assert client.send(other, method="GET")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.sql", "/etc/x.sql", ".hidden.sql", "visits.csv", "a/b.sql", "a\n.sql", ""]
+)
+def test_only_plain_names_of_texts_are_written(client, name):
+    status, found = client.ask("save", name=name, text="x", base="e3b0c44298fc1c14")
+    assert status == 400
+    assert "expected the name of a .sql" in found["error"]
+
+
+def test_tables_are_never_sent(client, folder):
+    """Neither as a download nor as a text, under whatever name they are asked for."""
+    for form in ("lrm", "csv", "html", "json"):
+        for name in ("visits.csv", "../bench/visits.csv", "plans/../visits.csv"):
+            assert client.ask("download", file=name, **{"as": form})[0] == 400
+    state = client.must("state")
+    assert state["files"]["table"] == ["visits.csv"]
+    assert ",59" not in json.dumps(state)
+
+
+def compiled(client, domain=DOMAIN, batch=QUESTIONS):
+    texts = {"domain_text": domain, "batch_text": batch}
+    return client.until("compile", lambda found: not found["pending"], **NAMES, **texts)
+
+
+def test_the_compiler_speaks_at_the_line(client):
+    def told(domain=DOMAIN, batch=QUESTIONS):
+        return compiled(client, domain, batch)
+
+    good = told()
+    assert good["batch"]["problems"] == []
+    assert [one["title"] for one in good["batch"]["statements"]] == ["visits by sex", "men by age"]
+    assert good["key"]
+    assert good["domain"]["attributes"][1]["values"] == ["0..19", "20..39", "40..59"]
+    wrong = told(batch=QUESTIONS.replace("GROUP BY age", "GROUP BY agee") + "SELECT 1 FROM visits")
+    assert [one["line"] for one in wrong["batch"]["problems"]] == [2, 3]
+    assert "agee" in wrong["batch"]["problems"][0]["message"]
+    assert wrong["key"] is None
+    assert told(domain=DOMAIN.replace("high: 59", "high: -1"))["domain"]["problems"][0]["line"] == 6
+    assert told(batch="SELECT 'x")["batch"]["problems"][0]["line"] == 1
+    twice = told(
+        batch=QUESTIONS.replace("men", "visits").replace("age,", "sex,").replace("BY age", "BY sex")
+    )
+    assert "already taken on line 1" in twice["batch"]["problems"][0]["message"]
+    spaced = told(batch="-- a remark\n\n" + QUESTIONS)
+    assert spaced["key"] == good["key"]
+    heavy = told(batch="-- importance: 4\n-- expected: 1,000\n" + QUESTIONS)
+    assert heavy["key"] != good["key"]
+    statement = heavy["batch"]["statements"][0]
+    assert (statement["importance"], statement["expected"]) == (4, 1000)
+
+
+def test_unnamed_statements_are_numbered_as_the_compiler_numbers_them(client):
+    text = "SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(sex) FROM visits;\n"
+    text += "SELECT COUNT(*), COUNT_IF(sex = 'm') / COUNT(*) AS share FROM visits;\n"
+    text += "SELECT COUNT(*) AS n FROM visits"
+    found = compiled(client, batch=text)
+    whole = library.sql(text, parse_domain(DOMAIN))
+    titles = "; ".join(one["title"] for one in found["batch"]["statements"])
+    assert sorted(titles.split("; ")) == sorted(part.query for part in whole.shown.parts)
+
+
+def test_a_file_that_others_changed_is_not_overwritten(client, folder):
+    state = client.must("state", **NAMES)
+    seal = state["texts"]["batch"]["seal"]
+    (folder / "questions.sql").write_text(QUESTIONS + "-- by hand\n")
+    status, found = client.ask("save", name="questions.sql", text="mine", base=seal)
+    assert status == 409
+    assert "changed elsewhere" in found["error"]
+    state = client.must("state", **NAMES, batch_seal=seal)
+    assert state["texts"]["batch"]["text"].endswith("-- by hand\n")
+    seal = state["texts"]["batch"]["seal"]
+    client.must("save", name="questions.sql", text=QUESTIONS, base=seal)
+    assert (folder / "questions.sql").read_text() == QUESTIONS
+
+
+@pytest.fixture(scope="module")
+def planned(client):
+    client.must("plan", **NAMES, noise="laplace", effort="quick")
+    client.until("state", lambda state: state["job"]["state"] == "done")
+    return compiled(client)["plans"]
+
+
+def test_errors_are_those_of_the_command(client, folder, planned):
+    found = client.must("errors", plan=planned["laplace"], epsilon="0.1")
+    said = json.loads(lrm("explain", planned["laplace"], "--epsilon", "0.1", "--json"))
+    assert found["typical"] == said["root_mean_squared_error"]
+    answers = [(one["name"], one["error"], one["half"]) for one in found["answers"]]
+    assert answers == [
+        (one["name"], one["standard_error"], one["half_width"]) for one in said["queries"]
+    ]
+    assert found["command"] == f"lrm explain {planned['laplace']} --epsilon 0.1"
+    half = client.must("errors", plan=planned["laplace"], epsilon="0.05")
+    assert half["typical"] == pytest.approx(2 * found["typical"])
+    least = client.must("inverse", plan=planned["laplace"], wanted=found["typical"])
+    assert least["amount"] == "0.1"
+    worst = found["statements"][1]["error"]
+    assert (
+        client.must("inverse", plan=planned["laplace"], wanted=worst, statement=1)["amount"]
+        == "0.1"
+    )
+    rivals = client.must("rivals", plan=planned["laplace"], epsilon="0.1", **NAMES)
+    assert rivals["rows"][0][0] == "best"
+    both = client.must(
+        "beside",
+        **{k: planned[k] for k in ("laplace", "gaussian")},
+        **NAMES,
+        epsilon="0.1",
+        delta="1e-9",
+    )
+    assert "Laplace" in both["advice"]
+    for amounts in ({}, {"epsilon": "-1"}, {"epsilon": "x"}, {"epsilon": "1", "delta": "1"}):
+        assert client.ask("errors", plan=planned["laplace"], **amounts)[0] == 400
+
+
+def test_a_release_is_paid_for_once(client, folder, planned):
+    """A double click, a second tab and a void confirmation spend nothing more."""
+    client.must(
+        "create-budget",
+        **NAMES,
+        ledger="budget.sqlite",
+        table="visits",
+        limit="1",
+        accounting="epsilon",
+    )
+    asked = {
+        **NAMES,
+        "plan": planned["laplace"],
+        "table": "visits.csv",
+        "ledger": "budget.sqlite",
+        "epsilon": "0.25",
+    }
+    first = client.must("dry-run", **asked)
+    assert (first["cost"], first["left"]) == ("0.25 epsilon", "0.75 of 1 epsilon")
+    assert first["unit"] == "one row, added or removed"
+    replaced, first = first, client.must("dry-run", **asked)
+    assert client.ask("release", ticket=replaced["ticket"])[0] == 400  # a new dry run replaces it
+    with ThreadPoolExecutor(8) as pool:
+        sent = [pool.submit(client.ask, "release", ticket=first["ticket"]) for _ in range(8)]
+        assert {one.result()[0] for one in sent} == {200}
+    done = client.until("state", lambda state: state["release"]["state"] != "running")["release"]
+    assert done["state"] == "done", done
+    again = client.must("release", ticket=first["ticket"])
+    assert again["state"] == "done"
+    kept = client.must("budgets", ledger="budget.sqlite")
+    assert kept["budgets"][0]["spent"] == "1/4"
+    assert [row[3] for row in kept["entries"]] == ["spend", "create"]
+    for name in ("answers.lrm", "answers.csv", "answers.html"):
+        assert (folder / name).exists(), name
+    second = client.must("dry-run", **asked)
+    assert second["files"][0] == "answers-2.lrm"
+    plan = library.load_plan(planned["laplace"])
+    library.release(plan, "visits.csv", "0.1", ledger="budget.sqlite")
+    status, found = client.ask("release", ticket=second["ticket"])
+    assert status == 400
+    assert "has changed since the dry run" in found["error"]
+    assert client.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "7/20"
+
+
+def test_what_a_release_would_refuse_is_refused_before(client, folder, planned):
+    asked = {**NAMES, "plan": planned["laplace"], "table": "visits.csv", "ledger": "budget.sqlite"}
+    cases = [
+        ({"epsilon": "5"}, "but this release costs 5"),
+        ({"epsilon": "0.1", "table": "gone.csv"}, "gone.csv"),
+        ({"epsilon": "0.1", "table": " "}, "name the table"),
+        ({"epsilon": "0.1", "ledger": "none.sqlite"}, "none.sqlite"),
+    ]
+    for change, words in cases:
+        status, found = client.ask("dry-run", **{**asked, **change})
+        assert status == 400, found
+        assert words in found["error"]
+    state = client.must("state", **NAMES)
+    seal = state["texts"]["batch"]["seal"]
+    saved = client.must(
+        "save", name="questions.sql", text=QUESTIONS + "SELECT COUNT(*) AS n FROM visits", base=seal
+    )
+    status, found = client.ask("dry-run", **asked, epsilon="0.1")
+    assert "is of other questions" in found["error"]
+    client.must("save", name="questions.sql", text=QUESTIONS, base=saved["seal"])
+
+
+def test_further_questions_and_files(client, folder):
+    assert "answers.lrm" in client.must("state")["files"]["release"]
+    text = "SELECT COUNT_IF(sex = 'm') AS n, COUNT_IF(sex = 'm') / COUNT(*) AS share FROM visits"
+    found = client.must("query", release="answers.lrm", sql=text)
+    said = json.loads(lrm("query", "answers.lrm", text, "--json"))
+    assert [row[0] for row in found["rows"]] == [one["name"] for one in said["answers"]]
+    status, refused = client.ask(
+        "query", release="answers.lrm", sql="SELECT COUNT(*) FROM visits WHERE age < 7"
+    )
+    assert status == 400
+    assert "cell" in refused["error"]
+    for form in ("lrm", "csv", "html"):
+        address = client.must("download", file="answers.lrm", **{"as": form})["address"]
+        assert client.send(address, method="GET", **{"Sec-Fetch-Site": "cross-site"})[0] == 404
+        status, headers, data = client.send(address, method="GET")
+        assert status == 200
+        assert data == (folder / f"answers.{form}").read_bytes(), form
+        if form == "html":
+            assert "sandbox" in headers["Content-Security-Policy"]
+        assert client.send(address, method="GET")[0] == 404  # once
+
+
+def test_the_newest_question_wins(client, folder):
+    """A search is ended when the questions change, and can be stopped with the best so far."""
+    state = client.must("state", **NAMES)
+    wide = DOMAIN.replace("width: 20", "width: 2")
+    ranges = "\n".join(
+        f"SELECT sex, COUNT(*) AS a{i} FROM visits WHERE age < {2 * i} GROUP BY sex;"
+        for i in range(1, 25)
+    )
+    (folder / "wide.yaml").write_text(wide)
+    (folder / "ranges.sql").write_text(ranges)
+    names = {"domain": "wide.yaml", "batch": "ranges.sql"}
+    first = client.must("plan", **names, noise="laplace", effort="thorough")["job"]
+    assert first["state"] == "running"
+    (folder / "ranges.sql").write_text(ranges.replace("a24", "last"))
+    second = client.must("plan", **names, noise="laplace", effort="thorough")["job"]
+    assert second["key"] != first["key"]
+    client.until("state", lambda found: found["job"]["plans"] >= 1)  # the quick plan is there
+    client.must("stop")
+    done = client.until("state", lambda found: found["job"]["state"] != "running")["job"]
+    assert done["key"] == second["key"]
+    assert state["texts"]["batch"]["name"] == "questions.sql"
+
+
+def test_a_new_server_goes_on_from_the_files(client, folder):
+    with serving(folder) as other:
+        assert other.ask("state")[0] == 401
+        stale = Client(other.port, client.key)
+        assert stale.ask("state")[0] == 401
+        other.key = other.must("enter", token=other.token)["key"]
+        state = other.must("state", **NAMES)
+        assert state["texts"]["batch"]["text"] == QUESTIONS
+        assert "answers.lrm" in state["files"]["release"]
+        assert other.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "7/20"
+        assert compiled(other)["plans"]["laplace"]
+        assert other.ask("release", ticket="of the old server")[0] == 400
+
+
+def test_requests_at_once_are_answered(client):
+    barrier = threading.Barrier(6)
+
+    def one(number):
+        barrier.wait()
+        return compiled(client, batch=QUESTIONS.replace("men", f"men{number}"))
+
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(one, range(6)))
+    assert [one["batch"]["statements"][1]["title"] for one in found] == [
+        f"men{number} by age" for number in range(6)
+    ]
