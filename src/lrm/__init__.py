@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lrm.domain import Dates as Dates
     from lrm.domain import Domain as Domain
     from lrm.domain import Integers as Integers
+    from lrm.domain import Lookup as Lookup
     from lrm.domain.file import read_domain as read_domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
@@ -53,6 +54,7 @@ _HOMES = {
     "Domain": "lrm.domain",
     "Integers": "lrm.domain",
     "Ledger": "lrm.ledger",
+    "Lookup": "lrm.domain",
     "LrmError": "lrm.errors",
     "Plan": "lrm.plans",
     "PrivacyUnit": "lrm.privacy.unit",

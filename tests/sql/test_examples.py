@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from lrm.batches import sql
-from lrm.domain import Bins, Categories, Dates, Domain, Integers
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
 from lrm.errors import SqlError, SqlWarning
 from sql_answers import Table
 
@@ -29,6 +29,10 @@ DOMAIN = Domain(
         Dates("day", "2013-01-01", "2013-03-31", null="cell"),
     ],
     "flights",
+    lookups=[
+        Lookup("airlines", "carrier", ["name"], [["AA", "American"], ["UA", "United"]]),
+        Lookup("seasons", "month", ["season"], [[12, "winter"], [1, "winter"], [6, "summer"]]),
+    ],
 )
 TYPES = {"dep_delay": "DOUBLE", "distance": "DOUBLE", "late": "BOOLEAN", "day": "DATE"}
 STATEMENTS = [
@@ -68,6 +72,10 @@ def table():
     )
     connection.execute(f"CREATE TABLE flights ({columns})")
     connection.executemany("INSERT INTO flights VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    for lookup, kind in zip(DOMAIN.lookups, ["VARCHAR", "BIGINT"], strict=True):
+        columns = f"{lookup.key} {kind}, {lookup.columns[0]} VARCHAR"
+        connection.execute(f"CREATE TABLE {lookup.name} ({columns})")
+        connection.executemany(f"INSERT INTO {lookup.name} VALUES (?, ?)", lookup.rows)
     cells = [
         [a.cell_of(value) for a, value in zip(DOMAIN.attributes, row, strict=True)] for row in rows
     ]

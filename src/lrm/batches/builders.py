@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from lrm.batches.compiler.atoms import TRUE, compare, nearest_edges
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
+from lrm.domain.lookups import DIFFERENT, label_text
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from lrm.domain import Attribute, Domain
+    from lrm.domain import Attribute, Domain, Lookup
     from lrm.maps.products.combine import Product
     from lrm.maps.products.factors import Word
 
@@ -102,7 +103,7 @@ def marginals(
     ----------
     ways
         A number k for all k-way marginals, several numbers such as ``range(3)`` for those of
-        several orders, or the attributes of each.
+        several orders, or the attributes, or columns of lookups, of each.
 
     Examples
     --------
@@ -277,6 +278,17 @@ def _asked(domain: Domain, name: str, factor: ArrayLike | Word) -> _Asked:
     return made, [] if len(made) == 1 else [f"row {i + 1}" for i in range(len(made))]
 
 
+def _looked_up(domain: Domain, lookup: Lookup, column: str) -> _Asked:
+    """One row for each value of a lookup's column: the cells that have it."""
+    values = lookup.on_cells(domain.attribute(lookup.key), column)
+    if DIFFERENT in values:
+        raise WorkloadError(f"{lookup.name}.{column} has no one value on a cell of {lookup.key!r}")
+    distinct = list(dict.fromkeys(values))
+    rows = np.array([[one == value for one in values] for value in distinct], dtype=np.float64)
+    labels = [label_text(value) for value in distinct]
+    return Factor("rows", len(values), rows), labels
+
+
 def _range_factor(domain: Domain, attribute: Attribute, cells: Sequence[tuple[int, int]]) -> _Asked:
     if not cells:
         raise WorkloadError("ranges need at least one (low, high) pair")
@@ -306,21 +318,23 @@ def _range_label(attribute: Attribute, first: int, last: int) -> str:
 
 def _term(domain: Domain, name: str, asked: Mapping[str, _Asked], by: tuple[str, ...]) -> Workload:
     """Multiply one factor per attribute: what is asked, every cell (grouped), or their sum."""
+    every, shown = dict(asked), {}
     for key in by:
-        domain.axis(key)
-        if key in asked or by.count(key) > 1:
-            raise WorkloadError(f"attribute {key!r} is given twice")
+        found = None if key in domain.names else domain.lookup_column(key)
+        own = key if found is None else found[0].key
+        if own in every:
+            raise WorkloadError(f"attribute {own!r} is given twice")
+        every[own] = _looked_up(domain, *found) if found else _asked(domain, own, "identity")
+        shown[own] = key
     factors, axes = [], []
     for attribute in domain.attributes:
         factor: Factor | sp.csr_array = Factor("total", attribute.size)
         labels: Sequence[str] = ()
-        if attribute.name in asked:
-            factor, labels = asked[attribute.name]
-        elif attribute.name in by:
-            factor, labels = Factor("identity", attribute.size), attribute.labels
+        if attribute.name in every:
+            factor, labels = every[attribute.name]
         factors.append(factor)
         if labels:
-            axes.append((attribute.name, tuple(labels)))
+            axes.append((shown.get(attribute.name, attribute.name), tuple(labels)))
     sparse = [factor for factor in factors if not isinstance(factor, Factor)]
     queries = (
         SparseMap(sparse[0])

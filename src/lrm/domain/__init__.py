@@ -4,6 +4,7 @@ from lrm.domain.attributes import Attribute, Categories, Rule
 from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.lookups import Lookup
 from lrm.domain.ordered import Dates, Integers, Period, SteppedAttribute
 from lrm.privacy.unit import PrivacyUnit
 
@@ -15,6 +16,7 @@ __all__ = [
     "Dates",
     "Domain",
     "Integers",
+    "Lookup",
     "Period",
     "PrivacyUnit",
     "Rule",

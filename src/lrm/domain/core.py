@@ -21,6 +21,7 @@ import numpy as np
 from lrm.domain import persons
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.lookups import Lookup
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.showing import html_of
@@ -57,6 +58,8 @@ class Domain:
         Whom the promise protects; by default one row, added or removed.
     csv
         How the table's CSV files are written, where that is how it is stored.
+    lookups
+        Public tables that give further columns to values of attributes.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Domain:
     table: str | None = None
     unit: PrivacyUnit = field(default_factory=PrivacyUnit)
     csv: CsvForm | None = None
+    lookups: tuple[Lookup, ...] = ()
 
     def __init__(
         self,
@@ -83,11 +87,13 @@ class Domain:
         table: str | None = None,
         unit: PrivacyUnit | None = None,
         csv: CsvForm | None = None,
+        lookups: Iterable[Lookup] = (),
     ) -> None:
         object.__setattr__(self, "attributes", tuple(attributes))
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "unit", PrivacyUnit() if unit is None else unit)
         object.__setattr__(self, "csv", csv)
+        object.__setattr__(self, "lookups", tuple(lookups))
         self._check()
 
     def _check(self) -> None:
@@ -121,6 +127,36 @@ class Domain:
         if not isinstance(self.csv, CsvForm | None):
             raise DomainError(f"csv must be a CsvForm, not {type(self.csv).__name__}")
         self._check_unit()
+        self._check_lookups()
+
+    def _check_lookups(self) -> None:
+        seen = {} if self.table is None else {_folded(self.table): "the table"}
+        for lookup in self.lookups:
+            if not isinstance(lookup, Lookup):
+                raise DomainError(f"lookups must be Lookups, not {type(lookup).__name__}")
+            if _folded(lookup.name) in seen:
+                raise lookup.error(f"{seen[_folded(lookup.name)]} has the same name")
+            seen[_folded(lookup.name)] = "another lookup"
+            if lookup.key not in self.names:
+                raise lookup.error(f"its key {lookup.key!r} is not an attribute")
+            lookup.check_key(self.attribute(lookup.key))
+
+    def lookup_column(self, name: str) -> tuple[Lookup, str] | None:
+        """The lookup that gives a column, called ``column`` or ``lookup.column``, if there is one.
+
+        A name that several lookups have must say of which.
+        """
+        table, _, own = name.casefold().rpartition(".")
+        found = [
+            (lookup, column)
+            for lookup in self.lookups
+            for column in lookup.columns
+            if column.casefold() == own and table in {"", lookup.name.casefold()}
+        ]
+        if len(found) > 1:
+            names = " and ".join(f"{lookup.name}.{column}" for lookup, column in found)
+            raise DomainError(f"{name!r} is a column of several lookups; write {names}")
+        return found[0] if found else None
 
     def _check_unit(self) -> None:
         column = self.unit.column
@@ -254,7 +290,10 @@ class Domain:
         ]
         columns = ("attribute", "kind", "cells", "labels")
         table = text_table(columns, rows, words=("attribute", "kind", "labels"))
-        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}"
+        given = "".join(
+            f"\nlookup {one.name}: {one.key} → {', '.join(one.columns)}" for one in self.lookups
+        )
+        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}{given}"
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -272,6 +311,8 @@ class Domain:
             "unit": self.unit.facts,
             "csv": None if self.csv is None else self.csv.facts,
         }
+        if self.lookups:
+            facts["lookups"] = [lookup.facts for lookup in self.lookups]
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -15,12 +15,15 @@
       - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: cell, outside: cell}
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
          outside: drop}
+    lookups:                      # public tables, may be left out; or `csv: FILE` for columns, rows
+      - {name: regions, key: state, columns: [region], rows: [[NY, east], [NJ, east]]}
 
 What happens to NULL and to values outside must be declared for each attribute, ``drop`` or ``cell``
 (see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
 Bins may have ``representatives``, one number per cell, by which sums count their rows.
 Section ``csv`` says how the table's CSV files are written, each field of it where that differs
-from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``.
+from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``. A lookup
+gives further columns to the values of an attribute (see `lrm.domain.Lookup`).
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
 from lrm.domain.draft import draft
+from lrm.domain.lookups import Lookup, lookup_rows
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
@@ -57,11 +61,13 @@ _COMMON = {"name", "kind", "null", "outside"}
 def read_domain(path: str | pathlib.Path) -> Domain:
     """Read a domain file; errors name line and field."""
     path = pathlib.Path(path)
-    return parse_domain(read_text(path), path.name)
+    return parse_domain(read_text(path), path.name, path.parent)
 
 
-def parse_domain(text: str, source: str = "domain.yaml") -> Domain:
-    """Read a domain from YAML text.
+def parse_domain(
+    text: str, source: str = "domain.yaml", folder: pathlib.Path | None = None
+) -> Domain:
+    """Read a domain from YAML text; CSV files of lookups are in ``folder``.
 
     Examples
     --------
@@ -81,7 +87,7 @@ most high, but 0 > -1
     """
     root = parse(text, source, DomainError)
     _refuse_draft(root)
-    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table", "csv"})
+    entries = root.fields({"lrm-domain", "unit", "attributes"}, {"table", "csv", "lookups"})
     version = entries["lrm-domain"].integer()
     if version != VERSION:
         hint = "; a newer lrm wrote it" if version > VERSION else ""
@@ -91,10 +97,37 @@ most high, but 0 > -1
     attributes = [_attribute(item.at("")) for item in items]
     unit = _unit(entries["unit"])
     csv = _csv(entries["csv"]) if "csv" in entries else None
+    given = entries["lookups"].items() if "lookups" in entries else []
+    lookups = [_lookup(item.at(""), attributes, folder) for item in given]
     try:
-        return Domain(attributes, table, unit, csv)
+        return Domain(attributes, table, unit, csv, lookups)
     except DomainError as error:
-        entries["attributes"].fail(str(error))
+        section = "lookups" if str(error).startswith("lookup ") else "attributes"
+        entries[section].fail(str(error))
+
+
+def _lookup(node: Node, attributes: list[Attribute], folder: pathlib.Path | None) -> Lookup:
+    optional = {"key_column", "columns", "rows", "csv"}
+    entries = node.fields({"name", "key"}, optional)
+    name, key = entries["name"].text(), entries["key"].text()
+    key_column = entries["key_column"].text() if "key_column" in entries else None
+    try:
+        if "csv" not in entries:
+            inline = node.fields({"name", "key", "columns", "rows"}, {"key_column"})
+            columns = [item.text() for item in inline["columns"].items()]
+            rows = [[one.scalar() for one in row.items()] for row in inline["rows"].items()]
+            return Lookup(name, key, columns, rows, key_column)
+        node.fields({"name", "key", "csv"}, {"key_column"})
+        attribute = next((one for one in attributes if one.name == key), None)
+        if attribute is None or folder is None:
+            why = "its key is not an attribute" if folder else "a CSV file needs a domain file"
+            entries["csv"].fail(f"lookup {name!r}: {why}")
+        text = read_text(folder / entries["csv"].text())
+        return Lookup(name, key, *lookup_rows(text, key_column or key, attribute), key_column)
+    except DomainError as error:
+        if str(error).startswith(node.source):
+            raise
+        node.fail(str(error))
 
 
 def _refuse_draft(root: Node) -> None:
@@ -206,6 +239,7 @@ def domain_text(domain: Domain) -> str:
         "unit": unit,
         **({} if domain.csv is None else {"csv": domain.csv.facts}),
         "attributes": [_facts(attribute) for attribute in domain.attributes],
+        **({"lookups": [one.facts for one in domain.lookups]} if domain.lookups else {}),
     }
     return dump(facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["FUNCTIONS", "CellLabel", "question", "shown"]
+__all__ = ["FUNCTIONS", "CellLabel", "LookedUp", "question", "shown"]
+
+
+class LookedUp(exp.Expression, exp.Func):
+    """A column of a lookup by its key; without a column, whether the key has a row."""
+
+    arg_types = {"this": True, "expression": True}  # noqa: RUF012 - as sqlglot declares it
+    _sql_names = ["LOOKUP"]  # noqa: RUF012 - same
 
 
 class CellLabel(exp.Expression, exp.Func):
@@ -73,6 +81,7 @@ FUNCTIONS = [
 ]
 """Functions that are compiled."""
 
+_LOOKED_UP = re.compile(r"LOOKUP\([^,()]*, '([^']*)'\)")
 _NODES: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple, exp.Neg, exp.Not),
@@ -172,7 +181,8 @@ def point_text(node: exp.Expr, axis: int) -> str:
 
 def shown(node: exp.Expr) -> str:
     """An expression as it is shown in sentences."""
-    return node.sql(dialect="duckdb", comments=False)
+    text = node.sql(dialect="duckdb", comments=False)
+    return _LOOKED_UP.sub(r"\1", text) if "LOOKUP(" in text else text
 
 
 def _check_points(column: exp.Expr, node: exp.Expr, axis: int, scope: Scope) -> None:

@@ -32,10 +32,11 @@ from lrm.batches.compiler.atoms import (
 from lrm.batches.compiler.constants import constant, is_constant
 from lrm.batches.compiler.cuts import Cut
 from lrm.batches.compiler.evaluation import CellColumn, Evaluator, Values, as_constant
-from lrm.batches.compiler.expressions import CellLabel, question, shown
+from lrm.batches.compiler.expressions import CellLabel, LookedUp, question, shown
 from lrm.batches.compiler.refusals import PREDICATES, at_line, only, refuse, refuse_node
 from lrm.batches.compiler.tables import Table, Truth, all_of, any_of, negated
 from lrm.domain import Categories
+from lrm.domain.lookups import DIFFERENT
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -154,7 +155,18 @@ class Scope:
             axis = self.axis(node.this)
             labels = self.domain.attributes[axis].labels
             return CellColumn(axis, pa.array(labels), np.arange(len(labels)))
+        if type(node) is LookedUp:
+            return self._looked_up(node)
         return in_bins.column(self, node)
+
+    def _looked_up(self, node: exp.Expr) -> CellColumn:
+        axis = self.axis(node.this)
+        name, _, column = node.expression.name.partition(".")
+        lookup = next(one for one in self.domain.lookups if one.name == name)
+        values = lookup.on_cells(self.domain.attributes[axis], column or None)
+        distinct = [one for one in dict.fromkeys(values) if one not in {None, DIFFERENT}]
+        order = {one: place for place, one in enumerate(distinct)} | {None: -1, DIFFERENT: -2}
+        return CellColumn(axis, pa.array(distinct), np.array([order[one] for one in values]))
 
     def cut(
         self, node: exp.Expr, axis: int, truths: Truths, text: str = "", hint: str = ""

@@ -16,13 +16,14 @@ from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import Leaf, asked
 from lrm.batches.compiler.displays import Wanted, ascending, wanted
 from lrm.batches.compiler.evaluation import Values
-from lrm.batches.compiler.expressions import CellLabel, shown
+from lrm.batches.compiler.expressions import CellLabel, LookedUp, shown
 from lrm.batches.compiler.grouping import GroupingSet, Keys, grouping_sets, split_keys
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.terms import FlatRows, Names, Terms
+from lrm.domain.lookups import label_text
 from lrm.errors import SqlError, SqlWarning, WorkloadError
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _sorted_labels(
             continue
         different = {row[place] for row in values.distinct} if values is not None else set()
         kept = sorted(value for value in different if value is not None)
-        found[text] = name, tuple(map(_label, kept))
+        found[text] = name, tuple(map(label_text, kept))
     return found
 
 
@@ -219,19 +220,14 @@ def _groups(values: Values | None, keys: Keys, scope: Scope) -> list[Group]:
     cut = scope.placed(values, values.undecided)
     for code, row in enumerate(values.distinct):
         labels = tuple(
-            (name, _label(value)) for (name, _), value in zip(keys.values(), row[:-1], strict=True)
+            (name, label_text(value))
+            for (name, _), value in zip(keys.values(), row[:-1], strict=True)
         )
         inside = scope.placed(values, (values.codes == code).astype(np.float64))
         found.append((labels, [Weighed(inside.axes, inside.values, cut.values)]))
     if len({labels for labels, _ in found}) < len(found):
         raise SqlError("two groups of an expression have the same label")
     return found
-
-
-def _label(value: object) -> str:
-    if value is None:
-        return "(null)"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Weighted]:
@@ -276,6 +272,8 @@ def _columns(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> C
         if alias is not None and type(node) is exp.Literal:
             constants.append((alias, str(node.this)))
             continue
+        if type(node) is LookedUp:
+            raise refuse(f"column {shown(node)!r} outside GROUP BY", "add it to GROUP BY", select)
         if type(node) is not exp.Column:
             answers.append((alias, node))
             continue

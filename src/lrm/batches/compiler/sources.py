@@ -9,12 +9,20 @@ ORDER BY, LIMIT and HAVING.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import LookedUp, shown
+from lrm.batches.compiler.joins import (
+    Joined,
+    all_columns,
+    any_column,
+    join_sides,
+    joined_lookup,
+    own_column,
+)
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -50,6 +58,7 @@ class _Source:
     whole: bool
     condition: exp.Expr | None = None
     answers: exp.Expr | None = None
+    joined: Mapping[str, Joined] = field(default_factory=dict)
 
 
 def plain_select(select: exp.Expr, domain: Domain) -> Plain:
@@ -71,14 +80,20 @@ class _Reader:
             raise refuse_node(select, "a batch holds only SELECT statements")
         if select.args.get("from_") is None:
             raise refuse("SELECT without FROM", "name the table")
-        only(select, *_PARTS, "with_")
+        only(select, *_PARTS, "with_", "joins")
         self._read_with(select)
         source = self._source(select.args["from_"])
+        for join in select.args.get("joins") or ():
+            source = self._joined(join, source)
+        select.set("joins", None)
         if source.answers is not None:
             _check_chooses(select)
         self._resolve(select, source)
         if source.answers is not None:
-            return Plain(source.table, _chosen(select, source.answers))
+            answers = _chosen(select, source.answers)
+            if source.condition is not None:
+                _restrict(answers, "where", source.condition)
+            return Plain(source.table, answers)
         if source.condition is not None:
             _restrict(select, "where", source.condition.copy())
         return Plain(source.table, select)
@@ -109,6 +124,21 @@ class _Reader:
         if known is not None:
             return self._offered(Plain(known.table, known.select.copy()), alias or name)
         return _Source(name, alias or name.split(".")[-1], {}, whole=True)
+
+    def _joined(self, join: exp.Expr, source: _Source) -> _Source:
+        """The columns of FROM with those of a lookup."""
+        joined = joined_lookup(join, self.domain)
+        if joined.name in source.joined or joined.name == source.qualifier.casefold():
+            raise refuse(f"two tables called {joined.name!r}", "give one an alias", join)
+        side = join_sides(join, joined)
+        key = self._column(side, source, {})
+        if type(key) is not exp.Column or key.name.casefold() != joined.lookup.key.casefold():
+            way_out = f"lookup {joined.lookup.name!r} is of {joined.lookup.key!r}"
+            raise refuse(f"JOIN by {shown(side)}", way_out, join)
+        condition = source.condition
+        if not joined.left:
+            condition = joined.matched if condition is None else exp.and_(condition, joined.matched)
+        return replace(source, condition=condition, joined={**source.joined, joined.name: joined})
 
     def _offered(self, inner: Plain, qualifier: str) -> _Source:
         """The columns of a sub-select."""
@@ -174,24 +204,34 @@ class _Reader:
     def _column(
         self, node: exp.Column, source: _Source, aliases: Mapping[str, exp.Expr]
     ) -> exp.Expr:
-        name = node.name.casefold()
+        name, table = node.name.casefold(), node.table.casefold()
+        if table in source.joined:
+            return own_column(node, source.joined[table])
+        if table in {"", source.qualifier.casefold()}:
+            offered = self._offers(source, name)
+            if not table and name in aliases and (_in_order(node) or not offered):
+                return aliases[name]
+            node.set("table", None)
+            if offered:
+                return source.columns.get(name, node)
+        keys = [one for one in source.joined.values() if one.lookup.key_column.casefold() == name]
+        if keys and not table:
+            return own_column(node, keys[0])
+        lookups = [one.lookup for one in source.joined.values()]
+        if source.whole and not lookups:
+            lookups = list(self.domain.lookups)
+        found = any_column(node, lookups)
+        if found is not None:
+            return found
         if node.table:
             only(node, "this", "table")
-            if node.table.casefold() != source.qualifier.casefold():
-                raise refuse(
-                    f"table {node.table!r}", f"the statement reads {source.qualifier!r}", node
-                )
-            node.set("table", None)
-        elif name in aliases and (_in_order(node) or not self._offers(source, name)):
-            return aliases[name]
-        if name in source.columns:
-            return source.columns[name]
+            raise refuse(f"table {node.table!r}", f"the statement reads {source.qualifier!r}", node)
         if not source.whole:
             names = ", ".join(source.columns)
             raise at_line(
                 node, f"the sub-select has no column {node.name!r}; its columns are {names}"
             )
-        return node  # whoever reads it says if there is no such attribute
+        return node  # whoever reads it says that there is no such attribute
 
     def _offers(self, source: _Source, name: str) -> bool:
         return name in source.columns or (source.whole and name in self.attributes)
@@ -240,6 +280,10 @@ def _chosen(select: exp.Expr, answers: exp.Expr) -> exp.Expr:
     if cut is not None and any(select.args.get(part) for part in ("where", "order", "limit")):
         raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
     answers.set("expressions", select.expressions)
+    for item in select.expressions:  # columns of lookups follow from what is grouped by
+        named = item.this if type(item) is exp.Alias else item
+        if type(named) is LookedUp and answers.args.get("group") is not None:
+            answers.args["group"].append("expressions", named.copy())
     if where is not None:
         _restrict(answers, "having", where.this)
     for part in ("order", "limit", "offset"):
@@ -298,7 +342,8 @@ def _all_columns(item: exp.Expr, source: _Source) -> list[exp.Expr]:
     """What ``*`` stands for: the columns of a sub-select, and ``*`` for those of the table."""
     star = item if type(item) is exp.Star else item.this
     kept: list[exp.Expr] = [star] if source.whole else []
-    return kept + [_aliased(one.copy(), name) for name, one in source.columns.items()]
+    columns = {**source.columns, **(all_columns(source.joined) if star is item else {})}
+    return kept + [_aliased(one.copy(), name) for name, one in columns.items()]
 
 
 def _aliased(node: exp.Expr, name: str) -> exp.Expr:

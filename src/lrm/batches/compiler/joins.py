@@ -1,0 +1,112 @@
+"""JOIN to lookups of the domain → expressions of the attribute that is their key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.batches.compiler.expressions import LookedUp, shown
+from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain, Lookup
+
+__all__ = ["Joined", "all_columns", "any_column", "join_sides", "joined_lookup", "own_column"]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A lookup in FROM, under its name or alias; rows without a match stay in a LEFT JOIN."""
+
+    lookup: Lookup
+    name: str
+    left: bool
+
+    @property
+    def matched(self) -> exp.Expr:
+        """Whether the key of a row is in the lookup."""
+        return _looked_up(self.lookup, "")
+
+
+def joined_lookup(join: exp.Expr, domain: Domain) -> Joined:
+    """The lookup that a JOIN names."""
+    table = join.this
+    named = [one for one in domain.lookups if one.name.casefold() == table.name.casefold()]
+    if type(table) is not exp.Table or not named:
+        names = ", ".join(one.name for one in domain.lookups)
+        may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
+        raise refuse("JOIN", may, join)
+    only(join, "this", "on", "using", "side", "kind")
+    only(table, "this", "alias")
+    side, kind = join.args.get("side") or "", join.args.get("kind") or ""
+    if side not in {"", "LEFT"} or kind not in {"", "INNER", "OUTER"}:
+        raise refuse(f"{side or kind} JOIN", "write JOIN or LEFT JOIN", join)
+    return Joined(named[0], (table.alias or named[0].name).casefold(), side == "LEFT")
+
+
+def join_sides(join: exp.Expr, joined: Joined) -> exp.Column:
+    """The column of the table that a lookup is joined by, with the lookup's key."""
+    lookup = joined.lookup
+    way_out = f"join it by its key: {lookup.key} = {joined.name}.{lookup.key_column}"
+    key = lookup.key_column.casefold()
+    using, on = join.args.get("using") or [], join.args.get("on")
+    if on is None and [one.name.casefold() for one in using] == [key]:
+        return exp.column(using[0].name)
+    if type(on) is not exp.EQ or not type(on.this) is type(on.expression) is exp.Column:
+        raise refuse("this JOIN", way_out, join)
+    both = [on.this, on.expression]
+    theirs = [one for one in both if one.table.casefold() == joined.name]
+    theirs = theirs or [one for one in both if not one.table and one.name.casefold() == key]
+    if len(theirs) != 1 or theirs[0].name.casefold() != key:
+        raise refuse(f"JOIN ON {shown(on)}", way_out, join)
+    (other,) = (one for one in both if one is not theirs[0])
+    return other
+
+
+def own_column(node: exp.Column, joined: Joined) -> exp.Expr:
+    """The column of a joined lookup."""
+    lookup, name = joined.lookup, node.name.casefold()
+    if name == lookup.key_column.casefold():
+        key = exp.column(lookup.key)
+        if not joined.left:
+            return key
+        return exp.Case(ifs=[exp.If(this=joined.matched, true=key)])
+    column = next((one for one in lookup.columns if one.casefold() == name), None)
+    if column is None:
+        names = ", ".join((lookup.key_column, *lookup.columns))
+        raise at_line(
+            node, f"lookup {lookup.name!r} has no column {node.name!r}; its columns are {names}"
+        )
+    return _looked_up(lookup, column)
+
+
+def any_column(node: exp.Column, lookups: Iterable[Lookup]) -> exp.Expr | None:
+    """The column of a lookup that a name means, if one has it."""
+    table, name = node.table.casefold(), node.name.casefold()
+    found = [
+        (lookup, column)
+        for lookup in lookups
+        for column in lookup.columns
+        if column.casefold() == name and table in {"", lookup.name.casefold()}
+    ]
+    if len(found) > 1:
+        names = " and ".join(f"{lookup.name}.{column}" for lookup, column in found)
+        raise at_line(node, f"{node.name!r} is a column of several lookups; write {names}")
+    return _looked_up(*found[0]) if found else None
+
+
+def _looked_up(lookup: Lookup, column: str) -> exp.Expr:
+    what = exp.Literal.string(f"{lookup.name}.{column}")
+    return LookedUp(this=exp.column(lookup.key), expression=what)
+
+
+def all_columns(joined: Mapping[str, Joined]) -> dict[str, exp.Expr]:
+    """The columns of joined lookups by their names."""
+    return {
+        column: _looked_up(one.lookup, column)
+        for one in joined.values()
+        for column in one.lookup.columns
+    }
