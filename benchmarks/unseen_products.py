@@ -322,8 +322,8 @@ def _alone(factor: Factor, rng: np.random.Generator) -> float:
     return float(np.vdot(chosen.gram, basis.inverse_times(np.eye(chosen.size))))
 
 
-def rival_errors(batch: ProductBatch, noise: str, *, effort: str = "quick") -> dict[str, float]:
-    """Errors of all rivals that apply to a batch."""
+def rival_errors(batch: ProductBatch, noise: str, *, flat: bool = True) -> dict[str, float]:
+    """Errors of all rivals that apply to a batch; with ``flat``, those on lists of few cells."""
     order = 1 if noise == "laplace" else 2
     reduced = merge_values(batch).batch
     found = {
@@ -338,15 +338,15 @@ def rival_errors(batch: ProductBatch, noise: str, *, effort: str = "quick") -> d
     workload = workload_of(batch)
     rng = np.random.default_rng(0)
     if noise == "laplace":
-        found["marginals"] = lrm.plan(workload, "marginals", effort=effort).weighted_strategy_error
+        found["marginals"] = lrm.plan(workload, "marginals", effort="quick").weighted_strategy_error
         found["single product"] = _optimised_product(reduced, rng)
         found["a product per term"] = _union(reduced, rng)
     else:
         found["residuals"] = residual_error(Quadratic(reduced))
-    if math.prod(reduced.sizes) <= FLAT_CELLS:
-        flat = lrm.Workload(reduced.dense())
-        found["lowrank"] = lrm.plan(flat, "lowrank", noise=noise).weighted_strategy_error
-        found["best, flat"] = lrm.plan(flat, noise=noise, effort="quick").weighted_strategy_error
+    if flat and math.prod(reduced.sizes) <= FLAT_CELLS:
+        listed = lrm.Workload(reduced.dense())
+        found["lowrank"] = lrm.plan(listed, "lowrank", noise=noise).weighted_strategy_error
+        found["best, flat"] = lrm.plan(listed, noise=noise, effort="quick").weighted_strategy_error
     return found
 
 

@@ -54,6 +54,9 @@ TREE_CELLS = 2048
 GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2000}
 """Merged cells of a product up to which a list of them is searched as well, for Gaussian noise."""
 
+MOST_FLAT_CELLS = 2000
+"""The same for Laplace noise; more take seconds even at quick effort, and hundreds of MB."""
+
 BOUND_SECONDS = 1.0
 """Of one core, that a bound for the merged cells of a product may take."""
 
@@ -89,7 +92,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
-    if min(rows, cells) * cells > DENSE_ENTRIES:
+    if cells > MOST_FLAT_CELLS or min(rows, cells) * cells > DENSE_ENTRIES:
         return chosen
     if search.noise == "laplace":
         starts = {"products": on_representatives(merged_rows(chosen, reduction), flat)}

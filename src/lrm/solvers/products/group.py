@@ -129,7 +129,8 @@ class GroupSearch:
         return search.best
 
     def _from_identities(self) -> None:
-        few = len(self.needy) > 0
+        # Fewer where bases will be optimised, unless that is quick or the values are only two.
+        few = self.effort.kicks > 0 and any(self.quadratic.sizes[i] > 2 for i in self.needy)
         climbs = 1 if few else self.effort.climbs
         self._sets_at(self.plain, climbs=climbs, randoms=self.effort.starts // (3 if few else 1))
 

@@ -77,7 +77,8 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     if classical:
         best = _solve(batch, everything, EFFORTS[effort], rng, watch, classical=True)
         return replace(ProductStrategy.combine([best]), interrupted=watch.stopped)
-    grouped = _grouped(batch, rng, watch)
+    # Random numbers of its own: the search for one group is then that of classical marginals.
+    grouped = _grouped(batch, np.random.default_rng([seed, 1]), watch)
     hopeless = grouped is not None and grouped.hopeless
     whole = _solve(batch, everything, SCOUT if hopeless else EFFORTS[effort], rng, watch)
     found = [ProductStrategy.combine([whole])]
