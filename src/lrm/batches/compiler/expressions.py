@@ -12,6 +12,8 @@ from lrm.batches.compiler.refusals import at_line, refuse, refuse_node
 from lrm.domain import Bins
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
 
@@ -78,6 +80,16 @@ FUNCTIONS = [
     "MONTHNAME",
     "LAST_DAY",
     "DATE_DIFF",
+    "STRFTIME",
+    "MAKE_DATE",
+    "CONCAT_WS",
+    "SPLIT_PART",
+    "REGEXP_EXTRACT",
+    "REGEXP_REPLACE",
+    "LN",
+    "LOG",
+    "EXP",
+    "TRUNC",
 ]
 """Functions that are compiled."""
 
@@ -92,19 +104,28 @@ _NODES: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sign, exp.Sqrt),
         *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring),
         *(exp.Replace, exp.Concat, exp.Reverse, exp.Pad, exp.Contains, exp.StartsWith),
-        *(exp.EndsWith, exp.StrPosition, exp.RegexpLike),
+        *(exp.EndsWith, exp.StrPosition, exp.RegexpLike, exp.RegexpExtract, exp.RegexpReplace),
+        *(exp.SimilarTo, exp.Glob, exp.ConcatWs, exp.SplitPart, exp.Repeat, exp.Ascii),
+        *(exp.Ln, exp.Exp, exp.Log, exp.Trunc, exp.IsNan),
+        *(exp.DateAdd, exp.DateSub, exp.DateFromParts, exp.TimeToStr, exp.Date),
         *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.DayOfWeekIso),
         *(exp.DayOfYear, exp.DayOfMonth, exp.WeekOfYear, exp.Dayname, exp.Monthname, exp.LastDay),
         *(exp.Extract, exp.DateTrunc, exp.TimestampTrunc, exp.DateDiff, exp.Interval),
         *(exp.Cast, exp.TryCast, exp.DataType, exp.Var),
     }
 )
-_NAMED = frozenset({"date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"})
+_NAMED = frozenset(
+    {
+        *("date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"),
+        *("yearweek", "century", "decade", "prefix", "suffix", "strlen", "even", "gcd", "printf"),
+    }
+)
+_DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
 _TYPES = frozenset(
     {
         *(exp.DType.BOOLEAN, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE),
         *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
-        *(exp.DType.DOUBLE, exp.DType.DECIMAL),
+        *(exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.INT128),
     }
 )
 _PARTS = frozenset(
@@ -144,16 +165,22 @@ def question(node: exp.Expr, scope: Scope) -> Question:
     raw: set[int] = set()
     conditions: list[tuple[int, Truths]] = []
     columns: list[CellColumn] = []
+    seen: dict[str, str] = {}  # equal conditions are one: they have the same truth on a row
 
     def replaced(one: exp.Expr) -> exp.Expr:
+        known = seen.get(text := shown(one))
+        if known is not None:
+            return exp.column(known)
         atom = scope.atom(one)
         if atom is not None:
             conditions.append(atom)
-            return exp.column(f"p{len(conditions) - 1}")
+            seen[text] = f"p{len(conditions) - 1}"
+            return exp.column(seen[text])
         column = scope.cell_column(one)
         if column is not None:
             columns.append(column)
-            return exp.column(f"c{len(columns) - 1}")
+            seen[text] = f"c{len(columns) - 1}"
+            return exp.column(seen[text])
         if type(one) is exp.Column:
             axis = scope.axis(one)
             _check_points(one, node, axis, scope)
@@ -206,16 +233,52 @@ def _check(node: exp.Expr) -> None:
             _check_part(node, node.expressions[0].name)
     elif kind not in _NODES:
         raise refuse_node(node, _WAY_OUT)
-    if kind in (exp.Cast, exp.TryCast) and node.args["to"].this not in _TYPES:
+    if kind in _CHECKS:
+        _CHECKS[kind](node)
+
+
+def _check_cast(node: exp.Expr) -> None:
+    if node.args["to"].this not in _TYPES:
         raise refuse(f"CAST to {shown(node.args['to'])}", _WAY_OUT, node)
-    if kind is exp.Var:
-        _check_part(node, node.name)
-    if kind is exp.In and (node.args.get("query") or node.args.get("unnest")):
+
+
+def _check_format(node: exp.Expr) -> None:
+    text = node.this if type(node.this) is exp.Literal else node.args["format"]
+    if type(text) is not exp.Literal or _DAY_FORMAT.fullmatch(text.name) is None:
+        raise refuse(shown(node), "format year, month, week and day: '%Y-%m-%d'", node)
+
+
+def _check_log(node: exp.Expr) -> None:
+    if node.args.get("expression") is not None:
+        raise refuse(shown(node), "write LOG(x) for base 10, or LN(x)", node)
+
+
+def _check_in(node: exp.Expr) -> None:
+    if node.args.get("query") or node.args.get("unnest"):
         raise refuse("a subquery", "list the constants", node)
-    if kind is exp.In and not node.expressions:
+    if not node.expressions:
         raise refuse("IN without constants", "list the constants", node)
-    if kind is exp.Between and node.args.get("symmetric"):
+
+
+def _check_between(node: exp.Expr) -> None:
+    if node.args.get("symmetric"):
         raise refuse("BETWEEN SYMMETRIC", "write the smaller constant first", node)
+
+
+def _check_var(node: exp.Expr) -> None:
+    _check_part(node, node.name)
+
+
+_CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], None]] = {
+    exp.Cast: _check_cast,
+    exp.TryCast: _check_cast,
+    exp.TimeToStr: _check_format,
+    exp.Log: _check_log,
+    exp.Var: _check_var,
+    exp.In: _check_in,
+    exp.Between: _check_between,
+}
+"""What else is checked of some kinds of nodes."""
 
 
 def _check_part(node: exp.Expr, name: str) -> None:

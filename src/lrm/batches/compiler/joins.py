@@ -14,7 +14,15 @@ from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse
 if TYPE_CHECKING:
     from lrm.domain import Domain, Lookup
 
-__all__ = ["Joined", "all_columns", "any_column", "join_sides", "joined_lookup", "own_column"]
+__all__ = [
+    "Joined",
+    "all_columns",
+    "among_keys",
+    "any_column",
+    "join_sides",
+    "joined_lookup",
+    "own_column",
+]
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,32 @@ def any_column(node: exp.Column, lookups: Iterable[Lookup]) -> exp.Expr | None:
         names = " and ".join(f"{lookup.name}.{column}" for lookup, column in found)
         raise at_line(node, f"{node.name!r} is a column of several lookups; write {names}")
     return _looked_up(*found[0]) if found else None
+
+
+def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
+    """``key IN (SELECT key FROM lookup WHERE …)`` as a condition on the key."""
+    way_out = "list the constants, or select the key of a lookup"
+    select = node.args["query"].this
+    source = select.args.get("from_") if type(select) is exp.Select else None
+    table = None if source is None else source.this
+    named = [one for one in domain.lookups if type(table) is exp.Table and one.name == table.name]
+    if not named or type(node.this) is not exp.Column or table is None:
+        raise refuse("a subquery", way_out, node)
+    only(select, "expressions", "from_", "where")
+    joined = Joined(named[0], table.alias_or_name.casefold(), left=False)
+    asked = [one.name.casefold() for one in select.expressions if type(one) is exp.Column]
+    keys = joined.lookup.key.casefold(), joined.lookup.key_column.casefold()
+    if (node.this.name.casefold(), *asked) != keys or len(select.expressions) != 1:
+        raise refuse("a subquery", way_out, node)
+    condition = joined.matched
+    where = select.args.get("where")
+    if where is not None:
+        for column in list(where.find_all(exp.Column)):
+            column.replace(own_column(column, joined))
+        condition = exp.and_(condition, exp.Paren(this=where.this))
+    missing = exp.If(this=exp.Is(this=node.this.copy(), expression=exp.Null()), true=exp.Null())
+    known = exp.Coalesce(this=condition, expressions=[exp.false()])
+    return exp.Paren(this=exp.Case(ifs=[missing], default=known))
 
 
 def _looked_up(lookup: Lookup, column: str) -> exp.Expr:

@@ -18,6 +18,7 @@ from lrm.batches.compiler.expressions import LookedUp, shown
 from lrm.batches.compiler.joins import (
     Joined,
     all_columns,
+    among_keys,
     any_column,
     join_sides,
     joined_lookup,
@@ -187,6 +188,11 @@ class _Reader:
 
     def _settle(self, root: exp.Expr, source: _Source, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         """Replace the columns of an expression by what they stand for."""
+        for among in list(root.find_all(exp.In)):
+            if among.args.get("query") is not None:
+                condition = among_keys(among, self.domain)
+                among.replace(condition)
+                root = condition if among is root else root
         for node in list(root.find_all(exp.Column)):
             if type(node.this) is not exp.Identifier:
                 continue  # refused by whoever reads it

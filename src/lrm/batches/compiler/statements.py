@@ -66,6 +66,8 @@ def statements(text: str, domain: Domain) -> list[Statement]:
             selects = _selects(_tree(parser, tokens, text))
             for part, select in enumerate(selects, start=1):
                 at = line_of(select) or line
+                if part > 1:
+                    _take_names(select, selects[0])
                 plain = plain_select(select, domain)
                 expected = table or (checked[0].table if checked else plain.table)
                 if not _same_table(plain.table, expected):
@@ -75,6 +77,17 @@ def statements(text: str, domain: Domain) -> list[Statement]:
     if not checked:
         raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked
+
+
+def _take_names(select: exp.Expr, first: exp.Expr) -> None:
+    """Name columns of a later part of UNION ALL as in its first, where texts tell them apart."""
+    texts = [item for item in first.expressions if type(item.unalias()) is exp.Literal]
+    if type(select) is not exp.Select or not texts:
+        return
+    pairs = zip(list(select.expressions), first.expressions, strict=False)
+    for item, model in pairs:
+        if type(model) is exp.Alias and type(item) is not exp.Alias:
+            item.replace(exp.alias_(item.copy(), model.alias))
 
 
 def _same_table(name: str, expected: str) -> bool:
@@ -163,7 +176,11 @@ def _selects(tree: exp.Expr) -> list[exp.Expr]:
         if type(node) is exp.Union:
             if node.args.get("distinct"):
                 raise refuse("UNION", "write UNION ALL, or two statements separated by ;", node)
-            only(node, "this", "expression")
+            only(node, "this", "expression", "with_")
+            if node.args.get("with_") is not None:
+                for side in (node.this, node.expression):
+                    if side.args.get("with_") is None:
+                        side.set("with_", node.args["with_"].copy())
             waiting += [node.expression, node.this]
         elif type(node) is exp.Subquery and (found or waiting or node is not tree):
             only(node, "this")
