@@ -33,8 +33,8 @@ from lrm.workload import Computed, Dual, Formula
 
 __all__ = ["computed_numbers", "computed_values"]
 
-ROUNDS = 6
-"""Corrections of the half-width for its direction: it changes by some percent at most."""
+ROUNDS = 3
+"""Corrections of the half-width for its direction, each of which is some percent of the last."""
 
 STEPS = 60
 """Steps of the search for the extremes of a formula over an ellipsoid."""
@@ -84,27 +84,28 @@ def _places(one: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Fl
 def _fieller(
     _core: Formula, inputs: Floats, noise: JointNoise, confidence: float
 ) -> tuple[Floats, Floats]:
-    top, bottom = inputs
-    sums = noise.covariance
-    base = np.zeros((len(top), 2))
-    base[:, 1] = 1.0
-    at_zero = noise.quantile_ratios(base, confidence)
-    unbounded = np.abs(bottom) <= at_zero * np.sqrt(sums[:, 1, 1])
-    ends = []
+    groups = inputs.shape[1]
+    alone = np.tile([0.0, 1.0], (groups, 1))
+    kappa = np.tile(noise.quantile_ratios(alone, confidence), 2)
+    unbounded = np.abs(inputs[1]) <= kappa[:groups] * np.sqrt(noise.covariance[:, 1, 1])
+    # Lower and upper ends are looked for together.
+    top, bottom = np.tile(inputs, 2)
+    sums = np.tile(noise.covariance, (2, 1, 1))
+    both = JointNoise(np.tile(noise.weights, (2, 1, 1)), noise.accuracy)
+    sign = np.repeat([-1.0, 1.0], groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        for sign in (-1.0, 1.0):
-            ratio, kappa = top / bottom, at_zero
-            for _ in range(ROUNDS):
-                direction = np.column_stack([np.ones_like(ratio), -ratio])
-                direction[~np.isfinite(ratio)] = base[~np.isfinite(ratio)]
-                kappa = noise.quantile_ratios(direction, confidence)
-                a = bottom**2 - kappa**2 * sums[:, 1, 1]
-                b = top * bottom - kappa**2 * sums[:, 0, 1]
-                c = top**2 - kappa**2 * sums[:, 0, 0]
-                root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-                ratio = np.where(a > 0, (b + sign * root) / a, sign * np.inf)
-            ends.append(np.where(unbounded, sign * np.inf, ratio))
-    return ends[0], ends[1]
+        ratio = top / bottom
+        for _ in range(ROUNDS):
+            direction = np.column_stack([np.ones_like(ratio), -ratio])
+            direction[~np.isfinite(ratio)] = (0.0, 1.0)
+            kappa = both.quantile_ratios(direction, confidence)
+            a = bottom**2 - kappa**2 * sums[:, 1, 1]
+            b = top * bottom - kappa**2 * sums[:, 0, 1]
+            c = top**2 - kappa**2 * sums[:, 0, 0]
+            root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+            ratio = np.where(a > 0, (b + sign * root) / a, sign * np.inf)
+    ends = np.where(np.tile(unbounded, 2), sign * np.inf, ratio)
+    return ends[:groups], ends[groups:]
 
 
 def _ranges(

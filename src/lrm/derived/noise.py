@@ -22,6 +22,9 @@ Rows = Callable[[int, int], Floats]
 MOST_WEIGHTS = 1 << 25
 """Weights of rows of the reconstruction that are held at a time (256 MB)."""
 
+ROUNDING = 1e-13
+"""Share of a row's largest weight below which a weight is a rounding error."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointNoise:
@@ -102,14 +105,33 @@ class Noisy:
         way_back = self.accuracy.reconstruction
         measurements = way_back.shape[1]
         spans = [int(column.max()) + 1 - int(column.min()) for column in index.T]
-        if (sum(spans) + index.size) * measurements > MOST_WEIGHTS:
+        if sum(spans) * measurements > MOST_WEIGHTS:
             return None
-        weights = np.empty((*index.shape, measurements))
-        for place, column in enumerate(index.T):
-            start, stop = int(column.min()), int(column.max()) + 1
-            found = way_back.rows(start, stop)[column - start]
-            weights[:, place] = found * (scales[place] * self.accuracy.step)
-        return JointNoise(weights, self.accuracy)
+        starts = [int(column.min()) for column in index.T]
+        rows = [
+            way_back.rows(start, start + span) * (scale * self.accuracy.step)
+            for start, span, scale in zip(starts, spans, scales, strict=True)
+        ]
+        packed = _packed(rows, index - np.array(starts))
+        return None if packed is None else JointNoise(packed, self.accuracy)
+
+
+def _packed(rows: list[Floats], index: Indices) -> Floats | None:
+    """The weights of each group's inputs without measurements that none of them needs."""
+    needed = np.zeros((len(index), rows[0].shape[1]), dtype=bool)
+    for own, column in zip(rows, index.T, strict=True):
+        size = np.abs(own)
+        needed |= (size > ROUNDING * size.max(axis=1, initial=0.0)[:, None])[column]
+    width = max(1, int(needed.sum(axis=1).max()))
+    if len(index) * len(rows) * width > MOST_WEIGHTS:
+        return None
+    order = np.argsort(~needed, axis=1, kind="stable")[:, :width]
+    inside = np.take_along_axis(needed, order, axis=1)
+    found = [
+        np.take_along_axis(own[column], order, axis=1) * inside
+        for own, column in zip(rows, index.T, strict=True)
+    ]
+    return np.stack(found, axis=1)
 
 
 def _taken(rows: Rows, index: Indices) -> Floats:

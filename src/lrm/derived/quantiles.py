@@ -71,7 +71,8 @@ def _half_widths(
         return each + one.level * each[:, -1:]
     moved = noise.weights - one.level * noise.weights[:, -1:]
     flat = JointNoise(moved.reshape(-1, 1, moved.shape[2]), noise.accuracy)
-    return flat.half_widths(np.ones((len(flat.weights), 1)), confidence).reshape(index.shape)
+    found = flat.half_widths(np.ones((len(flat.weights), 1)), confidence)
+    return found.reshape(moved.shape[:2])
 
 
 def _read(one: Quantile, totals: Floats) -> Floats:
