@@ -30,6 +30,7 @@ from lrm.maps.products.factors import Factor
 __all__ = [
     "Estimate",
     "Lattice",
+    "Subset",
     "can_answer",
     "measure_exactly",
     "term_variances",

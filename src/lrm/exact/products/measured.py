@@ -146,10 +146,10 @@ class MeasuredGroup:
         known = self._products([basis.column_norm(power) for basis in self.bases])
         return [int(f) ** power * own for f, own in zip(self.factors, known, strict=True)]
 
-    def peaks(self) -> Iterator[int]:
+    def peaks(self) -> list[int]:
         """The largest weight of each set, and of what comes before its factor."""
         known = self._products([max(basis.peak, 1) for basis in self.bases])
-        yield from (factor * own for factor, own in zip(self.factors, known, strict=True))
+        return [factor * own for factor, own in zip(self.factors, known, strict=True)]
 
     def measure(
         self, entries: NDArray[np.generic], one: Sequence[int], factor: int
@@ -270,7 +270,7 @@ class MeasuredProducts:
     @cached_property
     def max_records(self) -> int:
         """With at most this many records no measurement leaves 62 bits."""
-        largest = max((peak for group in self.groups for peak in group.peaks()), default=1)
+        largest = max((max(group.peaks(), default=1) for group in self.groups), default=1)
         return (1 << CARRIER_BITS) // max(largest, 1)
 
     def records(self, entries: Integers) -> int:

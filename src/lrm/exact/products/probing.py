@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import WorkloadError
-from lrm.exact.products.answers import Estimate, Lattice
+from lrm.errors import UnsupportedQuery, WorkloadError
+from lrm.exact.products.answers import Estimate, Lattice, Subset
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
@@ -24,7 +24,7 @@ __all__ = ["check_group", "check_support", "largest_error"]
 
 Floats = NDArray[np.float64]
 
-PROBED_TERMS = 400
+PROBED_TERMS = 120
 """Terms whose answers are compared with the truth on a table without noise."""
 
 PROBED_QUERIES = 1 << 20
@@ -80,7 +80,7 @@ def largest_error(found: ProductReconstruction) -> float:
     enough = np.cumsum(found.batch.term_queries()[terms]) > PROBED_IN_ALL
     terms = np.sort(terms[~enough | (np.arange(len(terms)) < FEWEST_TERMS)])
     estimates = [
-        Estimate(lattice, _Noiseless(group, lattice, x))
+        _Probe(lattice, _Noiseless(group, lattice, x))
         for group, lattice in zip(found.measured.groups, found.lattices, strict=True)
     ]
     worst = 0.0
@@ -141,6 +141,32 @@ class _Noiseless(Sequence[Floats]):
         for k in one:
             table = np.multiply.outer(table, self.images[k])
         return table
+
+
+class _Probe(Estimate):
+    """Estimates from a table that is a product, of which no large array is needed."""
+
+    def __init__(self, lattice: Lattice, table: _Noiseless) -> None:
+        super().__init__(lattice, table)
+        self._table = table
+        self._means = [
+            float(average @ image)
+            for average, image in zip(self._averages, table.images, strict=True)
+        ]
+
+    def residual(self, subset: Subset) -> Floats:
+        """``z_A``, whose sum over sets is a number, and its arrays a product."""
+        lattice, own = self.lattice, self.lattice.telling(subset)
+        if not lattice[subset] > 0:
+            raise UnsupportedQuery("no measured marginal contains all attributes of the query")
+        known = np.where(self._table.group.members[own], self._means, self._table.totals)
+        known[:, list(subset)] = 1.0
+        scale = np.sum(lattice.weights[own] ** 2 * known.prod(axis=1)) / lattice[subset]
+        found = np.full((), scale)
+        for i in subset:
+            image = lattice.bases[i].transpose_times(self._table.images[i][:, None])
+            found = np.multiply.outer(found, image[:, 0])
+        return found
 
 
 def _thinned(batch: ProductBatch) -> ProductBatch:
