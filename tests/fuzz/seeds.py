@@ -82,14 +82,21 @@ def _plans_and_releases(folder, grouped):
 
 
 def _products(folder):
-    """Plans over products: marginals, trees, dropped and merged values, residuals, many groups."""
+    """Plans over products: marginals, trees, dropped and merged values, residuals, groups."""
     some = [[1, 1, 0, 0], [0, 0, 1, 0]]
     prefixes = [["prefix", "total", "total"], ["identity", "identity", "total"]]
     terms = [["identity", some, "total"], ["total", some, "identity"]]
     # Of so many values that no list of cells is made; nothing is asked about the last attribute.
     sizes = [6, 4, 3, 1 << 17]
     longer = [[*term, "total"] for term in prefixes], [[*term, "total"] for term in terms]
+    thirds = np.kron(np.eye(3), np.ones((1, 4)))
+    fine = [
+        ["identity", *["total"] * 2],
+        [thirds, "identity", "total"],
+        ["total", "identity", "total"],
+    ]
     made = {
+        "combined": lrm.plan(families.products([12, 4, 1 << 17], fine), effort="quick"),
         "marginals": lrm.plan(families.products(sizes[:3], prefixes), "marginals"),
         "dropped": lrm.plan(families.products(sizes, longer[1]), effort="quick"),
         "tree": lrm.plan(families.products(sizes, longer[0]), "hierarchical"),
@@ -97,6 +104,7 @@ def _products(folder):
         "tables": lrm.plan(families.marginals([3, 2, 2, 1 << 19], [1]), "noise-on-results"),
         "small": lrm.plan(families.products([6, 4, 3], prefixes), noise="gaussian"),
     }
+    assert made["combined"].measured.combined
     for name, plan in made.items():
         plan.save(folder / f"products-{name}.plan")
     for name, promise in {"marginals": {"epsilon": 1}, "small": {"rho": 1}}.items():

@@ -28,6 +28,14 @@ BATCHES = {
         SIZES, [["identity", SOME, "total", "total"], ["total", SOME, "identity", "total"]]
     ),
 }
+BATCHES["combined"] = families.products(
+    [12, 4, 2, 1 << 17],
+    [
+        ["identity", "total", "identity", "total"],
+        [np.kron(np.eye(3), np.ones((1, 4))), "identity", "identity", "total"],
+        ["total", "identity", "total", "total"],
+    ],
+)
 UNITS = {"row": PrivacyUnit(), "rows": PrivacyUnit(max_rows=3, neighbours="substitute")}
 
 
@@ -37,6 +45,7 @@ def plan(request):
     mechanism = "marginals" if batch == "tables" and noise == "laplace" else "best"
     made = lrm.plan(BATCHES[batch], mechanism, noise=noise, effort="quick")
     assert isinstance(made.measured, MeasuredProducts)
+    assert made.measured.combined == (batch == "combined" and noise == "laplace")
     return made
 
 
