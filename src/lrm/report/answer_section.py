@@ -34,16 +34,19 @@ FEW = 12
 """Answers that nobody needs to search."""
 
 
-def answer_parts(
+def answer_parts(  # noqa: PLR0913 - each is a choice of the page
     answers: AnswerTable,
     confidence: float,
     limit: int,
     file: str | None,
     shown: Sequence[Shown] = (),
+    *,
+    beyond: int = 0,
 ) -> Markup:
     """All statements with at most ``limit`` answers; ``file`` beside the page has the rest.
 
-    What statements display (``shown``) comes first, and all answers after it.
+    What statements display (``shown``) comes first, and all answers after it. ``beyond`` is the
+    number of answers that are not among ``answers``.
     """
     drawn = _Answers(answers, confidence)
     parts = [search_box("Search answers")] if min(len(answers), limit) > FEW else []
@@ -62,6 +65,9 @@ def answer_parts(
         opened -= 0 if folded else count
         parts.append(drawn.statement(statement, room, folded=folded, file=file))
         room -= count
+    if beyond:
+        more = f"{many(beyond, 'more answer is', 'more answers are')} {_kept(file)}."
+        parts.append(paragraph(Markup(more)))
     return Markup("\n".join(parts))
 
 

@@ -35,14 +35,18 @@ def group_label(label: Label, *, names: bool = True) -> Markup:
     return text(", ".join(pairs))
 
 
-def batch_section(workload: Workload, errors: Floats) -> Markup:
-    """The tables of the batch with their errors, and the public domain they were asked over."""
+def batch_section(workload: Workload, errors: Floats | None) -> Markup:
+    """The tables of the batch with their errors, and the public domain they were asked over.
+
+    Without errors the tables are left out: there are too many answers.
+    """
     queries, cells = workload.shape
     asked = many(queries, "query", "queries")
     sentence = f"{asked} over {cells:,} cells. All of this is public; nothing of it is data."
     if workload.importance is not None:
         sentence += " Some queries were declared more important than others."
-    listed, domain = query_table(workload, errors), domain_table(workload.domain)
+    listed = Markup("") if errors is None else query_table(workload, errors)
+    domain = domain_table(workload.domain)
     return section("What was asked", paragraph(sentence), listed, domain)
 
 

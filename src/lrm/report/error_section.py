@@ -10,6 +10,7 @@ from lrm.report.batches import query_label
 from lrm.report.elements import Markup, figure, paragraph, section, table
 from lrm.report.plots import ON_PAGE, errors_drawing
 from lrm.showing.spelling import number, parameter_words
+from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["error_figure", "error_section"]
 
@@ -18,6 +19,8 @@ def error_section(
     plan: Plan, accuracy: Accuracy, *, confidence: float = 0.95, limit: int = 0
 ) -> Markup:
     """The error of each query, sorted, compared with those of simpler mechanisms.
+
+    Of a batch with too many answers to draw, the bound alone.
 
     Parameters
     ----------
@@ -30,6 +33,8 @@ def error_section(
     limit
         How many queries are listed with their intervals, largest errors first.
     """
+    if plan.workload.shape[0] > EXPLICIT_QUERIES:
+        return section("How large the errors are", paragraph(bound_words(plan)))
     errors = errors_by_mechanism(plan, accuracy)
     at = parameter_words(accuracy.privacy)
     drawing = errors_drawing(errors, at, ON_PAGE)

@@ -11,7 +11,7 @@ from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, pr
 from lrm.report.error_section import error_section
 from lrm.report.page import page
 from lrm.showing.spelling import number, parameter_words
-from lrm.workload import check_listable
+from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["plan_page"]
 
@@ -24,30 +24,23 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     >>> "not promised" in plan_page(plan, plan.privacy(epsilon=1))
     True
     """
-    check_listable(plan.workload)
     expected = plan.accuracy(privacy)
     amount = parameter_words(privacy)
     queries, cells = plan.workload.shape
-    key = key_numbers(
-        [
-            ("queries", f"{queries:,}", f"over {cells:,} cells"),
-            ("would cost", amount, variant_name(privacy)),
-            (
-                "typical error",
-                number(expected.root_mean_squared_error),
-                "root mean square of a query",
-            ),
-            (
-                "largest error",
-                number(float(expected.standard_errors.max())),
-                "standard error of a query",
-            ),
-        ]
-    )
+    # Of too many queries to list, no error is computed for each.
+    errors = None if queries > EXPLICIT_QUERIES else expected.standard_errors
+    typical = number(expected.root_mean_squared_error)
+    numbers = [
+        ("queries", f"{queries:,}", f"over {cells:,} cells"),
+        ("would cost", amount, variant_name(privacy)),
+        ("typical error", typical, "root mean square of a query"),
+    ]
+    if errors is not None:
+        numbers.append(("largest error", number(float(errors.max())), "standard error of a query"))
     words = promise_sentences(privacy, plan.unit)
     sections = [
-        key,
-        batch_section(plan.workload, expected.standard_errors),
+        key_numbers(numbers),
+        batch_section(plan.workload, errors),
         error_section(plan, expected, confidence=confidence, limit=limit),
         section("What would be promised", promise(words)),
         section("What is not promised", items(NOT_PROMISED)),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from fractions import Fraction
 from pathlib import Path
-
-import numpy as np
 
 from lrm.facts.answers import answer_table
 from lrm.facts.displays import displayed
@@ -37,7 +34,7 @@ from lrm.report.elements import (
 from lrm.report.error_section import error_section
 from lrm.report.page import SEARCH, page
 from lrm.showing.spelling import number, parameter_words
-from lrm.workload import check_listable
+from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
 
@@ -76,13 +73,12 @@ def release_page(
     True
     """
     plan = release.plan
-    check_listable(plan.workload)
     amount = parameter_words(release.privacy)
     sections = [
         _simulated(release),
         _key(release, amount),
         _answers(release, confidence, limit, processed, file),
-        batch_section(plan.workload, release.standard_errors),
+        batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
         section("What it cost", facts(cost_lines(release))),
         error_section(plan, release.accuracy),
         section("What is promised", _promise(release)),
@@ -97,8 +93,18 @@ def release_page(
 def answers_beside(
     release: Release, path: str | os.PathLike[str], limit: int = LISTED
 ) -> Path | None:
-    """The file that has all answers of a page at ``path``, where the page does not list all."""
-    return Path(path).with_suffix(".csv") if len(release.names) > limit else None
+    """The file that has all answers of a page at ``path``, where the page does not list all.
+
+    It is CSV, or Parquet where that would be some GB.
+    """
+    if len(release.names) <= limit:
+        return None
+    return Path(path).with_suffix(".parquet" if _is_large(release) else ".csv")
+
+
+def _is_large(release: Release) -> bool:
+    """Whether there are too many answers to hold all of them at a time."""
+    return release.plan.workload.shape[0] > EXPLICIT_QUERIES
 
 
 def write_release_page(
@@ -111,7 +117,9 @@ def write_release_page(
 ) -> None:
     """Write the page of a release, and the file of all answers where the page needs one."""
     beside = answers_beside(release, path, limit)
-    if beside is not None:
+    if beside is not None and _is_large(release):
+        release.write(beside, confidence)
+    elif beside is not None:
         export_csv(release, beside, confidence, processed=processed)
     name = None if beside is None else beside.name
     write_text(path, release_page(release, confidence, limit, processed=processed, file=name))
@@ -130,7 +138,7 @@ def _simulated(release: Release) -> Markup:
 
 
 def _key(release: Release, amount: str) -> Markup:
-    typical = math.sqrt(float(np.mean(release.standard_errors**2)))
+    typical = release.accuracy.root_mean_squared_error
     return key_numbers(
         [
             (
@@ -153,6 +161,10 @@ def _answers(
     file: str | None,
 ) -> Markup:
     percent = f"{100 * confidence:.4g} %"
+    large = _is_large(release)
+    listed = (
+        release.head(limit, confidence) if large else answer_table(release, confidence, processed)
+    )
     parts = [
         paragraph(
             f"Each answer is the true one plus noise. Its {percent} interval holds the true answer "
@@ -160,11 +172,12 @@ def _answers(
             "truth is small: that keeps them right on average."
         ),
         answer_parts(
-            answer_table(release, confidence, processed),
+            listed,
             confidence,
             limit,
             file,
             displayed(release),
+            beyond=len(release.plan.workload.shown) - len(listed),
         ),
     ]
     if release.unit.limit is not None:
