@@ -7,9 +7,9 @@ import numpy as np
 from lrm.exact.rows import reduction_seconds, singular_values
 from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
+from lrm.solvers.products.bounds import product_bound
 from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem
-from lrm.strategies.products import product_bound
 
 __all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
 

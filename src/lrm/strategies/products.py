@@ -25,7 +25,8 @@ from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
-from lrm.solvers.products.gaussian import optimise_gaussian_products, residual_error
+from lrm.solvers.products.bounds import ROUNDING, product_bound
+from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.rivals import tree_basis
 from lrm.strategies.base import Problem, ProductChoice, Search
@@ -38,7 +39,6 @@ __all__ = [
     "lift",
     "merged_rows",
     "on_representatives",
-    "product_bound",
 ]
 
 Floats = NDArray[np.float64]
@@ -46,9 +46,6 @@ Effort = Literal["quick", "normal", "thorough"]
 
 EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 45.0, "thorough": 1200.0}
 """Of one core, that the search for marginals may take; most batches end far earlier."""
-
-ROUNDING = 1e-12
-"""By how much bounds are lowered, so that rounding errors do not lift them above the truth."""
 
 
 def _batch(problem: Problem) -> ProductBatch:
@@ -104,47 +101,6 @@ def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[
         "converged": not interrupted,
         "interrupted": interrupted,
     }
-
-
-def product_bound(batch: ProductBatch) -> float:
-    """A number that (weighted) ``‖B‖²·Δ²`` of no strategy is below, for either noise.
-
-    For tables and totals it is the optimum under L2 columns, which bounds that under L1 columns.
-    Terms that share their other factors F need at least ``Π ‖F‖_*²/n`` times that of the rest,
-    and the error of several groups of terms is at least the sum of what each needs alone.
-    """
-    reduced = merge_values(batch).batch
-    if not reduced.simple:
-        return 0.0
-    plain = [
-        np.array([factor.kind in {"total", "identity"} for factor in choices])
-        for choices in reduced.factors
-    ]
-    # The number of the factor where it is neither a total nor the identity, else 0.
-    special = np.stack(
-        [np.where(plain[i][column], 0, column) for i, column in enumerate(reduced.choice.T)], axis=1
-    )
-    if not special.any():  # tables and totals alone, of which there may be very many
-        return float(residual_error(Quadratic(reduced))) * (1.0 - ROUNDING)
-    signatures, group = np.unique(special, axis=0, return_inverse=True)
-    bound = sum(
-        _group_bound(reduced.take(np.flatnonzero(group.reshape(-1) == g)), signature)
-        for g, signature in enumerate(signatures)
-    )
-    return float(bound) * (1.0 - ROUNDING)
-
-
-def _group_bound(batch: ProductBatch, signature: NDArray[np.integer[Any]]) -> float:
-    """The bound of terms that share the factors of ``signature``, 0 for totals and identities."""
-    bound, choice = 1.0, batch.choice.copy()
-    for i, f in enumerate(signature.tolist()):
-        if f:
-            gram = batch.factors[i][f].gram
-            roots = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0.0))
-            bound *= float(roots.sum()) ** 2 / len(gram)
-            choice[:, i] = 0
-    rest = merge_values(replace(batch, choice=choice, _shapes={})).batch
-    return bound * residual_error(Quadratic(rest))
 
 
 def _whole(

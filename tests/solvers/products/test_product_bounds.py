@@ -1,0 +1,50 @@
+"""The lower bound over products lies below every strategy, and below the dense bound."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lrm.exact.products.quadratic import Quadratic
+from lrm.maps.products.batch import cross_tabs, product_batch
+from lrm.solvers.products.bounds import _together, product_bound
+from lrm.solvers.products.gaussian import optimise_gaussian_products
+
+
+def _random_batch(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 6, rng.integers(1, 4)).tolist()
+
+    def factor(n):
+        rows = rng.integers(0, 2, (2, n)) + 0.0
+        rows[0, 0] = 1.0
+        return ["total", "identity", "prefix", "all-ranges", rows][rng.integers(0, 5)]
+
+    terms = [[factor(n) for n in sizes] for _ in range(rng.integers(1, 5))]
+    return product_batch(sizes, terms)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_bound_is_below_that_of_all_cells(seed):
+    batch = _random_batch(seed)
+    dense = batch.dense()
+    nuclear = np.linalg.svd(dense, compute_uv=False).sum()
+    assert _together(Quadratic(batch)) <= nuclear**2 / dense.shape[1] * (1 + 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_bound_is_below_every_strategy(seed):
+    batch = _random_batch(seed)
+    assert product_bound(batch) <= optimise_gaussian_products(batch).error * (1 + 1e-9)
+
+
+def test_the_bound_of_tables_is_the_optimum():
+    batch = cross_tabs([4, 3, 2], [1, 2])
+    assert product_bound(batch) == pytest.approx(optimise_gaussian_products(batch).error)
+
+
+def test_prefixes_over_several_attributes_have_a_bound_near_the_best_known():
+    batch = cross_tabs([30, 30, 20, 8, 5, 3], [1], ["prefix"] * 3 + ["identity"] * 3)
+    assert optimise_gaussian_products(batch).error < 1.7 * product_bound(batch)
