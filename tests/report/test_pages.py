@@ -6,8 +6,10 @@ from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from importlib import import_module
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import lrm
@@ -262,3 +264,18 @@ def test_a_comparison_survives_json():
 def test_a_comparison_without_plans_has_a_page():
     facts = {"epsilon": "1", "mechanisms": [{"mechanism": "matrix", "reason": "too large"}]}
     assert "No mechanism has a plan" in Tree(comparison_page(facts)).text
+
+
+def test_a_page_of_too_many_answers_lists_the_first_ones(tmp_path, monkeypatch):
+    """As it is for more than 4 million answers, with a smaller limit."""
+    for module in ("release_page", "error_section", "plan_page"):
+        monkeypatch.setattr(import_module(f"lrm.report.{module}"), "EXPLICIT_QUERIES", 20)
+    made = lrm.plan(lrm.families.marginals([4, 3, 2, 1 << 12], [1, 2]), "noise-on-results")
+    answered = lrm.release(made, np.ones(made.workload.shape[1], dtype=int), epsilon=1)
+    write_release_page(answered, tmp_path / "page.html", limit=10)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    Tree(text)
+    assert "more answers are in" in text
+    assert 'href="page.parquet"' in text
+    assert pq.read_table(tmp_path / "page.parquet").num_rows == made.workload.shape[0]
+    Tree(plan_page(made, made.privacy(epsilon=1)))

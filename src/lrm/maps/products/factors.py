@@ -214,7 +214,14 @@ class Factor:
             return np.zeros(self.size, dtype=np.int64)
         if self.rows is None:
             return np.arange(self.size)
-        return np.unique(self.rows, axis=1, return_inverse=True)[1].reshape(-1)
+        labels = np.zeros(self.size, dtype=np.int64)
+        for row in self.rows:  # sorting numbers is ten times as fast as sorting columns
+            own = np.unique(row, return_inverse=True)[1].reshape(-1)
+            pairs = labels * (int(own.max()) + 1) + own
+            labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+            if labels.max() == self.size - 1:
+                break  # all columns differ already
+        return labels
 
     @cached_property
     def total_factor(self) -> float | None:
