@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     metavar="X",
     help="Find the least amount for this root mean squared error of a query.",
 )
+@click.option(
+    "--expect",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Rows in the denominator of a rate or average; errors are stated as …/n without it.",
+)
 @confidence_option
 @limit_option("Number of queries to list, largest error first (10; all with --json).")
 @plot_option
@@ -42,16 +48,18 @@ def explain(plan: str, **choices: Any) -> None:
     Example:
       lrm explain plan.lrm --epsilon 0.1
       lrm explain plan.lrm --rmse 50
+      lrm explain plan.lrm --epsilon 0.1 --expect 5000
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output import print_facts, print_json, print_worst
+    from lrm.cli.output import print_expected, print_facts, print_json, print_worst
     from lrm.cli.output_files import check_apart, check_output
     from lrm.facts.plans import error_lines, explanation_facts
     from lrm.plans.file import load_plan
     from lrm.report.plots import KINDS, errors_drawing, guarantee
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
+    expect = choices["expect"]
     _check_asked(choices)
     check_apart({"--plot": plot}, {"PLAN": plan})
     check_output(plot, kinds=KINDS)
@@ -63,10 +71,11 @@ def explain(plan: str, **choices: Any) -> None:
         errors = {loaded.mechanism: expected.standard_errors}
         errors_drawing(errors, guarantee(privacy), title=heading).save(plot)
     if choices["as_json"]:
-        print_json({"plan": plan, **explanation_facts(loaded, expected, confidence, limit)})
+        print_json({"plan": plan, **explanation_facts(loaded, expected, confidence, limit, expect)})
         return
     print_facts(error_lines(loaded, expected))
     print_worst(loaded, expected, confidence, 10 if limit is None else limit)
+    print_expected(loaded, expected, confidence, expect)
     if plot is not None:
         echo(f"drawn in {plot}")
 

@@ -148,6 +148,7 @@ def _console() -> Any:
 def print_answers(release: "Release", confidence: float, limit: int) -> None:
     """Print the first answers with their intervals, as the statements display them."""
     from lrm.facts.answers import answer_columns, answer_rows
+    from lrm.facts.derived import derived_notes
     from lrm.facts.displays import displayed, shown_positions
 
     total = len(release.plan.workload.shown)
@@ -161,7 +162,27 @@ def print_answers(release: "Release", confidence: float, limit: int) -> None:
         print_table(answer_columns(confidence), rows, words=("query",))
     if len(rows) < total:
         echo(f"{len(rows):,} of {total:,} answers shown; --json or --csv has all")
+    for note in derived_notes(release.plan.workload):
+        echo(note)
     echo("intervals cover the noise alone; answers are neither rounded nor clipped")
+
+
+def print_expected(
+    plan: "Plan", expected: "Accuracy", confidence: float, expect: float | None = None
+) -> None:
+    """Print the errors of derived answers, where there are some."""
+    from lrm.facts.derived import derived_notes, expected_columns, expected_rows
+    from lrm.showing.spelling import number
+
+    rows = expected_rows(plan, expected, confidence, expect)
+    if not rows:
+        return
+    columns = expected_columns(confidence)
+    print_table(columns, rows, words=columns[:1])
+    given = "n is that number" if expect is None else f"{number(expect)} rows"
+    echo(f"largest errors for the rows in a denominator ({given}); see --expect")
+    for note in derived_notes(plan.workload):
+        echo(note)
 
 
 def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: int) -> None:
@@ -169,13 +190,14 @@ def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: in
     from lrm.facts.plans import worst_queries
     from lrm.showing.spelling import number
 
-    queries = plan.workload.shape[0]
+    queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
     rows = [
         (label.name, number(error), f"±{number(half)}")
         for label, error, half in worst_queries(plan, expected, confidence, limit)
     ]
     if not rows:
-        echo(f"none of {queries:,} queries listed")
+        if queries:
+            echo(f"none of {queries:,} queries listed")
         return
     columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
     print_table(columns, rows, words=("query",))

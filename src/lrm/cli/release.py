@@ -131,7 +131,7 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
 
 
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_facts, print_json, print_worst
+    from lrm.cli.output import print_expected, print_facts, print_json, print_worst
     from lrm.facts.previews import preview_facts, preview_lines
 
     confidence = choices["confidence"]
@@ -140,4 +140,5 @@ def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
         return
     print_facts(preview_lines(preview))
     print_worst(preview.plan, preview.accuracy, confidence, choices["limit"])
+    print_expected(preview.plan, preview.accuracy, confidence)
     echo("a dry run: nothing was spent, and no row was read")

@@ -31,7 +31,7 @@ from lrm.derived.noise import JointNoise, Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Computed, Dual, Formula
 
-__all__ = ["computed_numbers", "computed_values"]
+__all__ = ["computed_numbers", "computed_values", "places"]
 
 ROUNDS = 3
 """Corrections of the half-width for its direction, each of which is some percent of the last."""
@@ -42,14 +42,14 @@ STEPS = 60
 
 def computed_values(one: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
-    return one.formula.value(noisy.answers(*_places(one, start, stop)).T)
+    return one.formula.value(noisy.answers(*places(one, start, stop)).T)
 
 
 def computed_numbers(
     one: Computed, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> dict[str, Floats]:
     """Answer, linearised standard error and interval of the groups ``start:stop``."""
-    index, scales = _places(one, start, stop)
+    index, scales = places(one, start, stop)
     inputs = noisy.answers(index, scales).T
     noise = noisy.joint(index, scales)
     core = one.formula.core
@@ -75,7 +75,7 @@ def computed_numbers(
     }
 
 
-def _places(one: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
+def places(one: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
     """The query of each input (groups × inputs), and the scale of each input."""
     index = np.column_stack([block.rows(one.shape)[start:stop] for block in one.inputs])
     return index, np.array([block.scale for block in one.inputs])

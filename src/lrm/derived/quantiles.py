@@ -22,7 +22,7 @@ from lrm.derived.noise import JointNoise, Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Quantile
 
-__all__ = ["quantile_numbers", "quantile_values"]
+__all__ = ["quantile_half_widths", "quantile_numbers", "quantile_values"]
 
 
 def quantile_values(one: Quantile, start: int, stop: int, noisy: Noisy) -> Floats:
@@ -37,7 +37,7 @@ def quantile_numbers(
     index, scales = _places(one, start, stop)
     totals = noisy.answers(index, scales)
     above = totals - one.level * totals[:, -1:]
-    halves = _half_widths(one, index, scales, noisy, confidence)
+    halves = quantile_half_widths(one, start, stop, noisy, confidence)
     # The last total is n itself: T is (1 − q)·n there, and no cell comes after it.
     ruled_out: NDArray[np.bool_] = np.zeros(totals.shape, dtype=bool)
     ruled_out[:, :-1] |= above[:, :-1] < -halves[:, :-1]
@@ -61,10 +61,11 @@ def _places(one: Quantile, start: int, stop: int) -> tuple[NDArray[np.int64], Fl
     return index, np.full(cells, one.totals.scale)
 
 
-def _half_widths(
-    one: Quantile, index: NDArray[np.int64], scales: Floats, noisy: Noisy, confidence: float
+def quantile_half_widths(
+    one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> Floats:
-    """Of the noise in ``C_k − q·n``, for groups × cells."""
+    """Half-widths of the noise in ``C_k − q·n``, for groups × cells."""
+    index, scales = _places(one, start, stop)
     noise = noisy.joint(index, scales)
     if noise is None:
         each = noisy.half_widths(index, scales, (1.0 + confidence) / 2.0)

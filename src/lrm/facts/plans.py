@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lrm.accuracy import Accuracy
+from lrm.facts.derived import expected_facts
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
 from lrm.releases.saving import privacy_facts
@@ -107,7 +108,7 @@ def title(workload: Workload, one: str, several: str) -> str:
     """How many queries or answers there are, and about which table."""
     domain = workload.domain
     about = f" about {domain.table}" if domain and domain.table else ""
-    return many(workload.shape[0], one, several) + about
+    return many(len(workload.shown), one, several) + about
 
 
 def mechanism_words(plan: Plan) -> str:
@@ -237,7 +238,7 @@ def worst_queries(
     """
     labels = plan.workload.labels
     most = EXPLICIT_QUERIES if limit is None else limit
-    ranges: Iterable[tuple[int, int]] = [(0, len(labels))]
+    ranges: Iterable[tuple[int, int]] = labels.shown_ranges()
     if len(labels) > EXPLICIT_QUERIES:
         if limit is None or not expected.reconstruction.is_blockwise:
             return []
@@ -257,12 +258,17 @@ def worst_queries(
 
 
 def explanation_facts(
-    plan: Plan, expected: Accuracy, confidence: float, limit: int | None
+    plan: Plan,
+    expected: Accuracy,
+    confidence: float,
+    limit: int | None,
+    expect: float | None = None,
 ) -> dict[str, Any]:
-    """What ``lrm explain`` tells."""
+    """What ``lrm explain`` tells; ``expect`` is the number of rows of a denominator."""
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
         **privacy_facts(expected.privacy),
         **error_facts(plan, expected, confidence, limit),
+        "derived": expected_facts(plan, expected, confidence, expect),
     }

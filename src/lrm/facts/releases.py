@@ -13,6 +13,7 @@ from lrm.domain.file import domain_text
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.facts.answers import answer_table
+from lrm.facts.derived import derived_facts
 from lrm.facts.displays import display_facts
 from lrm.facts.plans import Lines, mechanism_words
 from lrm.facts.registry import registry_facts
@@ -93,6 +94,7 @@ def summary_facts(
         "domain": None if domain is None else domain_text(domain),
         "confidence": confidence,
         "answers": _answers(release, confidence, processed),
+        "derived": derived_facts(release.plan.workload),
         "display": display_facts(release),
     }
 

@@ -57,6 +57,8 @@ def statements(labels: Labels) -> list[Statement]:
     start = 0
     for part in labels.tables():
         positions = range(start, start := start + len(part))
+        if isinstance(part, Grouped) and part.hidden:
+            continue  # an input of derived answers
         if isinstance(part, Grouped) and len(part) > 1:
             table = Table(f"{part.query} by {', '.join(part.attributes)}", part.axes, positions)
             found.setdefault(start if part.line is None else f"line {part.line}", []).append(table)

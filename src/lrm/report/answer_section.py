@@ -90,9 +90,11 @@ class _Answers:
     ) -> Markup:
         """A part that can be folded, with its tables as far as there is room."""
         errors = self.answers.numbers["standard_error"][statement.positions]
-        typical = number(float(np.sqrt(np.mean(errors**2))))
+        known = errors[np.isfinite(errors)]  # a quantile has none
         count = len(statement.positions)
-        note = f"{many(count, 'answer', 'answers')}, typical error {typical}"
+        note = many(count, "answer", "answers")
+        if len(known):
+            note += f", typical error {number(float(np.sqrt(np.mean(known**2))))}"
         body = []
         for one in statement.tables:
             if room <= 0:
@@ -116,7 +118,9 @@ class _Answers:
     def table(self, one: Table, room: int) -> Markup:
         """A heat map of two attributes, several of more, and a list of bars of others."""
         axes = one.axes
-        if len(one.positions) > room or len(axes) < 2:
+        columns = [self.answers.numbers[name] for name in ("answer", "low", "high")]
+        bounded = all(np.isfinite(column[one.positions]).all() for column in columns)
+        if len(one.positions) > room or len(axes) < 2 or not bounded:
             return self.bars(one, room)
         layers = math.prod(len(labels) for _, labels in axes[:-2])
         if layers > MOST_LAYERS or min(len(labels) for _, labels in axes[-2:]) > MOST_COLUMNS:
@@ -135,13 +139,15 @@ class _Answers:
         """One row per answer: a bar with its interval, and the numbers."""
         positions = one.positions[:room]
         numbers = self.answers.numbers
-        low = min(0.0, float(numbers["low"][positions].min()))
-        high = max(0.0, float(numbers["high"][positions].max()))
+        known = np.concatenate([numbers[name][positions] for name in ("low", "high", "answer")])
+        known = known[np.isfinite(known)]
+        low = min(0.0, float(known.min(initial=0.0)))
+        high = max(0.0, float(known.max(initial=0.0)))
         width = high - low or 1.0
         rows = []
         for i, (label, row) in zip(positions, answer_rows(self.answers, positions), strict=True):
             ends = [0.0, *(float(numbers[name][i]) for name in ("answer", "low", "high"))]
-            places = [100 * (value - low) / width for value in ends]
+            places = [100 * (min(max(value, low), high) - low) / width for value in ends]
             done = [self.processed(i)] if "processed" in numbers else []
             rows.append((_row_label(one, label), _bar(places), *done, *row))
         first, *titles = answer_columns(self.confidence)

@@ -62,6 +62,8 @@ def query_table(workload: Workload, errors: Floats | None = None) -> Markup:
             own = errors[one.positions]
             row += [number(float(np.sqrt(np.mean(own**2)))), number(float(own.max()))]
         rows.append(row)
+    if not rows:
+        return Markup("")
     rest = len(tables) - len(rows)
     caption = "Tables" + (f"; {rest:,} more are left out" if rest > 0 else "")
     columns = ("table", "answers", "typical error", "largest error")

@@ -93,7 +93,7 @@ def _plan(plan: Plan) -> Markup:
 
 
 def _release(release: Release) -> Markup:
-    drawn = min(DRAWN, len(release.names))
+    drawn = min(DRAWN, len(release.plan.workload.shown))
     caption = (
         f"{many(drawn, 'answer', 'answers')} with 95 % intervals, which cover the noise alone."
     )

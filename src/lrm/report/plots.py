@@ -281,6 +281,16 @@ def errors_drawing(
     return drawing
 
 
+def _drawn_ends(numbers: dict[str, Floats]) -> tuple[Floats, Floats]:
+    """Ends of intervals; those without an end reach past everything that is drawn."""
+    low, high = numbers["low"], numbers["high"]
+    known = np.concatenate([low, high, numbers["answer"]])
+    known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
+    past = 0.1 * float(np.ptp(known)) or 1.0
+    ends = float(known.min()) - past, float(known.max()) + past
+    return np.where(np.isfinite(low), low, ends[0]), np.where(np.isfinite(high), high, ends[1])
+
+
 @_styled
 def answers_drawing(
     release: Release, confidence: float = 0.95, limit: int = 40, truth: ArrayLike | None = None
@@ -289,24 +299,26 @@ def answers_drawing(
 
     ``truth`` is for synthetic tables only, where it is no secret.
     """
-    count = min(limit, len(release.names))
+    labels = release.plan.workload.shown
+    count = min(limit, len(labels))
     words = f"The first {count} answers, each as a dot on the line of its interval"
     drawing = Drawing.blank(WIDE, 1.2 + 0.24 * count, words)
     axes, place = drawing.axes, np.arange(count)[::-1]
-    low, high = release.intervals(confidence)[:count].T
+    numbers = release.shown_numbers(0, count, confidence)
+    low, high = _drawn_ends(numbers)
     axes.hlines(place, low, high, color=BEST, linewidth=1.4)
     axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
-    axes.plot(release.answers[:count], place, "o", color=BEST, markersize=3.2, label="answer")
+    axes.plot(numbers["answer"], place, "o", color=BEST, markersize=3.2, label="answer")
     if truth is not None:
         true_answers = np.asarray(truth)[:count]
         axes.plot(true_answers, place, "x", color=INK, markersize=5, label="synthetic truth")
         drawing.figure.legend(frameon=False, loc="outside lower right", ncols=2)
-    axes.set_yticks(place, [_shortened(visible(name)) for name in release.names[:count]])
+    axes.set_yticks(place, [_shortened(visible(name)) for name in labels.names[:count]])
     axes.set_ylim(-0.8, count - 0.2)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    rest = f", the first {count} of {len(release.names):,}" if count < len(release.names) else ""
+    rest = f", the first {count} of {len(labels):,}" if count < len(labels) else ""
     axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
     axes.set_xlabel("answer")
     return drawing

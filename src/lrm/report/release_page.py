@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lrm.facts.answers import answer_table
+from lrm.facts.derived import derived_notes
 from lrm.facts.displays import displayed
 from lrm.facts.plans import title
 from lrm.facts.releases import cost_lines, export_csv
@@ -37,6 +38,12 @@ from lrm.showing.spelling import number, parameter_words
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
+
+DERIVED = (
+    "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
+    "from the joint law of that noise; one is unbounded where the noise may make up all of the "
+    "denominator."
+)
 
 LISTED = 2000
 """Answers that a page lists; a file beside it has all of them where there are more."""
@@ -97,7 +104,7 @@ def answers_beside(
 
     It is CSV, or Parquet where that would be some GB.
     """
-    if len(release.names) <= limit:
+    if len(release.plan.workload.shown) <= limit:
         return None
     return Path(path).with_suffix(".parquet" if _is_large(release) else ".csv")
 
@@ -143,7 +150,7 @@ def _key(release: Release, amount: str) -> Markup:
         [
             (
                 "answers",
-                f"{len(release.names):,}",
+                f"{len(release.plan.workload.shown):,}",
                 f"over {release.plan.workload.shape[1]:,} cells",
             ),
             ("cost", amount, variant_name(release.privacy)),
@@ -184,6 +191,8 @@ def _answers(
         parts.insert(
             1, paragraph(f"The true answer is that of a part of the table: {release.unit.limit}.")
         )
+    if release.plan.workload.derived:
+        parts += [paragraph(DERIVED), items(derived_notes(release.plan.workload))]
     if processed is not None:
         notes = [Markup(f"<b>{name}</b>: {effect}") for name, effect in processed.notes]
         parts += [Markup("<h3>Post-processing</h3>"), paragraph(INTERVALS), items(notes)]

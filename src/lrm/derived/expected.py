@@ -1,0 +1,125 @@
+"""Errors of derived answers before anything is spent, for an expected denominator.
+
+The error of a ratio depends on the table: it falls with the number of rows that the ratio is of. It
+is stated for a number of rows, at the least favourable values that the other inputs can have with
+so many rows: a share from 0 to 1, an average from the least declared number to the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.accuracy import Accuracy
+from lrm.derived.computed import places
+from lrm.derived.noise import Noisy
+from lrm.derived.quantiles import quantile_half_widths
+from lrm.maps.linear import Floats, LinearMap
+from lrm.workload import Computed, Derived, Formula, Quantile
+
+__all__ = ["ExpectedError", "expected_error"]
+
+MANY_ROWS = 1e9
+"""Rows at which errors are computed where none are given: there, they are in proportion to 1/n."""
+
+MOST_GROUPS = 256
+"""Groups that are looked at: those of one answer have similar errors."""
+
+MOST_CELLS = 1 << 22
+"""Cells up to which the weights of an input are looked at."""
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """The largest error of a derived answer in any of its groups.
+
+    Parameters
+    ----------
+    standard_error, half_width
+        Times the number of rows where ``per_row_count`` is true. A quantile has no standard error
+        (None), and the half-width is that of its rank, as a share of the rows. The error of a
+        standard deviation depends on itself: None, and infinite.
+    per_row_count
+        Whether both must be divided by the number of rows.
+    """
+
+    standard_error: float | None
+    half_width: float
+    per_row_count: bool
+
+
+def expected_error(
+    one: Derived,
+    queries: LinearMap,
+    accuracy: Accuracy,
+    confidence: float = 0.95,
+    expect: float | None = None,
+) -> ExpectedError:
+    """The error of a derived answer with ``expect`` rows in its denominator."""
+    noisy = Noisy(lambda start, stop: np.zeros(stop - start), accuracy)
+    stop = min(one.label.count, MOST_GROUPS)
+    rows = MANY_ROWS if expect is None else expect
+    if isinstance(one, Quantile):
+        half = float(quantile_half_widths(one, 0, stop, noisy, confidence).max()) / rows
+        return ExpectedError(None, half * (rows if expect is None else 1.0), expect is None)
+    if "sqrt" in one.formula.steps:  # it grows without bound as the spread falls
+        return ExpectedError(None, math.inf, per_row_count=False)
+    error, half = _computed(one, stop, queries, noisy, confidence, rows)
+    divided = any(step == "/" for step in one.formula.core.steps)
+    factor = rows if expect is None and divided else 1.0
+    return ExpectedError(error * factor, half * factor, expect is None and divided)
+
+
+def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
+    one: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: float
+) -> tuple[float, float]:
+    index, scales = places(one, 0, stop)
+    noise = noisy.joint(index, scales)
+    core = one.formula.core
+    error = half = 0.0
+    each = 1.0 - (1.0 - confidence) / len(scales)
+    for point in _points(core, index, scales, queries, rows):
+        inputs = np.tile(point[:, None], stop)
+        (value, gradient), _ = core.dual(inputs)
+        steep = one.formula.steepness(value)
+        if not (np.isfinite(gradient).all() and np.isfinite(steep).all()):
+            continue
+        direction = gradient.T * steep[:, None]
+        if noise is not None:
+            error = max(error, float(noise.deviations(direction).max()))
+            half = max(half, float(noise.half_widths(direction, confidence).max()))
+        else:
+            size = np.abs(direction)
+            error = max(error, float((size * noisy.errors(index, scales)).sum(axis=1).max()))
+            widths = noisy.half_widths(index, scales, each)
+            half = max(half, float((size * widths).sum(axis=1).max()))
+    return error, half
+
+
+def _points(
+    core: Formula, index: NDArray[np.int64], scales: Floats, queries: LinearMap, rows: float
+) -> list[Floats]:
+    """Inputs that tables with so many rows can have: denominators at that, others at their ends."""
+    probe = np.random.default_rng(0).uniform(1.0, 2.0, (len(scales), 1))
+    below = np.zeros(len(scales), dtype=bool)
+    for _, gradient in core.dual(probe)[1]:
+        below |= gradient[:, 0] != 0.0
+    choices = []
+    for k, scale in enumerate(scales.tolist()):
+        low, high = _reach(queries, int(index[0, k]))
+        if below[k]:
+            choices.append([abs(scale) * rows])
+        else:
+            choices.append([scale * rows * end for end in (low, (low + high) / 2, high)])
+    return [np.array(point) for point in product(*choices)]
+
+
+def _reach(queries: LinearMap, row: int) -> tuple[float, float]:
+    if queries.shape[1] > MOST_CELLS:
+        return -1.0, 1.0
+    weights = queries.rows(row, row + 1)
+    return float(weights.min()), float(weights.max())

@@ -1,0 +1,98 @@
+"""What is told of derived answers: how they follow, and their errors before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lrm.accuracy import Accuracy
+from lrm.derived import expected_error
+from lrm.plans import Plan
+from lrm.showing.spelling import number
+from lrm.workload import Computed, Derived, Workload
+
+__all__ = ["derived_facts", "derived_notes", "expected_columns", "expected_facts", "expected_rows"]
+
+
+def derived_facts(workload: Workload) -> list[dict[str, Any]]:
+    """How each derived answer follows from linear ones, for programs."""
+    return [
+        {
+            "query": one.label.query,
+            "groups": list(one.label.attributes),
+            "formula": _formula(one, workload),
+            "inputs": _inputs(one, workload),
+            "note": one.note or None,
+        }
+        for one in workload.derived
+    ]
+
+
+def derived_notes(workload: Workload) -> list[str]:
+    """What must be known beside the noise, once for each answer that it holds for."""
+    notes = {f"{one.label.query}: {one.note}": None for one in workload.derived if one.note}
+    return list(notes)
+
+
+def _inputs(one: Derived, workload: Workload) -> list[str]:
+    """The names of the linear queries, in the first group."""
+    blocks = one.inputs if isinstance(one, Computed) else (one.totals,)
+    return [workload.labels[block.start].name for block in blocks]
+
+
+def _formula(one: Derived, workload: Workload) -> str:
+    if isinstance(one, Computed):
+        names = [
+            name if block.scale == 1.0 else f"{block.scale:.12g} * {name}"
+            for block, name in zip(one.inputs, _inputs(one, workload), strict=True)
+        ]
+        return one.formula.text(names)
+    return f"quantile {one.level:g} of {one.attribute}, from running totals"
+
+
+def expected_facts(
+    plan: Plan, expected: Accuracy, confidence: float, expect: float | None
+) -> list[dict[str, Any]]:
+    """The errors of derived answers, as values that JSON can hold.
+
+    Where no number of rows is expected, those of rates and quantiles are to be divided by it.
+    """
+    facts = []
+    for one in plan.workload.derived:
+        error = expected_error(one, plan.workload.queries, expected, confidence, expect)
+        facts.append(
+            {
+                "query": one.label.query,
+                "groups": list(one.label.attributes),
+                "standard_error": error.standard_error,
+                "half_width": error.half_width,
+                "of": "answer" if isinstance(one, Computed) else "rank",
+                "divided_by_rows": error.per_row_count,
+                "rows": expect,
+                "note": one.note or None,
+            }
+        )
+    return facts
+
+
+def expected_columns(confidence: float) -> tuple[str, ...]:
+    """Titles of what `expected_rows` returns."""
+    return ("derived answer", "standard error", f"{100 * confidence:.4g} % interval")
+
+
+def expected_rows(
+    plan: Plan, expected: Accuracy, confidence: float, expect: float | None
+) -> list[tuple[str, str, str]]:
+    """The same as text; n stands for the number of rows of a denominator."""
+    rows = []
+    for fact in expected_facts(plan, expected, confidence, expect):
+        divided = "/n" if fact["divided_by_rows"] else ""
+        groups = ", ".join(fact["groups"])
+        name = f"{fact['query']} by {groups}" if groups else fact["query"]
+        error = "—" if fact["standard_error"] is None else number(fact["standard_error"]) + divided
+        of = " of the rows" if fact["of"] == "rank" else ""
+        half = f"±{number(fact['half_width'])}{divided}{of}"
+        if math.isinf(fact["half_width"]):
+            half = "depends on the answer"
+        rows.append((name, error, half))
+    return rows
