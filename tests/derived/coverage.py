@@ -8,6 +8,7 @@ import numpy as np
 
 import lrm
 from lrm.derived import JointNoise, Noisy, derived_numbers, derived_values
+from lrm.derived.computed import places
 from lrm.study.simulate import discrete_laplace
 
 DOMAIN = lrm.Domain(
@@ -75,10 +76,13 @@ class Releases:
         return float(inside.mean()), float(np.isinf(found["high"] - found["low"]).mean())
 
     def denominator(self, name):
-        """The denominator of a ratio, in standard errors."""
+        """The smallest denominator of a formula, in standard errors."""
         one = next(d for d in self.plan.workload.derived if d.label.query == name)
-        row = one.inputs[1].start
-        return float(self.exact[row] / self.accuracy.standard_errors[row])
+        noisy = Noisy(lambda start, stop: self.exact[start:stop], self.accuracy)
+        index, scales = places(one, 0, 1)
+        noise = noisy.joint(index, scales)
+        _, divisors = one.formula.core.dual(noisy.answers(index, scales).T)
+        return min(float((d / noise.deviations(slope.T))[0]) for d, slope in divisors)
 
 
 def counts_of(per_cell, seed):
