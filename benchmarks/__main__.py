@@ -18,6 +18,7 @@ OTHERS = {
     "sql": "benchmarks.sql_compile",
     "counting": "benchmarks.counting",
     "products": "benchmarks.products",
+    "tables": "benchmarks.tables",
     "tools": "benchmarks.tools.__main__",
 }
 """Benchmarks with options of their own."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+
 import lrm
 from lrm.domain import Domain, Integers
 from lrm.workload import Workload
 
-__all__ = ["TABLES"]
+__all__ = ["TABLES", "draw_table"]
 
 WEEKS = "SELECT week, COUNT(*) FROM t GROUP BY 1; SELECT district, COUNT(*) FROM t GROUP BY 1"
 UNTIL = "SELECT district, COUNT(*) FROM t WHERE week <= WEEK GROUP BY 1;"
@@ -165,3 +167,22 @@ TABLES: Mapping[str, Callable[[], Workload]] = {
     name: partial(_batch, name) for name in (*SQL, *EXAMPLES)
 }
 """Name → batch, built when it is its turn."""
+
+
+def draw_table(rng: np.random.Generator, largest: int) -> Workload:
+    """A few statements over a random table: groups of one or two attributes, some with a WHERE."""
+    count = int(rng.integers(2, 5))
+    sizes = {
+        f"a{i}": int(rng.integers(2, max(3, largest // 2 ** (i + 2)) + 1)) for i in range(count)
+    }
+    domain, statements = _domain(sizes), []
+    for number in range(int(rng.integers(2, 6))):
+        by = rng.choice(list(sizes), size=int(rng.integers(1, 3)), replace=False).tolist()
+        tested = str(rng.choice(list(sizes)))
+        where = f" WHERE {tested} >= {rng.integers(sizes[tested])}" if rng.random() < 0.5 else ""
+        columns = ", ".join(by)
+        # The text is compiled and never run.
+        statements.append(
+            f"SELECT {columns}, COUNT(*) AS q{number} FROM t{where} GROUP BY {columns}"  # noqa: S608
+        )
+    return lrm.sql(";".join(statements), domain)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import lrm
+from benchmarks.table_batches import draw_table
 from lrm.batches import marginals
 from lrm.domain import Domain
 from lrm.domain.ordered import Integers
@@ -112,6 +113,7 @@ KINDS: dict[str, Draw] = {
     for name, draw in list(globals().items())
     if name.startswith("_") and callable(draw) and not name.startswith("__")
 }
+KINDS["tables"] = lambda rng, m, n: draw_table(rng, m + n).queries.dense()
 SCALES: dict[str, Callable[[np.random.Generator, int], Matrix]] = {
     "as drawn": lambda _, m: np.ones(m),
     "rows 1e-6 to 1e6": lambda rng, m: 10 ** rng.uniform(-6, 6, m),
@@ -124,6 +126,9 @@ def draw(seed: int, number: int, largest: int) -> tuple[str, Workload]:
     """Batch ``number`` of a seed: its description and its workload."""
     rng = np.random.default_rng([seed, number])
     kind = list(KINDS)[number % len(KINDS)]
+    if kind == "tables":
+        table = draw_table(rng, largest)
+        return f"{kind} {table.shape[0]}×{table.shape[1]}", table
     scale = str(rng.choice(list(SCALES)))
     m, n = (int(2 ** rng.uniform(1, np.log2(largest))) for _ in range(2))
     W = KINDS[kind](rng, max(m, 2), max(n, 3))
@@ -134,7 +139,7 @@ def draw(seed: int, number: int, largest: int) -> tuple[str, Workload]:
 
 def _error(workload: Workload, method: str, **options: object) -> float:
     try:
-        return lrm.plan(workload, method, **options).strategy_error
+        return lrm.plan(workload, method, **options).weighted_strategy_error
     except ConvergenceError:
         return np.inf  # a rival that says it cannot
 

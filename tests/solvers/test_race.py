@@ -16,7 +16,7 @@ from lrm.strategies.trees import haar_tree, total_tree
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 
 
-QUICK, NORMAL = 0.1, 0.02
+QUICK, NORMAL = 0.05, 1e-4
 
 
 def find(W, threshold=QUICK, **options):

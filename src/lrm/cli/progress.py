@@ -2,6 +2,7 @@
 
 import sys
 import time
+from math import isfinite
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -72,4 +73,5 @@ class ProgressLine:
         laplace = self._noise == "laplace"
         error = f"{number(2 * step.error)}/ε²" if laplace else f"{number(step.error / 2)}/ρ"
         best = f"best error {error}"  # "—" before there is one
-        return f"{self._label}: {step.stage}, round {step.iteration}, {best}; Ctrl-C keeps it"
+        left = f", about {max(1, round(step.remaining))} s left" if isfinite(step.remaining) else ""
+        return f"{self._label}: {step.stage}, round {step.iteration}, {best}{left}; Ctrl-C keeps it"

@@ -30,7 +30,7 @@ __all__ = ["STAGES", "plan", "plan_of", "timed"]
 STAGES = ("reduction", "search", "rounding", "certificate")
 """Where the time of a plan goes."""
 
-AFTER_STOP = 2.0
+AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
 
 

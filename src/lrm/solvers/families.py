@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
 from lrm.solvers.augmented import SMOOTHING, AugmentedResult, assemble, optimise_augmented
-from lrm.solvers.exact import ExactPair, checked_pair, factorise
+from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.general import SCHEDULE, general_stages
 from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.race import Family, Race, Stage
@@ -34,11 +35,17 @@ WIDTHS = (1.0, 1.25, 1.0, 1.5, 1.0, 2.0)
 GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
 """The same in the general form."""
 
+FAR = 4.0
+"""A start is left as it is if it is more than this factor above the best."""
+
+WIDE = 0.2
+"""The row space is searched where there are more cells than this share of its rank squared."""
+
+MOST_RANK = 0.45
+"""Random starts of fewer rows than cells are tried up to this rank, as a share of the cells."""
+
 NEAR = 1.3
 """Many rows beside an identity are tried if few of them are at most so far from the best."""
-
-ROUNDS = 200
-"""Of a descent, about."""
 
 
 def _seconds(products: float, entries: float) -> float:
@@ -46,10 +53,11 @@ def _seconds(products: float, entries: float) -> float:
     return 3e-4 + products / 4e9 + entries / 5e7
 
 
-def search(
+def search(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     *,
     threshold: float,
+    patience: float = np.inf,
     seed: int = 0,
     on_step: OnStep = ignore_step,
     starts: Mapping[str, Matrix] = NO_STARTS,
@@ -59,7 +67,8 @@ def search(
     W (k x n) should be reduced: k is its rank and no two columns are equal up to sign. The identity
     and every one of ``starts`` (name → r x n, any scale) is a candidate as it is, so the result is
     never worse than any of them. ``on_step`` may raise ``StopSolver`` at any time to get the best
-    so far. The search ends when a second of work is expected to gain less than ``threshold``.
+    so far. The search ends when a second of work is expected to gain less than ``threshold``,
+    which grows with the square of the work after ``patience`` seconds.
 
     Examples
     --------
@@ -68,25 +77,34 @@ def search(
     """
     race = Race(W, on_step)
     # The starts are known even to a search that is stopped at once.
-    answering = {n: L for n, L in starts.items() if race.offer_strategy(n, L) < np.inf}
-    race.run(families(race, answering, seed), threshold)
+    errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
+    known = [from_start(race, n, L, errors[n]) for n, L in starts.items() if errors[n] < np.inf]
+    race.run([*known, *families(race, seed)], threshold, patience)
     return race
 
 
-def families(race: Race, starts: Mapping[str, Matrix], seed: int) -> list[Family]:
+def families(race: Race, seed: int) -> list[Family]:
     """Every kind of descent that can win on the workload of a race."""
     k, n = race.W.shape
-    few = _augmented(race, "few rows", seed, 1, 0.2)
-    many = _augmented(race, "many rows", seed + 1, 4, 0.6)
-    many.hope = lambda: 0.1 if few.runs and few.runs[0].error < NEAR * race.error else 0.0
+    alive: list[float] = []
+    few = _augmented(race, "few rows", seed, _Shape(1, 0.2, 200), alive)
+    many = _augmented(race, "many rows", seed + 1, _Shape(4, 0.6, 800), [])
+
+    def hope() -> float:
+        """Of many rows: where few of them are near the best, and none of those died."""
+        near = bool(few.runs) and few.runs[0].error < NEAR * race.error
+        return (0.02 if alive[0] == 1.0 else 0.001) if near else 0.0
+
+    many.hope = hope
     found = [
         few,
         many,
         _exchange(race, seed),
-        *(from_start(race, name, L) for name, L in starts.items()),
     ]
     if k < n:
-        found += [_row_space(race, seed), _random_general(race, seed)]
+        found.append(_row_space(race, seed))
+    if k <= MOST_RANK * n:
+        found.append(_random_general(race, seed))
     return found
 
 
@@ -108,7 +126,15 @@ def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
         raise StopSolver
 
 
-def _augmented_steps(race: Race, name: str, rows: Matrix) -> Steps:
+class _Shape(NamedTuple):
+    """What random rows beside an identity are like: how many, how large, and rounds to expect."""
+
+    more: int
+    size: float
+    rounds: int
+
+
+def _augmented_steps(race: Race, name: str, rows: Matrix, alive: list[float]) -> Steps:
     """Extra rows beside an identity: roughly, to the end, and without the identity."""
     W = race.W
     per_round = _augmented_seconds(W, len(rows))
@@ -118,6 +144,7 @@ def _augmented_steps(race: Race, name: str, rows: Matrix) -> Steps:
             W, rows, smoothing=smoothing, tolerance=tolerance, on_step=race.step, stage=name
         )
         _offer_rows(race, name, found)
+        alive.append(len(found.extra_rows) / len(rows) if len(rows) else 0.0)
         rows, smoothing = found.extra_rows, ()
         yield found.error, per_round * found.iterations
     L = assemble(W, rows)[1].toarray()
@@ -131,20 +158,23 @@ def _augmented_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
     return [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
 
 
-def _augmented(race: Race, name: str, seed: int, more: int, size: float) -> Family:
+def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[float]) -> Family:
+    """Extra rows beside an identity, from random ones; notes which share of them stays alive."""
     W = race.W
     k, n = W.shape
     rng = np.random.default_rng([seed, 1])
 
     def count(number: int) -> int:
-        return int(min(n, max(4, more * (min(n, 2 * k) // SHARES[number % len(SHARES)]))))
+        share = SHARES[number % len(SHARES)]
+        return int(min(n, max(4, shape.more * (min(n, 2 * k) // share))))
 
     def begin(number: int) -> Steps:
-        return _augmented_steps(race, name, random_rows(count(number), n, rng, size=size))
+        rows = random_rows(count(number), n, rng, size=shape.size)
+        return _augmented_steps(race, name, rows, alive)
 
-    cost = ROUNDS * _augmented_seconds(W, count(0))
+    cost = shape.rounds * _augmented_seconds(W, count(0))
     stages = _augmented_stages(race.W, cost, count(0))
-    return Family(name, begin, stages, hope=lambda: 1.0)
+    return Family(name, begin, stages, hope=lambda: 1.0, needed=1)
 
 
 def _exchange(race: Race, seed: int) -> Family:
@@ -159,17 +189,17 @@ def _exchange(race: Race, seed: int) -> Family:
             rows = np.delete(rows, rng.integers(len(rows)), axis=0)
         if number % 3 != 0:
             rows = np.vstack([rows, random_rows(1, rows.shape[1], rng)])
-        return _augmented_steps(race, "row exchange", rows)
+        return _augmented_steps(race, "row exchange", rows, [])
 
     k, n = race.W.shape
     p = max(4, min(n, 2 * k) // SHARES[0])
-    cost = ROUNDS / 2 * _augmented_seconds(race.W, p)
+    cost = 100 * _augmented_seconds(race.W, p)
     stages = _augmented_stages(race.W, cost, p)
 
     def hope() -> float:
         return 0.002 if race.rows is not None and len(race.rows) else 0.0
 
-    return Family("row exchange", begin, stages, hope)
+    return Family("row exchange", begin, stages, hope, needed=1)
 
 
 def _row_space_seconds(r: int, k: int, n: int) -> float:
@@ -191,7 +221,8 @@ def _row_space(race: Race, seed: int) -> Family:
                 W, X, stages=stages, tolerance=tolerance, max_rounds=300, on_step=race.step
             )
             X = found.mixing
-            race.offer(name, found.error, partial(factorise, W, X @ W), found.iterations)
+            if found.error < race.error:
+                race.offer_strategy(name, X @ W, found.iterations)
             if found.interrupted:
                 raise StopSolver
             yield found.error, _row_space_seconds(r, k, n) * found.iterations
@@ -203,8 +234,8 @@ def _row_space(race: Race, seed: int) -> Family:
         Stage(100 * cost, 0.97),
         Stage(50 * _general_seconds(k, k, n), 0.9995),
     )
-    hope = float(np.clip(2.0 * n / (k * k), 0.01, 1.0))
-    return Family("row space", begin, stages, hope=lambda: hope)
+    hope = min(1.0, n / (k * k)) if n > WIDE * k * k else 0.0
+    return Family("row space", begin, stages, hope=lambda: hope, needed=1)
 
 
 def _general_seconds(r: int, k: int, n: int) -> float:
@@ -239,14 +270,20 @@ def _general_stages(r: int, k: int, n: int, ratios: Sequence[float]) -> list[Sta
     return [Stage(cost * count, ratio) for count, ratio in zip(rounds, ratios, strict=True)]
 
 
-def from_start(race: Race, name: str, L: Matrix) -> Family:
-    """One descent in the general form from a strategy."""
+def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
+    """One descent in the general form from a strategy of a known error."""
     k, n = race.W.shape
     stages = _general_stages(len(L), k, n, FROM_START)
     name = f"{name}, general form"
-    return Family(
-        name, lambda _: _in_general(race, name, L, SCHEDULE), stages, hope=lambda: 0.3, limit=1
-    )
+
+    def begin(number: int) -> Steps:
+        del number
+        return _in_general(race, name, L, SCHEDULE)
+
+    def hope() -> float:
+        return 0.1 if error < FAR * race.error else 0.0
+
+    return Family(name, begin, stages, hope, limit=1)
 
 
 def _random_general(race: Race, seed: int) -> Family:
@@ -260,4 +297,4 @@ def _random_general(race: Race, seed: int) -> Family:
         return _in_general(race, name, rotation(W, r, rng) @ W, SCHEDULE)
 
     stages = _general_stages(min(n, 2 * k), k, n, FROM_RANDOM)
-    return Family("general form", begin, stages, hope=lambda: 0.1)
+    return Family("general form", begin, stages, hope=lambda: 0.005)

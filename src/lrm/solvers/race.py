@@ -26,6 +26,12 @@ Matrix = NDArray[np.float64]
 ROUNDING = 1e-8
 """A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
 
+LEAST = 0.1
+"""Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
+
+OVERHEAD = 0.02
+"""Seconds that a stage takes at least."""
+
 SPREAD = 0.02
 """By how much two descents of a family differ, as long as there has been only one."""
 
@@ -73,6 +79,8 @@ class Family:
         Expected relative gain of the first descent, by what is known when it is asked.
     limit
         How many descents there can be.
+    needed
+        How many stages a descent that does not win goes through, about; all of them by default.
     """
 
     name: str
@@ -80,6 +88,7 @@ class Family:
     stages: Sequence[Stage]
     hope: Callable[[], float]
     limit: int = 1_000_000
+    needed: int | None = None
     runs: list[_Run] = field(default_factory=list)
     seen: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -92,8 +101,9 @@ class Family:
         return float(np.mean([cost for cost, _ in seen])) if seen else self.stages[stage].cost
 
     def ratio(self, stage: int) -> float:
-        """By which factor a stage changes the error: the mean of those expected and seen."""
-        return float(np.mean([self.stages[stage].ratio, *(r for _, r in self.seen[stage])]))
+        """By which factor a stage changes the error: the mean of those seen."""
+        seen = self.seen[stage]
+        return float(np.mean([ratio for _, ratio in seen])) if seen else self.stages[stage].ratio
 
     def another(self, best: float) -> tuple[float, float]:
         """Expected relative gain and cost of another descent.
@@ -101,13 +111,12 @@ class Family:
         The lowest of m errors is the lowest of m + 1 with a chance of 1/(m + 1), and is then about
         as far below the others as they are from each other.
         """
-        cost = sum(self.cost(stage) for stage in range(len(self.stages)))
+        cost = sum(map(self.cost, range(len(self.stages))[: self.needed]))
         m = len(self.runs)
         if m == 0 or m >= self.limit:
             return self.hope() if m < self.limit else 0.0, cost
-        errors = np.array([run.expected() for run in self.runs])
-        low = float(errors.min())
-        near = 2.0 * (float(errors.mean()) - low) / m if m > 1 else SPREAD * low
+        low, *others = sorted(run.expected() for run in self.runs)
+        near = float(np.mean(others[:2])) - low if others else SPREAD * low
         return max(0.0, best - low + min(near, low)) / (best * (m + 1)), cost
 
 
@@ -135,7 +144,7 @@ class _Run:
         before = self.error
         self.error, cost = next(self.steps)
         ratio = self.error / before if self.done and before > 0 else 1.0
-        self.family.seen[self.done].append((cost, ratio))
+        self.family.seen[self.done].append((max(cost, OVERHEAD), ratio))
         self.done += 1
 
 
@@ -176,13 +185,13 @@ class Race:
         if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
             self.error, self.winner, self._pair, self.rows = float(error), name, pair, rows
 
-    def offer_strategy(self, name: str, L: Matrix) -> float:
+    def offer_strategy(self, name: str, L: Matrix, iterations: int = 0) -> float:
         """Measure a strategy in its exact form and offer it; infinite if it does not answer W."""
         try:
             pair = factorise(self.W, L)
         except ConvergenceError:
             return np.inf
-        self.offer(name, pair.error, lambda: pair)
+        self.offer(name, pair.error, lambda: pair, iterations)
         return pair.error
 
     def step(self, step: Step) -> None:
@@ -200,11 +209,17 @@ class Race:
         """The best so far as a pair that passed the exactness check."""
         return self._pair()
 
-    def run(self, families: Sequence[Family], threshold: float) -> None:
-        """Race until a second of work is expected to gain less than ``threshold`` of the error."""
+    def run(self, families: Sequence[Family], threshold: float, patience: float = np.inf) -> None:
+        """Race until a second of work is expected to gain less than ``threshold`` of the error.
+
+        A second is worth less the longer a search has taken: after ``patience`` seconds the
+        threshold grows with the square of the work.
+        """
         try:
-            while self.error > 0 and not self.stopped and self._advance(families, threshold):
-                pass
+            while self.error > 0 and not self.stopped:
+                limit = threshold * max(1.0, self.work / patience) ** 2
+                if not self._advance(families, limit):
+                    break
         except StopSolver:
             self.stopped = True
 
@@ -215,7 +230,7 @@ class Race:
             choices.append((*family.another(self.error), family))
             open_runs = [run for run in family.runs if run.done < len(family.stages)]
             choices += [(*run.continued(self.error), run) for run in open_runs]
-        choices = [choice for choice in choices if choice[0] > threshold * choice[1]]
+        choices = [c for c in choices if c[0] > threshold * max(c[1], LEAST)]
         if not choices:
             return False
         self._remaining = self._seconds(sum(cost for _, cost, _ in choices))

@@ -36,11 +36,16 @@ __all__ = ["best"]
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
 
-THRESHOLDS: dict[Effort, float] = {"quick": 0.1, "normal": 0.02, "thorough": 2e-4}
-"""The search ends when another second of work is expected to lower the error by less than this."""
+THRESHOLDS: dict[Effort, tuple[float, float]] = {
+    "quick": (0.05, 0.5),
+    "normal": (1e-4, 1.5),
+    "thorough": (1e-5, 30.0),
+}
+"""The search ends when another second of work is expected to lower the error by less than the
+first number, which grows with the square of the work after the second number of seconds."""
 
-LOWRANK_SECONDS = 1.5e-4
-"""Of the paper's algorithm, per entry of the reduced workload."""
+LOWRANK_SECONDS, LOWRANK_RANK = 1.5e-4, 400
+"""Of the paper's algorithm, per entry of the reduced workload; twice as many at such a rank."""
 
 NEAR = 1.1
 """The paper's strategy is improved further if it is at most this factor above the best."""
@@ -59,6 +64,9 @@ MOST_FLAT_CELLS = 2000
 
 BOUND_SECONDS = 1.0
 """Of one core, that a bound for the merged cells of a product may take."""
+
+TIE = 1e-6
+"""A relative difference of errors that is less than what rounding to integers costs."""
 
 PROVEN = 1.0 + 1e-9
 """An error no more above a bound on all strategies is the least, but for rounding."""
@@ -116,7 +124,8 @@ def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Str
 def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> AnyStrategy:
     """The strategy of least error, with the candidates of all and the best of their bounds."""
     every: list[AnyStrategy] = [chosen, *others]
-    best = min(every, key=least_candidate)
+    # At the same error a list of cells wins: its integers are finer than those of products.
+    best = min(every, key=lambda one: least_candidate(one) * (1 + TIE * (one is chosen)))
     bound = max(bound, *(strategy.least_error or 0.0 for strategy in every))
     details = {
         **best.details,
@@ -174,10 +183,11 @@ def _searched(
 ) -> Strategy:
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
-    threshold = THRESHOLDS[effort]
+    threshold, patience = THRESHOLDS[effort]
     race = search_strategy(
         problem.reduced,
         threshold=threshold,
+        patience=patience,
         seed=search.seed,
         on_step=search.on_step,
         starts=given | _own_starts(problem, search),
@@ -215,7 +225,8 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
 
     So the result is not above the paper's, in any time that allows both.
     """
-    if race.stopped or LOWRANK_SECONDS * problem.reduced.size > race.work:
+    k, n = problem.reduced.shape
+    if race.stopped or LOWRANK_SECONDS * k * n * (1 + k / LOWRANK_RANK) > race.work:
         return
     with suppress(ConvergenceError):
         papers = lowrank(problem, search)
@@ -224,4 +235,4 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
         error = race.offer_strategy("lowrank", start)
         race.stopped = papers.details["interrupted"]
         if error < NEAR * race.error:
-            race.run([from_start(race, "lowrank", start)], threshold)
+            race.run([from_start(race, "lowrank", start, error)], threshold)
