@@ -4,7 +4,7 @@ import numpy as np
 
 from lrm.exact.products.rounding import round_gaussian, round_products
 from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
-from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.solvers.products.optimise import optimise_products
 
 __all__ = ["BATCHES", "PAIRS", "SOME", "rounded"]
@@ -57,5 +57,5 @@ def rounded(batch, noise):
     if noise == "laplace":
         strategy = optimise_products(batch, effort="quick")
         return strategy.error, round_products(batch, strategy)
-    strategy = optimise_gaussian_products(batch)
+    strategy = optimise_gaussian_groups(batch)
     return strategy.error, round_gaussian(batch, strategy)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
 from lrm.exact.cells import CellMap, MergedWorkload, merge_cells
-from lrm.exact.products.residual_strategy import GaussianStrategy
+from lrm.exact.products.residual_strategy import GaussianGroups
 from lrm.exact.products.rounding import round_gaussian, round_products
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.exact.protocols import Measured, Reconstruction
@@ -305,7 +305,7 @@ class ProductChoice:
     """
 
     mechanism: str
-    found: ProductStrategy | GaussianStrategy
+    found: ProductStrategy | GaussianGroups
     least_error: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
     exact: bool = True
@@ -316,7 +316,7 @@ class ProductChoice:
         """The integers that will be measured, and the way back from them."""
         del noise  # that of ``found``
         assert problem.products is not None  # noqa: S101 - made for such a problem
-        if isinstance(self.found, GaussianStrategy):
+        if isinstance(self.found, GaussianGroups):
             way_back = round_gaussian(problem.products, self.found, max_records)
         else:
             way_back = round_products(problem.products, self.found, max_records)

@@ -26,7 +26,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers.products.bounds import ROUNDING, product_bound
-from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.rivals import tree_basis
 from lrm.strategies.base import Problem, ProductChoice, Search
@@ -68,7 +68,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     batch = _batch(problem)
     remaining = _budget(search, effort)
     if search.noise == "gaussian":
-        residuals = optimise_gaussian_products(
+        residuals = optimise_gaussian_groups(
             batch, on_step=search.on_step, remaining=search.deadline.remaining
         )
         details = _details("residuals", residuals.error, effort, residuals.interrupted)

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from lrm.errors import StopSolver
+import lrm
+from lrm.errors import StopSolver, WorkloadError
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
-from lrm.solvers.products.gaussian import optimise_gaussian_products
+from lrm.solvers.products.gaussian import optimise_gaussian_groups, optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.watch import Watch
@@ -97,3 +98,43 @@ def test_gaussian_tables_reach_the_optimum_of_a_dense_search():
     dense = optimise_gaussian((s[:, None] * v)[s > 1e-9])
     assert found.bound == found.error
     assert dense.lower * (1 - 1e-9) <= found.error <= dense.upper * (1 + 1e-9)
+
+
+def overlapping(rng):
+    """Four tables over three attributes of 60 values, each over its own groups of values."""
+
+    def grouping():
+        cuts = np.sort(rng.choice(np.arange(1, 60), size=3, replace=False))
+        labels = np.searchsorted(cuts, np.arange(60), side="right")
+        return (labels == np.arange(4)[:, None]).astype(float)
+
+    return product_batch([60] * 3, [[grouping() for _ in range(3)] for _ in range(4)])
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_terms_that_share_little_are_groups(noise):
+    batch = overlapping(np.random.default_rng(1))
+    if noise == "laplace":
+        found = optimise_products(batch, effort="quick")
+        alone = [optimise_products(batch.take([term]), effort="quick") for term in range(4)]
+        apart = sum(np.cbrt(one.error) for one in alone) ** 3
+    else:
+        found = optimise_gaussian_groups(batch)
+        alone = [optimise_gaussian_groups(batch.take([term])) for term in range(4)]
+        apart = sum(np.sqrt(one.error) for one in alone) ** 2
+        assert found.error < 0.9 * optimise_gaussian_products(batch).error
+    assert len(found.groups) > 2
+    assert found.error <= apart * (1 + 1e-9)
+
+
+def test_a_large_table_beside_small_ones_is_measured_beside_them():
+    sizes = [2, 3] * 6
+    terms = [["identity"] * 12, ["identity", *["total"] * 11], ["total"] * 12]
+    found = optimise_products(product_batch(sizes, terms), effort="quick")
+    assert found.error < 1.2 * 6**6
+
+
+def test_a_query_over_too_many_attributes_is_refused_before_the_search():
+    batch = lrm.families.marginals([2] * 24, [24])
+    with pytest.raises(WorkloadError, match="at most 20 attributes"):
+        lrm.plan(batch, on_step=lambda step: pytest.fail("searched"))

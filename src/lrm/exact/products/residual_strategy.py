@@ -14,9 +14,10 @@ from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of, sums_over
 from lrm.maps.products.factors import kronecker
 
-__all__ = ["GaussianStrategy", "GramBasis"]
+__all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
 
@@ -104,3 +105,33 @@ class GaussianStrategy:
                 )
             )
         return np.vstack(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGroups:
+    """Groups of terms, each with residuals of its own over its own merged values.
+
+    With errors e_g at the whole sensitivity, shares ω_g (``Σ ω_g² = 1``) have the error
+    ``Σ e_g/ω_g²``, which is least, ``(Σ sqrt(e_g))²``, at ``ω_g² ∝ sqrt(e_g)``.
+    """
+
+    terms: tuple[Integers, ...]
+    groups: tuple[GaussianStrategy, ...]
+    bound: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """``‖B‖²·Δ²`` of the whole batch."""
+        return sum(math.sqrt(group.error) for group in self.groups) ** 2
+
+    @property
+    def shares(self) -> Floats:
+        """ω of each group."""
+        roots = np.array([group.error for group in self.groups]) ** 0.25
+        size = float(np.linalg.norm(roots))
+        return roots / size if size > 0 else np.ones(len(roots)) / math.sqrt(len(roots))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the search of some group was."""
+        return any(group.interrupted for group in self.groups)

@@ -24,7 +24,7 @@ from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residual_strategy import GaussianStrategy
+from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
@@ -84,26 +84,46 @@ def round_products(
 
 
 def round_gaussian(
-    batch: ProductBatch, strategy: GaussianStrategy, max_records: int | None = None
+    batch: ProductBatch, strategy: GaussianGroups, max_records: int | None = None
 ) -> ProductReconstruction:
     """Round residuals for Gaussian noise."""
-    members = members_of(strategy.subsets, len(strategy.bases))
-    needy = np.array([basis.columns is not None for basis in strategy.bases])
+    parts = list(zip(strategy.terms, strategy.groups, strategy.shares.tolist(), strict=True))
 
     def build(bits: int, entry_bits: int) -> MeasuredProducts:
-        bases: list[IntegerBasis] = [ResidualBasis(basis.size) for basis in strategy.bases]
-        wanted = strategy.norms
-        if needy.any():
-            bases, wanted = _rounded_residuals(batch, strategy, entry_bits)
-        terms = np.arange(batch.terms)
-        group = _group(terms, strategy.axes, bases, members, wanted, bits)
-        return MeasuredProducts(batch.sizes, (group,), bits, residual=True)
+        groups = tuple(
+            _residual_group(batch, terms, group, share, bits, entry_bits)
+            for terms, group, share in parts
+        )
+        return MeasuredProducts(batch.sizes, groups, bits, residual=True)
 
-    # An identity without its mean has entries up to n; the others share what is left.
-    own = np.where(needy, 0.0, np.log2([basis.size for basis in strategy.bases]))
-    counts, taken = (sums_over(members, each) for each in (needy.astype(float), own))
-    rooms = set(zip(counts.tolist(), taken.tolist(), strict=True))
+    rooms = {room for _, group, _ in parts for room in _residual_rooms(group)}
     return _least_error(batch, build, rooms, strategy.error, max_records)
+
+
+def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
+    """Yield, for each subset, how many bases share its bits, and the bits that identities take."""
+    members = members_of(group.subsets, len(group.bases))
+    needy = np.array([basis.columns is not None for basis in group.bases])
+    # An identity without its mean has entries up to n; the others share what is left.
+    own = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
+    counts, taken = (sums_over(members, each) for each in (needy.astype(float), own))
+    yield from zip(counts.tolist(), taken.tolist(), strict=True)
+
+
+def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
+    batch: ProductBatch,
+    terms: NDArray[np.int64],
+    group: GaussianStrategy,
+    share: float,
+    bits: int,
+    entry_bits: int,
+) -> MeasuredGroup:
+    bases: list[IntegerBasis] = [ResidualBasis(basis.size) for basis in group.bases]
+    wanted = group.norms
+    if any(basis.columns is not None for basis in group.bases):
+        bases, wanted = _rounded_residuals(batch.take(terms), group, entry_bits)
+    members = members_of(group.subsets, len(group.bases))
+    return _group(terms, group.axes, bases, members, share * wanted, bits)
 
 
 def _rounded_residuals(

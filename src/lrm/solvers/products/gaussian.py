@@ -16,6 +16,7 @@ References
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -24,15 +25,16 @@ from scipy.optimize import minimize
 
 from lrm.errors import StopSolver
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
+from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
+from lrm.solvers.products.grouping import group_terms
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
 
-__all__ = ["optimise_gaussian_products", "residual_error"]
+__all__ = ["optimise_gaussian_groups", "optimise_gaussian_products", "residual_error"]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
@@ -148,6 +150,36 @@ def optimise_gaussian_products(
         error if optimal else 0.0,
         watch.stopped,
     )
+
+
+def optimise_gaussian_groups(
+    batch: ProductBatch,
+    *,
+    on_step: OnStep = ignore_step,
+    remaining: Callable[[], float] = forever,
+) -> GaussianGroups:
+    """Find residual strategies for all terms together, or for groups of terms that share little.
+
+    Tables and totals alone gain nothing from groups: one is the optimum.
+    """
+    whole = optimise_gaussian_products(batch, on_step=on_step, remaining=remaining)
+    together = GaussianGroups((np.arange(batch.terms),), (whole,), whole.bound)
+    if whole.interrupted or whole.bound:
+        return together
+    with contextlib.suppress(StopSolver):
+        grouping = group_terms(batch, Watch(on_step, remaining), _residual_root)
+        if grouping is not None:
+            terms = tuple(np.array(sorted(group)) for group in grouping.groups)
+            parts = tuple(
+                optimise_gaussian_products(batch.take(own), on_step=on_step, remaining=remaining)
+                for own in terms
+            )
+            return min(together, GaussianGroups(terms, parts), key=lambda found: found.error)
+    return together
+
+
+def _residual_root(batch: ProductBatch) -> float:
+    return math.sqrt(residual_error(Quadratic(batch)))
 
 
 def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floats) -> Floats:

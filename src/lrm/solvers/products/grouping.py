@@ -1,7 +1,8 @@
-"""Which terms share a group: greedy insertion by the error of weighted marginals over identities.
+"""Which terms share a group: greedy insertion by the error of strategies over identities.
 
-Groups with errors e_g at the whole budget have the error ``(Σ e_g^⅓)³`` together, so a term
-belongs where it adds least to ``Σ e_g^⅓``: to some group, or to one of its own.
+Groups with errors e_g at the whole budget have the error ``(Σ e_g^⅓)³`` together under Laplace
+noise, and ``(Σ e_g^½)²`` under Gaussian noise. So a term belongs where it adds least to the sum of
+these roots: to some group, or to one of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
@@ -19,7 +19,7 @@ from lrm.solvers.products.search import SetSearch
 
 __all__ = ["Grouping", "group_terms"]
 
-Integers = NDArray[np.int64]
+RootOf = Callable[[ProductBatch], float]
 
 #: More terms that ask different things are not grouped.
 MOST_ITEMS = 60
@@ -29,36 +29,46 @@ MOST_MAXIMAL = 200
 PASSES = 2
 
 
-class Grouping:
-    """Groups of terms, and the error of each alone, as rough looks find it."""
+def marginals_root(batch: ProductBatch) -> float:
+    """The cube root of the error of a few families of marginals, the best of them."""
+    rng = np.random.default_rng(0)
+    search = SetSearch(Point.at(Quadratic(batch)), rng, lambda _: None)
+    starts = [] if search.huge else [search.whole]
+    if 1 < len(search.maximal) <= MOST_MAXIMAL:
+        starts.append(search.maximal)
+    for start in starts or search.starts()[:1]:
+        search.descend(start, np.ones(len(start)))
+    assert search.best is not None  # noqa: S101 - starts are never empty
+    return float(np.cbrt(search.best.error))
 
-    def __init__(self, batch: ProductBatch, go_on: Callable[[float], None]) -> None:
-        self._batch, self._go_on = batch, go_on
+
+class Grouping:
+    """Groups of terms, and the root of the error of each, as rough looks find it.
+
+    ``root_of`` takes the terms of a group over merged values.
+    """
+
+    def __init__(
+        self, batch: ProductBatch, go_on: Callable[[float], None], root_of: RootOf = marginals_root
+    ) -> None:
+        self._batch, self._go_on, self._root_of = batch, go_on, root_of
         self._known: dict[frozenset[int], float] = {}
         self.groups: list[frozenset[int]] = []
 
     def root(self, terms: frozenset[int]) -> float:
-        """The cube root of the error of some terms alone; 0 without any."""
+        """The root of the error of some terms alone; 0 without any."""
         if not terms:
             return 0.0
         if terms not in self._known:
             self._go_on(np.inf)
             reduced = merge_values(self._batch.take(sorted(terms)))
-            rng = np.random.default_rng(0)
-            search = SetSearch(Point.at(Quadratic(reduced.batch)), rng, lambda _: None)
-            starts = [] if search.huge else [search.whole]
-            if 1 < len(search.maximal) <= MOST_MAXIMAL:
-                starts.append(search.maximal)
-            for start in starts or search.starts()[:1]:
-                search.descend(start, np.ones(len(start)))
-            assert search.best is not None  # noqa: S101 - starts are never empty
-            self._known[terms] = float(np.cbrt(search.best.error))
+            self._known[terms] = self._root_of(reduced.batch)
         return self._known[terms]
 
     @property
-    def error(self) -> float:
-        """The error of all groups with their best weights."""
-        return sum(self.root(group) for group in self.groups) ** 3
+    def whole_root(self) -> float:
+        """The root of the error of all groups with their best weights."""
+        return sum(self.root(group) for group in self.groups)
 
     def insert(self, item: frozenset[int]) -> None:
         """Put an item where it adds least."""
@@ -75,7 +85,9 @@ class Grouping:
         self.insert(item)
 
 
-def group_terms(batch: ProductBatch, go_on: Callable[[float], None]) -> Grouping | None:
+def group_terms(
+    batch: ProductBatch, go_on: Callable[[float], None], root_of: RootOf = marginals_root
+) -> Grouping | None:
     """Groups of terms that share little, or None where one group is as good.
 
     ``go_on`` is called before each look, and may raise. Cost: a look of some milliseconds for
@@ -84,15 +96,15 @@ def group_terms(batch: ProductBatch, go_on: Callable[[float], None]) -> Grouping
     items = _items(batch)
     if not 1 < len(items) <= MOST_ITEMS or not _differ(batch):
         return None
-    found = Grouping(batch, go_on)
+    found = Grouping(batch, go_on, root_of)
     items.sort(key=found.root, reverse=True)
     for item in items:
         found.insert(item)
     for _ in range(PASSES):
-        before = found.error
+        before = found.whole_root
         for item in items:
             found.move(item)
-        if found.error >= before:
+        if found.whole_root >= before:
             break
     return found if len(found.groups) > 1 else None
 

@@ -112,12 +112,12 @@ def _grouped(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> _Gr
     with contextlib.suppress(StopSolver):
         grouping = group_terms(batch, watch)
         if grouping is not None:
-            whole = grouping.root(frozenset(range(batch.terms))) ** 3
+            whole = grouping.root(frozenset(range(batch.terms)))
             groups = [
                 _solve(batch, np.array(sorted(terms)), EFFORTS["quick"], rng, watch)
                 for terms in grouping.groups
             ]
-            return _Grouped(groups, whole > HOPELESS * grouping.error)
+            return _Grouped(groups, whole**3 > HOPELESS * grouping.whole_root**3)
     return None
 
 
