@@ -13,6 +13,9 @@ __all__ = ["Vectors", "decompose", "multiplied"]
 
 Floats = NDArray[np.float64]
 
+_FEW = 1 << 14
+"""Entries of a table whose slices are compared as one text."""
+
 Vectors = tuple[float, dict[int, Floats]]
 """A coefficient, and one weight per merged cell of some attributes: the others weigh 1."""
 
@@ -43,26 +46,26 @@ def decompose(table: Table) -> list[Vectors]:
 
 
 def _slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
-    if not values.any():
-        return []
-    constant = [
-        side for side in range(values.ndim) if np.all(values == values.take([0], axis=side))
-    ]
-    if constant:
-        kept = [side for side in range(values.ndim) if side not in constant]
-        for side in reversed(constant):
-            values = np.asarray(values.take(0, axis=side))
-        axes = tuple(axes[side] for side in kept)
     if values.ndim == 0:
-        return [(float(values), {})]
+        return [(float(values), {})] if values else []
     if values.ndim == 1:
-        return [(1.0, {axes[0]: values})]
-    side, groups = min(
-        ((side, _groups(values, side)) for side in range(values.ndim)), key=lambda one: len(one[1])
-    )
+        constant = bool(np.all(values == values[0]))
+        return _slices(values[0], ()) if constant else [(1.0, {axes[0]: values})]
+    every = [_groups(values, side) for side in range(values.ndim)]
+    if not every[0]:
+        return []  # it is 0 everywhere
+    kept = [
+        side
+        for side, groups in enumerate(every)
+        if len(groups) > 1 or len(groups[0]) < values.shape[side]
+    ]
+    if len(kept) < values.ndim:  # the same all along some sides
+        first = tuple(slice(None) if side in kept else 0 for side in range(values.ndim))
+        return _slices(np.asarray(values[first]), tuple(axes[side] for side in kept))
+    side = min(kept, key=lambda one: len(every[one]))
     rest = (*axes[:side], *axes[side + 1 :])
     found: list[Vectors] = []
-    for members in groups:
+    for members in every[side]:
         inside = np.zeros(values.shape[side])
         inside[members] = 1.0
         for coefficient, vectors in _slices(np.asarray(values.take(members[0], axis=side)), rest):
@@ -72,8 +75,15 @@ def _slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
 
 def _groups(values: Floats, side: int) -> list[list[int]]:
     """The places along one side with equal slices that are not all 0."""
-    rows = np.ascontiguousarray(np.moveaxis(values, side, 0)).reshape(values.shape[side], -1)
+    rows = np.moveaxis(values, side, 0).reshape(values.shape[side], -1)
     groups: dict[bytes, list[int]] = {}
+    if values.size <= _FEW:  # one call instead of one for each row
+        text = np.ascontiguousarray(rows).tobytes()
+        step = len(text) // len(rows)
+        for place in range(len(rows)):
+            groups.setdefault(text[place * step : (place + 1) * step], []).append(place)
+        groups.pop(bytes(step), None)
+        return list(groups.values())
     for place in np.flatnonzero(rows.any(axis=1)).tolist():
         groups.setdefault(rows[place].tobytes(), []).append(place)
     return list(groups.values())

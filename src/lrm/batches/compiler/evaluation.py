@@ -144,6 +144,8 @@ class Evaluator:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._declared: dict[int, pa.Array] = {}
+        self._grids: dict[tuple[int, ...], _Grid] = {}
+        self._registered: pa.Table | None = None
 
     @cached_property
     def _connection(self) -> Any:
@@ -151,6 +153,29 @@ class Evaluator:
 
     def values(self, question: Question) -> Values:
         """Evaluate an expression on all declared values of its attributes."""
+        grid = self._grid(question)
+        sides, known = grid.sides, grid.known
+        found, kind = self._ask(question, grid.table)
+        distinct: dict[Hashable, int] = {}
+        codes = np.full(len(known), -1, dtype=np.int64)
+        codes[known] = [distinct.setdefault(one, len(distinct)) for one in found]
+        joint = codes.reshape([len(side.known) for side in sides])
+        for dimension, side in enumerate(sides):
+            joint = side.reduced(joint, dimension)
+        return Values(
+            question.axes,
+            tuple(side.classes for side in sides),
+            joint,
+            tuple(side.several for side in sides),
+            tuple(distinct),
+            kind,
+        )
+
+    def _grid(self, question: Question) -> _Grid:
+        """All combinations of declared values; those of values alone are made once."""
+        plain = not question.conditions and not question.columns
+        if plain and question.axes in self._grids:
+            return self._grids[question.axes]
         sides = [self._side(axis, question) for axis in question.axes]
         count = math.prod(len(side.known) for side in sides)
         if count > MAX_VALUES:
@@ -167,21 +192,10 @@ class Evaluator:
             for name, column in side.columns.items():
                 columns[name] = column.take(pa.array(places[known]))
         columns["i"] = pa.array(np.arange(int(known.sum())))
-        found, kind = self._ask(question, pa.table(columns))
-        distinct: dict[Hashable, int] = {}
-        codes = np.full(count, -1, dtype=np.int64)
-        codes[known] = [distinct.setdefault(one, len(distinct)) for one in found]
-        joint = codes.reshape([len(side.known) for side in sides])
-        for dimension, side in enumerate(sides):
-            joint = side.reduced(joint, dimension)
-        return Values(
-            question.axes,
-            tuple(side.classes for side in sides),
-            joint,
-            tuple(side.several for side in sides),
-            tuple(distinct),
-            kind,
-        )
+        grid = _Grid(sides, known, pa.table(columns))
+        if plain:
+            self._grids[question.axes] = grid
+        return grid
 
     def on_cells(self, shown: str, text: str, axis: int) -> CellColumn:
         """Evaluate a monotone expression of a number in bins: known where both ends agree.
@@ -252,7 +266,9 @@ class Evaluator:
         return False
 
     def _run(self, text: str, table: pa.Table) -> tuple[list[Any], str]:
-        self._connection.register("declared", table)
+        if table is not self._registered:
+            self._connection.register("declared", table)
+            self._registered = table
         # Only functions of an allow-list, over declared values: see `expressions`.
         query = f"SELECT i, ({text}) AS v, typeof(v) FROM declared"  # noqa: S608
         rows = sorted(self._connection.execute(query).fetchall(), key=lambda row: row[0])
@@ -353,6 +369,15 @@ class _Side:
         low = np.minimum.reduceat(spread, self.starts, axis=dimension)
         high = np.maximum.reduceat(spread, self.starts, axis=dimension)
         return np.where(low == high, low, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """All combinations of the rows of some attributes: those that are known, as a table."""
+
+    sides: list[_Side]
+    known: NDArray[np.bool_]
+    table: pa.Table
 
 
 def _classes(cells: Ints, rows: NDArray[np.int64]) -> tuple[Ints, Ints, Ints]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
+import sqlglot
 from sqlglot import exp
 
 from lrm.batches.compiler.evaluation import CellColumn, Question
@@ -93,6 +95,14 @@ FUNCTIONS = [
 ]
 """Functions that are compiled."""
 
+_PLAIN: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Is),
+        *(exp.In, exp.Between, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
+        *(exp.Case, exp.If, exp.Like, exp.Upper, exp.Lower, exp.Star, exp.Filter, exp.Where),
+    }
+)
 _LOOKED_UP = re.compile(r"LOOKUP\([^,()]*, '([^']*)'\)")
 _NODES: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -168,19 +178,16 @@ def question(node: exp.Expr, scope: Scope) -> Question:
     seen: dict[str, str] = {}  # equal conditions are one: they have the same truth on a row
 
     def replaced(one: exp.Expr) -> exp.Expr:
-        known = seen.get(text := shown(one))
-        if known is not None:
-            return exp.column(known)
         atom = scope.atom(one)
         if atom is not None:
-            conditions.append(atom)
-            seen[text] = f"p{len(conditions) - 1}"
-            return exp.column(seen[text])
+            name = seen.setdefault(shown(one), f"p{len(conditions)}")
+            conditions.extend([atom] if name == f"p{len(conditions)}" else [])
+            return exp.column(name)
         column = scope.cell_column(one)
         if column is not None:
-            columns.append(column)
-            seen[text] = f"c{len(columns) - 1}"
-            return exp.column(seen[text])
+            name = seen.setdefault(shown(one), f"c{len(columns)}")
+            columns.extend([column] if name == f"c{len(columns)}" else [])
+            return exp.column(name)
         if type(one) is exp.Column:
             axis = scope.axis(one)
             _check_points(one, node, axis, scope)
@@ -192,6 +199,11 @@ def question(node: exp.Expr, scope: Scope) -> Question:
     tree = node.copy().transform(replaced, copy=False)
     text = tree.sql(dialect="duckdb", comments=False)
     return Question(shown(node), text, frozenset(raw), tuple(conditions), tuple(columns))
+
+
+@cache
+def _generator() -> sqlglot.Generator:
+    return sqlglot.Dialect.get_or_raise("duckdb").generator(comments=False)
 
 
 def point_text(node: exp.Expr, axis: int) -> str:
@@ -208,7 +220,9 @@ def point_text(node: exp.Expr, axis: int) -> str:
 
 def shown(node: exp.Expr) -> str:
     """An expression as it is shown in sentences."""
-    text = node.sql(dialect="duckdb", comments=False)
+    # Writing a copy is slow, and needed only where the generator rewrites what it writes.
+    plain = all(type(one) in _PLAIN for one in node.walk())
+    text = str(_generator().generate(node, copy=not plain))
     return _LOOKED_UP.sub(r"\1", text) if "LOOKUP(" in text else text
 
 

@@ -82,6 +82,7 @@ class Scope:
         self.measure: Literal["value", "square", "binning", "presence"] = "value"
         self.context = context
         self._merged = False
+        self._texts: dict[int, tuple[exp.Expr, str]] = {}
         self._seen: dict[int, list[NDArray[Any]]] = {}
         self._classes: dict[int, NDArray[np.intp]] = {}
         self._first: dict[int, NDArray[np.intp]] = {}
@@ -132,7 +133,9 @@ class Scope:
 
     def values(self, node: exp.Expr, said: str = "") -> Values:
         """Evaluate an expression on declared values; cells without one value are noted as cut."""
-        text = shown(node)
+        if id(node) not in self._texts:  # a statement is walked twice
+            self._texts[id(node)] = node, shown(node)
+        _, text = self._texts[id(node)]
         found = self.context.expressions.get(text)
         if found is None:
             asked = question(node, self)

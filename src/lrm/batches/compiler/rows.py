@@ -125,10 +125,11 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     leaves = [leaf for _, answer in answers for leaf in answer.leaves]
     where = select.args.get("where")
     _weigh(leaves, where, scope)
-    _groups(_key_values(keys, scope), keys, scope)
+    joint = _key_tuple(keys)
+    _groups(_key_values(joint, scope), keys, scope)
     scope.merge()
     compiled = iter(_weigh(leaves, where, scope))
-    values = _key_values(keys, scope)
+    values = _key_values(joint, scope)
     groups = _groups(values, keys, scope)
     found: list[AnyAnswer] = []
     for name, answer in answers:
@@ -157,8 +158,9 @@ def _named_answers(
             raise SqlError(f"two answers are called {name!r}; give each its own name with AS")
         found[name] = node
     seen.update(found)
-    texts = {shown(node) for node in found.values()}
-    for node in asked.aggregates if asked is not None else ():
+    extra = [] if asked is None else asked.aggregates
+    texts = {shown(node) for node in found.values()} if extra else set()
+    for node in extra:
         if shown(node) not in texts:
             texts.add(shown(node))
             found[f"q{statement.number}.sort{len(texts)}"] = node
@@ -195,15 +197,20 @@ def _sorted_labels(
     return found
 
 
-def _key_values(keys: Keys, scope: Scope) -> Values | None:
-    """The values of all expressions that a statement is grouped by, together."""
-    if not keys:
-        return None
+def _key_tuple(keys: Keys) -> exp.Expr | None:
+    """All expressions that a statement is grouped by, as one row value."""
     nodes = [node for _, node in keys.values()]
-    said = ", ".join(map(shown, nodes))
-    found = scope.values(exp.Tuple(expressions=[node.copy() for node in (*nodes, nodes[0])]), said)
+    return exp.Tuple(expressions=[one.copy() for one in (*nodes, nodes[0])]) if nodes else None
+
+
+def _key_values(node: exp.Expr | None, scope: Scope) -> Values | None:
+    """The values of all expressions that a statement is grouped by, together."""
+    if node is None:
+        return None
+    said = shown(exp.Tuple(expressions=node.expressions[:-1]))[1:-1]
+    found = scope.values(node, said)
     if not found.distinct:
-        raise refuse(f"GROUP BY {said}", "it has no one value on any cell", nodes[0])
+        raise refuse(f"GROUP BY {said}", "it has no one value on any cell", node)
     if len(found.distinct) > MOST_GROUPS:
         raise refuse(f"GROUP BY an expression of {len(found.distinct):,} values", "use fewer")
     return found
@@ -267,7 +274,7 @@ def _columns(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> C
         alias, node = None, item
         if type(item) is exp.Alias:
             alias, node = item.alias, item.this
-        if shown(node) in keys:
+        if keys and shown(node) in keys:
             continue
         if alias is not None and type(node) is exp.Literal:
             constants.append((alias, str(node.this)))

@@ -353,7 +353,7 @@ def _all_columns(item: exp.Expr, source: _Source) -> list[exp.Expr]:
 
 
 def _aliased(node: exp.Expr, name: str) -> exp.Expr:
-    if type(node) is exp.Column and shown(node).casefold() == name.casefold():
+    if type(node) is exp.Column and not node.table and node.name.casefold() == name.casefold():
         return node
     return exp.Alias(this=node, alias=exp.to_identifier(name))
 
