@@ -13,6 +13,7 @@ import pytest
 from long_runs import cases
 from lrm.batches import sql
 from lrm.errors import SqlError
+from sql_grammar import Grammar
 
 _spec = importlib.util.spec_from_file_location(
     "sql_generator", pathlib.Path(__file__).with_name("generator.py")
@@ -126,3 +127,35 @@ def agree(seed):
         compared += sum(check(connection, domain, counts, query) for query in queries)
     # The generator must not drift into queries that are all refused.
     assert compared > TABLES_PER_SEED * QUERIES_PER_TABLE / 4
+
+
+STATEMENTS_PER_TABLE = 30
+EXPECTED = ("cuts through the cell", "has no one value", "under two names", "select the key of a")
+"""Why a statement of the grammar may be refused."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_statements_of_the_whole_grammar_are_what_duckdb_answers(seed):
+    compare_grammar(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3, 3 + cases(100)))
+def test_many_statements_of_the_whole_grammar_are_what_duckdb_answers(seed):
+    compare_grammar(seed)
+
+
+def compare_grammar(seed):
+    """WITH, sub-selects, lookups, expressions in groups, rates, HAVING, ORDER BY and LIMIT."""
+    make = Grammar(seed)
+    table = make.table()
+    compared = 0
+    for _ in range(STATEMENTS_PER_TABLE):
+        statement = make.statement()
+        try:
+            table.compare(statement)
+            compared += 1
+        except SqlError as error:
+            if not any(part in str(error) for part in EXPECTED):
+                raise
+    assert compared > STATEMENTS_PER_TABLE / 2

@@ -92,6 +92,7 @@ STATEMENTS = {
     "SELECT age FROM patients": "column 'age' outside GROUP BY is not compiled",
     "SELECT state FROM patients GROUP BY state": "a SELECT without an aggregate is not compiled",
     "SELECT age AS a, age AS b, COUNT(*) FROM patients GROUP BY age": "'age' under two names is",
+    "SELECT age % 2 AS a, age % 2 AS b, COUNT(*) FROM patients GROUP BY 1, 2": "under two names",
     "SELECT COUNT(*) AS n, SUM(age) AS n FROM patients": "two answers are called 'n'",
     "SELECT COUNT(DISTINCT state) FROM patients": "COUNT(DISTINCT …) is not compiled",
     "SELECT SUM(DISTINCT age) FROM patients": "SUM(DISTINCT …) is not compiled",

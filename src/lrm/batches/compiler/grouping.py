@@ -45,7 +45,12 @@ def split_keys(select: exp.Expr, scope: Scope) -> tuple[exp.Expr | None, Keys]:
         return group, {}
     if any(type(node) in _SEVERAL for node in plain):
         raise refuse("an expression beside ROLLUP, CUBE or GROUPING SETS", _WAY_OUT, group)
-    named = {shown(one.this): one.alias for one in select.expressions if type(one) is exp.Alias}
+    named: dict[str, str] = {}
+    for one in select.expressions:
+        if type(one) is not exp.Alias or one.find(exp.AggFunc) is not None:
+            continue
+        if named.setdefault(shown(one.this), one.alias) != one.alias:
+            raise refuse(f"{shown(one.this)} under two names", "use one of them", one)
     read = {scope.axis(one) for node in others for one in node.find_all(exp.Column)}
     shared = [node for node in plain if scope.axis(node) in read]
     keys = {

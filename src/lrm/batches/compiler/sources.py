@@ -181,10 +181,10 @@ class _Reader:
                 aliases.setdefault(found.alias.casefold(), found.this)
             items.append(_aliased(found, name) if name else found)
         select.set("expressions", items)
-        _resolve_places(select)
         for part in ("where", "group", "having", "order"):
             if select.args.get(part) is not None:
                 self._settle(select.args[part], source, aliases)
+        _resolve_places(select)  # what it puts there stands for itself already
 
     def _settle(self, root: exp.Expr, source: _Source, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         """Replace the columns of an expression by what they stand for."""
