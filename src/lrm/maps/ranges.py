@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 
-__all__ = ["AllRanges", "Prefix", "chain_times"]
+__all__ = ["AllRanges", "Prefix", "chain_times", "running_totals"]
+
+LOOPED_COLUMNS = 32
+"""Arrays of at least so many columns are summed row by row."""
 
 
 def chain_times(left: Floats, right: Floats, columns: Floats) -> Floats:
@@ -21,14 +25,28 @@ def chain_times(left: Floats, right: Floats, columns: Floats) -> Floats:
     array([3., 2., 1.])
     """
     u, v = left[:, None], right[:, None]
-    product = np.cumsum(u * columns, axis=0)
+    product = u * columns
+    running_totals(product)
     product *= v
-    later = v * columns
-    above = np.cumsum(later[::-1], axis=0)[::-1]
-    above -= later
+    above = v * columns
+    running_totals(above[::-1])
     above *= u
     product += above
+    product -= (u * v) * columns
     return np.asarray(product)
+
+
+def running_totals(columns: Floats) -> None:
+    """Replace each row of an n×c array by the sum of the rows up to it.
+
+    A loop over rows: along the first axis ``np.cumsum`` takes three times as long for hundreds of
+    columns, since it goes through each column by itself.
+    """
+    if columns.shape[1] < LOOPED_COLUMNS:
+        np.cumsum(columns, axis=0, out=columns)
+        return
+    for before, row in pairwise(columns):
+        np.add(row, before, out=row)
 
 
 class ZeroOneMap(LinearMap):

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.maps.linear import LinearMap
-from lrm.maps.ranges import chain_times
+from lrm.maps.ranges import chain_times, running_totals
 
 __all__ = ["ChainGram", "FactorGram", "GramOperator", "gram_operator"]
 
@@ -106,8 +106,11 @@ class FactorGram(GramOperator):
         differences = self._differences
         if differences is None:
             return np.asarray(self.factor.T @ (self.factor @ columns))
-        image = differences.T @ (differences @ np.cumsum(columns, axis=0))
-        return np.cumsum(image[::-1], axis=0)[::-1]
+        totals = columns.copy()
+        running_totals(totals)
+        image = np.asarray(differences.T @ (differences @ totals))
+        running_totals(image[::-1])
+        return image
 
     def coarser(self, factor: int) -> FactorGram:
         cells = self.cells

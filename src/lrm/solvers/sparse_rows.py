@@ -20,8 +20,7 @@ Cost: O(n·p + entries·p + p³) per round; O(n·p²) to find the entries of a d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,8 +43,8 @@ LOST = 1e-10
 DENSE_SHARE = 0.15
 """Rows with a larger share of entries are moved as arrays."""
 
-PIECE = 1 << 18
-"""Entries of an array that is used in one piece, so that it stays in the cache."""
+PIECE = 1 << 20
+"""Entries of an array that is used in one piece."""
 
 FIRST_SUM = 8.0
 """Largest sum of a cell's entries in the random rows that the first descent starts from.
@@ -93,26 +92,30 @@ class _Resolution:
         self.gram, self.nonnegative = gram, nonnegative
         self.unit = float(gram.energies.sum())
 
+    def _inverse(self, X: Matrix | sp.csr_array) -> Matrix:
+        """``M⁻¹``; not a number where M is not positive definite in float64."""
+        inner = _as_array(X.T @ _scaled(X, self.gram.widths))
+        inner[np.diag_indices(len(inner))] += 1.0
+        try:
+            low = cholesky(inner, lower=True, check_finite=False, overwrite_a=True)
+        except LinAlgError:
+            return np.full_like(inner, np.nan)
+        return np.asarray(cho_solve((low, True), np.eye(len(inner)), check_finite=False))
+
+    def _share(self, error: float, whole: float) -> float:
+        """The error beside that of noise on data; infinite where float64 has lost it."""
+        return error / self.unit if error > LOST * whole else np.inf
+
     def parts(
         self, X: Matrix | sp.csr_array, scale: Matrix
     ) -> tuple[float, Matrix, Matrix, Matrix]:
         """The error, ``M⁻¹``, ``G·Aᵀ`` and ``M⁻¹·A·G·Aᵀ·M⁻¹``, of a workload of norm 1."""
-        gram = self.gram
-        rows = X.shape[1]
-        inner = _as_array(X.T @ _scaled(X, gram.widths))
-        inner[np.diag_indices(rows)] += 1.0
-        scaled = _scaled(X, scale)
-        image = gram.times(_as_array(scaled))
-        try:
-            low = cholesky(inner, lower=True, check_finite=False, overwrite_a=True)
-        except LinAlgError:
-            return np.inf, np.zeros_like(inner), image, np.zeros_like(inner)
-        inverse = cho_solve((low, True), np.eye(rows), check_finite=False)
+        inverse, scaled = self._inverse(X), _scaled(X, scale)
+        image = self.gram.times(_as_array(scaled))
         answered = np.asarray(scaled.T @ image)
-        whole = float(gram.energies @ (scale * scale))
+        whole = float(self.gram.energies @ (scale * scale))
         error = whole - float(np.vdot(inverse, answered))
-        back = inverse @ answered @ inverse
-        return (error / self.unit if error > LOST * whole else np.inf), inverse, image, back
+        return self._share(error, whole), inverse, image, inverse @ answered @ inverse
 
     def of_array(self, X: Matrix) -> tuple[float, Matrix, Matrix]:
         """The error and its derivatives by the entries and by their sizes, for an array."""
@@ -137,27 +140,32 @@ class _Resolution:
         return by_entry, by_scale
 
     def of_entries(self, x: Matrix, *, support: _Support) -> tuple[float, Matrix, Matrix]:
-        """The same for the entries of a support alone."""
-        cell, row, gram = support.cell, support.row, self.gram
+        """The same for the entries of a support alone.
+
+        ``Q = G·Aᵀ·M⁻¹`` in one product with G; the error is a sum over the entries of A and Q.
+        """
+        cell, gram = support.cell, self.gram
         X = support.matrix(x)
         scale = _sizes(X)
-        error, inverse, image, back = self.parts(X, scale)
-        Q, turned = np.empty_like(x), np.empty_like(x)
-        for part, cells in support.pieces():
-            Q[part] = np.einsum("kp,kp->k", image[cell[part]], inverse[row[part]])
-            turned[part] = (X[cells] @ back)[cell[part] - cells.start, row[part]]
+        inverse = self._inverse(X)
+        scaled = _scaled(X, scale)
+        image = gram.times(np.asarray(scaled @ inverse))
+        Q = image[cell, support.row]
+        back = inverse @ np.asarray(scaled.T @ image)
+        whole = float(gram.energies @ (scale * scale))
+        error = whole - float(np.dot(scaled.data, Q))
         unit = 2.0 / self.unit
         by_scale: Matrix = gram.energies * scale
         by_scale -= np.bincount(cell, weights=Q * x, minlength=gram.cells)
-        by_entry = gram.widths[cell] * turned - scale[cell] * Q
-        return error, unit * by_entry, unit * by_scale[cell]
+        by_entry = gram.widths[cell] * support.products(x, back) - scale[cell] * Q
+        return self._share(error, whole), unit * by_entry, unit * by_scale[cell]
 
     def opened(self, X: sp.csr_array, on_piece: OnStep, step: Step) -> _Support:
         """The entries that are not 0, and those that the steepest descent moves away from 0."""
         scale = _sizes(X)
         _, *parts = self.parts(X, scale)
         cells, rows = X.shape
-        found, height = [], max(1, 4 * PIECE // rows)
+        found, height = [], max(1, PIECE // rows)
         for start in range(0, cells, height):
             on_piece(step)
             piece = slice(start, min(start + height, cells))
@@ -175,7 +183,7 @@ class _Resolution:
         return _Support(cell, row, (cells, rows))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Support:
     """Which entries of cells × rows may differ from 0, in the order of the cells."""
 
@@ -183,6 +191,7 @@ class _Support:
     row: Indices
     shape: tuple[int, int]
 
+    @cached_property
     def starts(self) -> Indices:
         """Where the entries of each cell begin, and where the last ones end."""
         counts = np.bincount(self.cell, minlength=self.shape[0])
@@ -190,15 +199,22 @@ class _Support:
 
     def matrix(self, x: Matrix) -> sp.csr_array:
         """The entries in their places."""
-        return sp.csr_array((x, self.row, self.starts()), shape=self.shape)
+        return sp.csr_array((x, self.row, self.starts), shape=self.shape)
 
-    def pieces(self) -> list[tuple[slice, slice]]:
-        """Entries, and the cells that they are of, a few at a time."""
-        starts = self.starts()
-        wanted = np.arange(0, len(self.cell), max(1, PIECE // self.shape[1]))
-        edges = np.unique(np.append(np.searchsorted(starts, wanted), self.shape[0]))
-        edges = edges if edges[0] == 0 else np.insert(edges, 0, 0)
-        return [(slice(starts[a], starts[b]), slice(int(a), int(b))) for a, b in pairwise(edges)]
+    def products(self, x: Matrix, matrix: Matrix) -> Matrix:
+        """The entries of ``X @ matrix`` in the places of the support."""
+        first, second = self.pairs
+        weights = x[first] * matrix[self.row[first], self.row[second]]
+        return np.asarray(np.bincount(second, weights=weights, minlength=len(x)), dtype=np.float64)
+
+    @cached_property
+    def pairs(self) -> tuple[Indices, Indices]:
+        """All pairs of entries of the same cell."""
+        counts = np.bincount(self.cell, minlength=self.shape[0])
+        partners = counts[self.cell]
+        first = np.repeat(np.arange(len(self.cell)), partners)
+        within = np.arange(len(first)) - np.repeat(np.cumsum(partners) - partners, partners)
+        return first, self.starts[self.cell[first]] + within
 
 
 def _as_array(X: Matrix | sp.csr_array) -> Matrix:
