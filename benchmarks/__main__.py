@@ -19,6 +19,7 @@ OTHERS = {
     "counting": "benchmarks.counting",
     "products": "benchmarks.products",
     "tables": "benchmarks.tables",
+    "long": "benchmarks.long",
     "tools": "benchmarks.tools.__main__",
 }
 """Benchmarks with options of their own."""

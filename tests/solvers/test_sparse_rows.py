@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lrm.maps.linear import LinearMap
@@ -16,9 +16,12 @@ from lrm.maps.ranges import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers.augmented import augmented_error
 from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.progress import Step, ignore_step
 from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
-from lrm.strategies.base import Problem, Strategy
+from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.large import add_rows
+from lrm.strategies.rivals import best_rival, rivals
 from lrm.workload import Workload, families
 
 seeds = st.integers(0, 10_000)
@@ -115,7 +118,7 @@ def test_the_result_has_the_error_that_it_states() -> None:
 @pytest.mark.parametrize("family", [families.prefix, families.all_ranges])
 def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workload]) -> None:
     """Nothing of queries × cells is built, and all that is stated agrees with what is built."""
-    problem = Problem(family(2_100))
+    problem = Problem(family(1_050))
     gram = gram_operator(problem.workload.queries)
     found = optimise_sparse_rows(gram, 16, (Stage(128, 1e-3),), rng=np.random.default_rng(0))
     matrix = SparseMap(found.strategy())
@@ -123,7 +126,7 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     assert plan.strategy_error == pytest.approx(found.error, rel=1e-6)
     flat = plan.measured.flat()
     assert plan.measured.sensitivity == abs(flat.matrix.sparse()).sum(axis=0).max()
-    counts = np.random.default_rng(0).integers(0, 1_000, 2_100)
+    counts = np.random.default_rng(0).integers(0, 1_000, 1_050)
     exact = plan.measured.measure(counts) * 2.0**-flat.bits
     answers = plan.reconstruction_map.apply(exact)
     np.testing.assert_allclose(
@@ -134,3 +137,29 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     np.testing.assert_allclose((rows**2).sum(axis=1), norms)
     total = plan.reconstruction_map.row_squared_norms.sum()
     assert plan.reconstruction_map.squared_norm == pytest.approx(total)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_own_rows_are_no_worse_than_the_rows_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    W = sp.csr_array((rng.random((4, 30)) < 0.3) * rng.standard_normal((4, 30)))
+    assume(np.all(np.diff(W.indptr) > 0))
+    found = optimise_own_rows(W)
+    L = found.strategy(W).toarray()
+    assert np.abs(L).sum(axis=0).max() <= 1 + 1e-12
+    assert np.sum((W.toarray() @ np.linalg.pinv(L)) ** 2) == pytest.approx(found.error)
+    assert found.error <= 1.01 * 4 * abs(W).sum(axis=0).max() ** 2
+
+
+def test_many_cells_and_few_queries_get_a_strategy_below_every_rival() -> None:
+    """Sparse rows that do not merge: the queries with weights, and cells besides."""
+    rng = np.random.default_rng(0)
+    problem = Problem(Workload(sp.csr_array((rng.random((40, 3_000)) < 0.1).astype(float))))
+    offers = rivals(problem, Search())
+    found = add_rows(problem, Search(), "normal", best_rival(offers))
+    plan = plan_of(problem, found)
+    errors = {one["name"]: one["error"] for one in plan.details["candidates"]}
+    assert plan.strategy_error < 0.9 * min(offer.error for offer in offers)
+    assert plan.strategy_error == pytest.approx(min(errors.values()), rel=1e-3)
+    assert {"own rows", "sparse rows"} < set(errors)

@@ -82,19 +82,41 @@ class DiagonalPlusFew(LeftInverse):
         """``wᵀD⁻²w − ‖C⁻¹ΘD⁻²w‖²`` of each query w, C the Cholesky factor: O(m·p) at least."""
         whole = queries.squared().apply(self.diagonal**-2)
         norms = whole.copy()
-        step = max(1, BLOCK_ENTRIES // max(queries.shape))
-        for start in range(0, self.extra.shape[0], step):
-            norms -= (queries.apply(self._whitened[start : start + step].T) ** 2).sum(axis=1)
+        few = self.extra.shape[0]
+        if queries.shape[0] * few <= BLOCK_ENTRIES:
+            norms -= (self._whitened_by(queries) ** 2).sum(axis=0)
+        else:
+            step = max(1, BLOCK_ENTRIES // max(queries.shape))
+            for start in range(0, few, step):
+                norms -= (queries.apply(self._whitened[start : start + step].T) ** 2).sum(axis=1)
         return None if np.any(norms < CANCELLED * whole) else norms
 
     def squared_norm(self, queries: LinearMap) -> float | None:
         """The sum of ``row_squared_norms``, through ``WᵀW`` applied to p columns."""
         whole = norm = float(np.dot(queries.column_squared_sums(), self.diagonal**-2))
-        step = max(1, BLOCK_ENTRIES // self.extra.shape[1])
-        for start in range(0, self.extra.shape[0], step):
-            columns = self._whitened[start : start + step].T
-            norm -= float(np.vdot(columns, queries.gram_times(columns)))
+        few, cells = self.extra.shape
+        if queries.shape[0] * few <= BLOCK_ENTRIES:
+            norm -= float((self._whitened_by(queries) ** 2).sum())
+        else:
+            step = max(1, BLOCK_ENTRIES // cells)
+            for start in range(0, few, step):
+                columns = self._whitened[start : start + step].T
+                norm -= float(np.vdot(columns, queries.gram_times(columns)))
         return None if norm < CANCELLED * whole else norm
+
+    def _whitened_by(self, queries: LinearMap) -> Floats:
+        """``C⁻¹ΘD⁻²Wᵀ`` (p × m), a few columns of Θᵀ at a time."""
+        few, cells = self.extra.shape
+        image = np.empty((few, queries.shape[0]))
+        step = max(1, BLOCK_ENTRIES // max(cells, 1))
+        for start in range(0, few, step):
+            part = slice(start, start + step)
+            rows = self.extra[part]
+            dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            image[part] = queries.apply((dense * self.diagonal**-2).T).T
+        return np.asarray(
+            la.solve_triangular(self.factor[0], image, lower=True, check_finite=False)
+        )
 
     @cached_property
     def _whitened(self) -> Floats:
@@ -205,9 +227,9 @@ def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | None:
         return None
     n = len(owner)
     others = np.setdiff1d(np.arange(strategy.shape[0]), owner)
-    if len(others) > n // 2 or len(others) * n > DENSE_ENTRIES:
-        return None
     matrix = strategy.sparse()
+    if len(others) > min(n // 2, DENSE_CELLS) or matrix.nnz > DENSE_ENTRIES:
+        return None
     diagonal = np.asarray(matrix[owner].sum(axis=1)).ravel()
     few = sp.csr_array(matrix[others]) if len(others) else sp.csr_array((0, n))
     inner = (few * diagonal**-2) @ few.T

@@ -207,6 +207,10 @@ class LinearMap(ABC):
         """Whether every weight is a whole number of modest size (below 2³¹)."""
         return all(is_whole(block) for _, block in self.row_blocks())
 
+    def is_nonnegative(self) -> bool:
+        """Whether no weight is below 0."""
+        return all(bool(np.all(block >= 0)) for _, block in self.row_blocks())
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the form and its contents."""

@@ -172,6 +172,9 @@ class SparseMap(LinearMap):
     def is_integer(self) -> bool:
         return is_whole(self.matrix.data)
 
+    def is_nonnegative(self) -> bool:
+        return bool(np.all(self.matrix.data >= 0))
+
     def contents(self) -> dict[str, Any]:
         return {
             "data": self.matrix.data,

@@ -58,6 +58,9 @@ class ZeroOneMap(LinearMap):
     def is_integer(self) -> bool:
         return True
 
+    def is_nonnegative(self) -> bool:
+        return True
+
     def absolute(self) -> LinearMap:
         return self
 

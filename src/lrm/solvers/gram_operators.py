@@ -26,6 +26,12 @@ Matrix = NDArray[np.float64]
 DIFFERENCES_PAY = 3
 """How many times fewer entries the differences of columns must have than the columns."""
 
+SQUARE_CELLS = 2048
+"""Blocks up to which G may be held as an array, where W has twice as many rows."""
+
+SPARSE_SHARE = 0.1
+"""A matrix with a smaller share of entries is held sparse."""
+
 
 class GramOperator(ABC):
     """``E·WᵀW·Eᵀ``, where E adds up the cells of each block.
@@ -102,7 +108,18 @@ class FactorGram(GramOperator):
         found.eliminate_zeros()
         return found if DIFFERENCES_PAY * found.nnz < self.factor.nnz else None
 
+    @cached_property
+    def _square(self) -> Matrix | None:
+        """G itself, where it is small beside V."""
+        rows, cells = self.factor.shape
+        if 2 * cells > rows or cells > SQUARE_CELLS:
+            return None
+        square = self.factor.T @ self.factor
+        return square if isinstance(square, np.ndarray) else np.asarray(square.toarray())
+
     def times(self, columns: Matrix) -> Matrix:
+        if self._square is not None:
+            return self._square @ columns
         differences = self._differences
         if differences is None:
             return np.asarray(self.factor.T @ (self.factor @ columns))
@@ -119,12 +136,19 @@ class FactorGram(GramOperator):
             (np.ones(cells), (np.arange(cells), np.arange(cells) // factor)),
             shape=(cells, len(starts)),
         )
-        merged = self.factor @ blocks
         return FactorGram(
             np.add.reduceat(self.widths, starts),
             np.add.reduceat(self.energies, starts),
-            sp.csr_array(merged) if sp.issparse(merged) else np.asarray(merged),
+            _compact(self.factor @ blocks),
         )
+
+
+def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
+    """An array, or a sparse matrix of few entries."""
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    few = matrix.nnz < SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
+    return sp.csr_array(matrix) if few else np.asarray(matrix.toarray())
 
 
 def gram_operator(queries: LinearMap) -> GramOperator:
@@ -141,6 +165,4 @@ def gram_operator(queries: LinearMap) -> GramOperator:
     chain = queries.gram_chain()
     if chain is not None:
         return ChainGram(np.ones(cells), energies, *chain, np.zeros(cells))
-    written = queries.written_out().compact(drop_idle=True)
-    factor = written.sparse() if written.kind == "sparse" else written.dense()
-    return FactorGram(np.ones(cells), energies, factor)
+    return FactorGram(np.ones(cells), energies, _compact(queries.sparse()))

@@ -106,6 +106,10 @@ class _Resolution:
         """The error beside that of noise on data; infinite where float64 has lost it."""
         return error / self.unit if error > LOST * whole else np.inf
 
+    def error(self, X: sp.csr_array) -> float:
+        """``‖W·L⁺‖²``."""
+        return self.parts(X, _sizes(X))[0] * self.unit
+
     def parts(
         self, X: Matrix | sp.csr_array, scale: Matrix
     ) -> tuple[float, Matrix, Matrix, Matrix]:
@@ -244,8 +248,7 @@ def sparse_rows_error(gram: GramOperator, rows: sp.csr_array) -> float:
     3.0
     """
     X = sp.csr_array(rows.T)
-    level = _Resolution(gram, nonnegative=False)
-    return level.parts(X, _sizes(X))[0] * level.unit
+    return _Resolution(gram, nonnegative=False).error(X)
 
 
 def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
@@ -255,6 +258,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     *,
     rng: np.random.Generator,
     nonnegative: bool = True,
+    hopeless: float = np.inf,
     on_step: OnStep = ignore_step,
     name: str = "sparse rows",
 ) -> SparseRows:
@@ -272,6 +276,8 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
         For the first rows.
     nonnegative
         Whether entries of Θ may not be negative: enough for workloads without negative weights.
+    hopeless
+        An error after the first stage above which there are no others.
     on_step, name
         Whom to report to, and the name of the stage in reports.
 
@@ -297,7 +303,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
             X = _finer(X, block // stage.block, level.gram.cells)
         block = stage.block
         X, converged = run.descend(level, X, stage)
-        if run.interrupted:
+        if run.interrupted or (stage is stages[0] and run.error > hopeless):
             break
     assert X is not None  # noqa: S101 - there is a stage
     fine = _finer(X, block, gram.cells)
@@ -357,6 +363,9 @@ class _Run:
         else:
             step = Step(self._name, self.rounds, self.error)
             support = level.opened(sp.csr_array(X), self._on_step, step)
+            if not len(support.cell):  # no row is worth anything: only the identity is left
+                value = level.error(sp.csr_array(X)) / level.unit
+                return Descent(X, value, 1, converged=True, interrupted=False), X
             start = np.asarray(sp.csr_array(X)[support.cell, support.row]).ravel()
             run = descend(partial(level.of_entries, support=support), start)
             X = support.matrix(run.point)

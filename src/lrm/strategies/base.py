@@ -122,6 +122,13 @@ class Problem:
         with self.timings.of("reduction"):
             return reduce_rows(self._weighted) * self._factors
 
+    @cached_property
+    def scaled_queries(self) -> LinearMap:
+        """A map W with ``WᵀW = RᵀR`` for R as in ``reduced``, in the form of the workload."""
+        if np.all(self._factors == 1.0):
+            return self._weighted
+        return self._weighted.scale_columns(self._factors)
+
     @property
     def is_reduced(self) -> bool:
         """Whether ``reduced`` is known already."""

@@ -20,7 +20,7 @@ from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
-from lrm.strategies.large import best_long
+from lrm.strategies.large import add_rows, best_long, has_long_ranges, least_candidate
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
@@ -135,11 +135,6 @@ def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> A
     return replace(best, details=details, least_error=bound)
 
 
-def least_candidate(strategy: AnyStrategy) -> float:
-    """The error of the best candidate of a search."""
-    return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
-
-
 def _best_listed(
     problem: Problem, search: Search, effort: Effort, starts: dict[str, Floats]
 ) -> Strategy:
@@ -154,7 +149,10 @@ def _best_listed(
     # Noise on results is on cells that are not merged: a search finds its equal on merged ones.
     least = min(offers, key=lambda offer: offer.error)
     proven = is_proven(problem, offers) and least.name == "noise-on-data"
-    if proven or not in_time or min(rows, cells) * cells > DENSE_ENTRIES:
+    is_large = min(rows, cells) * cells > DENSE_ENTRIES
+    if search.noise == "laplace" and not proven and (is_large or has_long_ranges(problem)):
+        return add_rows(problem, search, effort, best_rival(offers))
+    if proven or is_large or not in_time:
         return best_rival(offers, interrupted=not (proven or in_time))
     search = search.less(problem.rounding_seconds)
     if search.noise == "gaussian":

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from math import ceil, isqrt
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lrm.errors import StopSolver
 from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
-from lrm.maps.matrices import SparseMap
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
+from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.progress import Step
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
-from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
 
-__all__ = ["best_long", "best_tree"]
+__all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
+
+LONG_CELLS = 2048
+"""Ranges of more cells are searched through WᵀW as an operator."""
+
+MOST_WEIGHTS = 1 << 28
+"""Weights of a batch that is looked at one by one."""
+
+MOST_OWN_ROWS = 2048
+"""Queries up to which they are measured themselves, where the cells are far more."""
+
+HOPELESS = 3.0
+"""Rows over coarse blocks that are further above the best known error are given up."""
 
 MOST_ROWS = 512
 """Rows in addition to the cells: more take too long at tens of thousands of cells."""
+
+MOST_ENTRIES = 1 << 25
+"""Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
 
 FEWER = 4
 """How many times fewer blocks there are at each coarser resolution."""
@@ -37,7 +55,7 @@ def row_count(cells: int) -> int:
     >>> row_count(1024), row_count(4096), row_count(65_536)
     (128, 256, 512)
     """
-    return min(MOST_ROWS, 4 * isqrt(cells))
+    return max(16, min(MOST_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
 
 
 def stages(cells: int, rows: int) -> tuple[Stage, ...]:
@@ -52,29 +70,87 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
     return tuple(found)
 
 
+def has_long_ranges(problem: Problem) -> bool:
+    """Whether the queries are ranges of thousands of cells, and nearly as many as these.
+
+    Their rank is then near the number of cells: all that is gained by a factor of WᵀW is lost
+    in the time that it takes to find it.
+    """
+    queries = problem.merged.queries
+    rows, cells = queries.shape
+    if cells <= LONG_CELLS or 2 * rows < cells or queries.entry_count > MOST_WEIGHTS:
+        return False
+    matrix = queries.sparse()
+    goes_on = (np.diff(matrix.indices) == 1) & (np.diff(matrix.data) == 0)
+    row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
+    return bool(np.all(goes_on[row[1:] == row[:-1]]))
+
+
 def best_long(problem: Problem, search: Search, effort: str) -> Strategy:
-    """The better of a weighted tree and of sparse rows in addition to the identity."""
+    """The better of a weighted tree and of sparse rows, for prefix sums and all ranges."""
     tree = best_tree(problem, search)
-    if effort == "quick" or search.noise != "laplace" or tree.details["interrupted"]:
+    if effort == "quick" or search.noise != "laplace":
         return tree
-    gram = gram_operator(problem.workload.queries)
+    return add_rows(problem, search, effort, tree)
+
+
+def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> Strategy:
+    """The better of what is known and of sparse rows in addition to the identity."""
+    queries = problem.scaled_queries
+    if 2 * queries.shape[0] < queries.shape[1] and queries.shape[0] <= MOST_OWN_ROWS:
+        known = _add_own_rows(problem, search, known)
+    if known.details["interrupted"]:
+        return known
+    gram = gram_operator(queries)
     rows = row_count(gram.cells)
+    levels = stages(gram.cells, rows)
     found = optimise_sparse_rows(
-        gram, rows, stages(gram.cells, rows), rng=search.rng(), on_step=search.on_step
+        gram,
+        rows,
+        levels[:1] if effort == "quick" else levels,
+        rng=search.rng(),
+        nonnegative=queries.is_nonnegative(),
+        hopeless=HOPELESS * least_candidate(known),
+        on_step=search.on_step,
     )
+    details = {"effort": effort, "converged": found.converged, "interrupted": found.interrupted}
     candidate = {"name": "sparse rows", "error": found.error, "iterations": found.iterations}
-    tried = [*tree.details["candidates"], candidate]
-    details = {
-        **tree.details,
-        "candidates": tried,
-        "effort": effort,
-        "converged": found.converged,
-        "interrupted": found.interrupted,
-    }
-    if min(one["error"] for one in tried) < found.error:
-        return replace(tree, details=details)
-    details["winner"] = f"identity and {found.rows.shape[0]} sparse rows"
-    return Strategy("best", problem.merged.cell_map, SparseMap(found.strategy()), details=details)
+    winner = f"identity and {found.rows.shape[0]} sparse rows"
+    return _better(problem, known, candidate, {**details, "winner": winner}, found.strategy)
+
+
+def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:
+    """The better of what is known and of the queries themselves with weights."""
+    W = problem.scaled_queries.sparse()
+    found = optimise_own_rows(W, on_step=search.on_step)
+    details = {"converged": not found.interrupted, "interrupted": found.interrupted}
+    candidate = {"name": "own rows", "error": found.error, "iterations": found.iterations}
+    winner = "weighted queries and cells"
+    return _better(
+        problem, known, candidate, {**details, "winner": winner}, partial(found.strategy, W)
+    )
+
+
+def least_candidate(strategy: AnyStrategy) -> float:
+    """The error of the best candidate of a search."""
+    return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
+
+
+def _better(
+    problem: Problem,
+    known: Strategy,
+    candidate: dict[str, Any],
+    details: dict[str, Any],
+    make: Callable[[], sp.csr_array],
+) -> Strategy:
+    """The better of what is known and of a candidate, with the candidates of both."""
+    tried = [*known.details["candidates"], candidate]
+    if least_candidate(known) <= candidate["error"]:
+        details = {**details, "winner": known.details["winner"]}
+        return replace(known, details={**known.details, **details, "candidates": tried})
+    matrix = problem.from_reduced(make())
+    details = {**known.details, **details, "candidates": tried}
+    return Strategy("best", problem.merged.cell_map, matrix, details=details)
 
 
 def best_tree(problem: Problem, search: Search) -> Strategy:

@@ -1,0 +1,114 @@
+"""The panel *long*: prefix sums, ranges and sparse rows over thousands of cells.
+
+Half of it was used to choose constants; the other half is reported. Each plan is made in a process
+of its own, so that its CPU time and its peak memory are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm.workload import Workload, families
+
+__all__ = ["TUNED", "build", "cases"]
+
+SIZES = (4_096, 16_384, 65_536)
+TUNED = ("prefix 4096", "all ranges 65536", "ranges of 32 cells 4096", "random ranges 16384")
+"""What constants were chosen on; nothing else was."""
+
+
+def cases() -> list[str]:
+    """The names of all batches."""
+    kinds = ("prefix", "all ranges", "ranges of 32 cells", "ranges of 500 cells", "random ranges")
+    return [*(f"{kind} {n}" for kind in kinds for n in SIZES), "sparse rows 200000"]
+
+
+def build(name: str) -> Workload:
+    """The batch of a name.
+
+    >>> build("prefix 4096").shape
+    (4096, 4096)
+    """
+    kind, size = name.rsplit(" ", 1)
+    cells = int(size)
+    if kind == "prefix":
+        return families.prefix(cells)
+    if kind == "all ranges":
+        return families.all_ranges(cells)
+    if kind.startswith("ranges of"):
+        return families.width_ranges(cells, int(kind.split()[2]))
+    if kind == "random ranges":  # so many that they merge to nearly all cells
+        return families.wrange(cells, cells, seed=1)
+    return Workload(sparse_rows(1_000, cells, seed=1))
+
+
+def sparse_rows(queries: int, cells: int, seed: int) -> sp.csr_array:
+    """Each query is the sum of a tenth of the cells of a random range of up to 20,000 cells."""
+    rng = np.random.default_rng(seed)
+    rows, columns = [], []
+    for query in range(queries):
+        length = int(rng.integers(100, 20_000))
+        first = int(rng.integers(0, cells - length))
+        chosen = first + np.flatnonzero(rng.random(length) < 0.1)
+        rows.append(np.full(len(chosen), query))
+        columns.append(chosen)
+    places = np.concatenate(rows), np.concatenate(columns)
+    return sp.csr_array((np.ones(len(places[0])), places), shape=(queries, cells))
+
+
+CHILD = """
+import json, resource, sys, time
+import lrm
+from benchmarks.long import build
+batch = build(sys.argv[1])
+began = time.process_time()
+plan = lrm.plan(batch, "best", effort=sys.argv[2])
+seconds = time.process_time() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+rivals = [c for c in plan.details["candidates"] if c["name"] != "sparse rows"]
+rival = min(rivals, key=lambda c: c["error"])
+found = [plan.strategy_error, rival["error"], rival["name"], seconds, peak, plan.details["winner"]]
+print(json.dumps(found))
+"""
+
+
+def main() -> None:
+    """Plan each batch of the panel and print a line for it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks long", description=__doc__)
+    parser.add_argument("--only", default="", help="batches whose name contains this text")
+    parser.add_argument("--effort", default="normal", choices=["quick", "normal", "thorough"])
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
+    chosen = parser.parse_args()
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    head = ("batch", "error", "best rival", "ratio", "CPU s", "MB")
+    print("{:27}{:>14}{:>14}{:>8}{:>8}{:>7}".format(*head))
+    with (chosen.output / "long.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["batch", "tuned", "effort", "error", "rival_error", "rival"])
+        for name in (name for name in cases() if chosen.only in name):
+            done = subprocess.run(
+                [sys.executable, "-c", CHILD, name, chosen.effort],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            error, rival, rival_name, seconds, peak, winner = json.loads(done.stdout)
+            writer.writerow([name, name in TUNED, chosen.effort, error, rival, rival_name])
+            mark = " *" if name in TUNED else ""
+            print(
+                f"{name + mark:27}{error:14.7g}{rival:14.7g}{error / rival:8.3f}"
+                f"{seconds:8.1f}{peak:7.0f}  {winner}; rival: {rival_name}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
