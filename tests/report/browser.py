@@ -44,11 +44,23 @@ class Browser:
         self._buffer, self._number, self._session = b"", 0, None
         self.console: list[str] = []
         self.requests: list[str] = []
+        self.new_tab()
+
+    def new_tab(self) -> str | None:
+        """Open a tab and turn to it; return the one before, for `turn_to`."""
+        before, self._session = self._session, None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{part}.enable")
+        return before
+
+    def turn_to(self, tab: str | None) -> str | None:
+        """Turn to another tab; return the one before."""
+        before, self._session = self._session, tab
+        self.call("Page.bringToFront")
+        return before
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
@@ -78,8 +90,9 @@ class Browser:
         """Open a page of a server."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **size)
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("Emulation.setEmulatedMedia", media="", features=[feature])
+        wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wishes.items()]
+        self.call("Emulation.setEmulatedMedia", media="", features=features)
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && location.protocol === 'http:'")
 
@@ -87,7 +100,7 @@ class Browser:
         result = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
-        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        assert "exceptionDetails" not in result, (expression[:200], result["exceptionDetails"])
         return result["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 60) -> Any:

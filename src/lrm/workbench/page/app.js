@@ -72,12 +72,20 @@ class Bench {
 
   async start() {
     this.remember();
-    const token = new URLSearchParams(location.hash.slice(1)).get("token");
+    // A new address that is pasted into this tab changes nothing but what follows #.
+    addEventListener("hashchange", () => { if (this.token) this.open(); });
     const chosen = new URLSearchParams(location.search);
     for (const kind of KINDS) this.texts[kind].name = chosen.get(kind) || "";
+    await this.open();
+  }
+
+  get token() { return new URLSearchParams(location.hash.slice(1)).get("token"); }
+
+  async open() {
     try {
-      if (token) await this.enter(token);
+      if (this.token) await this.enter(this.token);
       await this.take(await ask("state", this.seals()));
+      this.warn("");
       $("bench").hidden = false;
       this.releases.loadBudgets();
     } catch (reason) { this.fail(reason); }

@@ -41,6 +41,10 @@ export class Errors {
   toSlider() {
     const value = readAmount($("amount").value);
     if (value > 0) $("slider").value = String(Math.round(100 * Math.log10(value)));
+    this.nameSlider();
+  }
+
+  nameSlider() {
     $("slider").setAttribute("aria-valuetext", `${$("amount-name").textContent} = ${$("amount").value}`);
   }
 
@@ -59,7 +63,7 @@ export class Errors {
 
   async load() {
     const plan = this.bench.plan;
-    this.toSlider();
+    this.nameSlider();
     if (!plan) return;
     try {
       const params = { plan, ...this.amounts, confidence: Number($("confidence").value) };
@@ -227,11 +231,13 @@ export class Errors {
   }
 
   use(found) {
+    this.bench.releases.forget();
     if (found.name === "rho" && this.kind === "gaussian") {
       document.querySelector("input[name=noise][value=rho]").checked = true;
       this.changeNoise();
     }
     $("amount").value = found.amount;
+    this.toSlider();
     this.refresh();
   }
 
