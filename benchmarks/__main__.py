@@ -21,6 +21,7 @@ OTHERS = {
     "tables": "benchmarks.tables",
     "long": "benchmarks.long",
     "tools": "benchmarks.tools.__main__",
+    "workbench": "benchmarks.workbench",
 }
 """Benchmarks with options of their own."""
 

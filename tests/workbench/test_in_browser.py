@@ -92,7 +92,7 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
     """From an empty folder to answers to further questions, with a reload at every step."""
     with workbench(tmp_path) as (address, _), contextlib.chdir(tmp_path):
         tab.go(address)
-        tab.wait("!document.getElementById('start').hidden")
+        tab.wait("document.getElementById('use-example').checkVisibility()")
         assert tab.evaluate("location.hash") == ""  # the token is in no address any more
         check_accessible(tab, "empty folder")
         reload(tab)

@@ -38,6 +38,13 @@ KEPT = 4
 SHOWN_ANSWERS = 500
 """Answers to further questions that are listed."""
 
+WARM_UP = """\
+lrm-domain: 1
+unit: row
+attributes: [{name: a, kind: integers, low: 0, high: 1, null: drop, outside: drop}]
+"""
+"""A domain to compile a first statement over."""
+
 AMOUNTS = ("epsilon", "delta", "rho")
 
 Download = tuple[str, str, bytes]
@@ -63,6 +70,11 @@ class Actions:
         self._lock = threading.Lock()
         self._loaded: OrderedDict[tuple[str, int], Any] = OrderedDict()
         self._downloads: OrderedDict[str, tuple[str, str]] = OrderedDict()
+
+    def warm_up(self) -> None:
+        """Compile something, so that the first question need not wait for imports."""
+        asked = Text("questions.sql", "SELECT COUNT(*) FROM t WHERE a % 2 = 0")
+        self._compiler.compile(Text("domain.yaml", WARM_UP), asked)
 
     def call(self, name: str, params: Params) -> dict[str, Any]:
         """Do what the page asks for."""

@@ -20,12 +20,20 @@ LONGEST = 24 * 3600
 
 
 def typed(command: Sequence[str]) -> str:
-    """Spell a command as one would type it; of the address of a database the scheme alone.
+    r"""Spell a command as one would type it; of the address of a database the scheme alone.
 
-    >>> typed(["query", "answers.lrm", "SELECT 1"])
-    "lrm query answers.lrm 'SELECT 1'"
+    >>> typed(["query", "answers.lrm", "SELECT 'x'"])
+    'lrm query answers.lrm "SELECT \'x\'"'
     """
-    return shlex.join(["lrm", *(shown(word) if is_address(word) else word for word in command)])
+    return " ".join(["lrm", *map(_quoted, command)])
+
+
+def _quoted(word: str) -> str:
+    """Quote a word for the shell, in double quotes where it has single ones and nothing special."""
+    if is_address(word):
+        return shlex.quote(shown(word))
+    plain = "'" in word and not set('"$`\\!').intersection(word)
+    return f'"{word}"' if plain else shlex.quote(word)
 
 
 def plan_command(batch: str, domain: str, noise: str, file: str) -> list[str]:

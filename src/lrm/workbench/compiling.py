@@ -155,6 +155,7 @@ class Compiler:
     def __init__(self) -> None:
         self._pieces: OrderedDict[tuple[str, str], Piece] = OrderedDict()
         self._last: tuple[Text, Text, Outcome] | None = None
+        self._cut: tuple[str, list[Chunk]] | None = None
         self._lock = threading.Lock()
 
     def compile(self, domain: Text, batch: Text, seconds: float = math.inf) -> Outcome:
@@ -162,11 +163,11 @@ class Compiler:
         with self._lock:
             if self._last is not None and self._last[:2] == (domain, batch):
                 return self._last[2]
-            outcome = self._compile(domain, batch, time.thread_time() + seconds)
+            outcome = self._compile(domain, batch, seconds)
             self._last = None if outcome.pending else (domain, batch, outcome)
             return outcome
 
-    def _compile(self, domain: Text, batch: Text, end: float) -> Outcome:
+    def _compile(self, domain: Text, batch: Text, seconds: float) -> Outcome:
         try:
             declared = parse_domain(domain.text, domain.name)
         except LrmError as reason:
@@ -177,18 +178,19 @@ class Compiler:
         if not batch.name.lower().endswith(".sql"):
             return _compile_yaml(declared, batch)
         try:
-            cut = chunks(batch.text)
+            if self._cut is None or self._cut[0] != batch.text:
+                self._cut = batch.text, chunks(batch.text)
         except Exception:  # noqa: BLE001 - whatever the tokenizer raises, the compiler explains it
             return _compile_at_once(declared, batch)
-        return self._compile_pieces(declared, batch, cut, end)
+        return self._compile_pieces(declared, *self._cut, time.thread_time() + seconds)
 
-    def _compile_pieces(self, domain: Domain, batch: Text, cut: list[Chunk], end: float) -> Outcome:
+    def _compile_pieces(self, domain: Domain, text: str, cut: list[Chunk], end: float) -> Outcome:
         problems: list[Problem] = []
         told: list[Problem] = []
         found: list[tuple[Select, float, float | None, int]] = []
         taken, number, pending = TakenLabels(), 0, 0
         for chunk in cut:
-            piece = self._piece(batch.text[chunk.start : chunk.stop], domain, end)
+            piece = self._piece(text[chunk.start : chunk.stop], domain, end)
             if piece is None:
                 pending += 1
                 continue

@@ -138,6 +138,12 @@ class Folder:
         names = [self.plan_name(noise, key, quick=quick) for quick in (False, True)]
         return next((name for name in names if (self.root / name).exists()), None)
 
+    def set_back(self, noise: str, key: str) -> None:
+        """Call the plan of a batch a quick one, so that a better one is searched for."""
+        own, quick = (self.root / self.plan_name(noise, key, quick=one) for one in (False, True))
+        if own.exists():
+            own.replace(quick)
+
     def make_room(self) -> None:
         """Remove the oldest of the plans that were made in the background."""
         place = self.root / PLANS

@@ -22,6 +22,7 @@ class Job:
     """One search: what it is for, how far it is, and how it ended."""
 
     key: str
+    noise: str
     process: subprocess.Popen[str] | None = None
     state: str = "running"
     facts: dict[str, Any] = field(default_factory=dict)
@@ -60,27 +61,19 @@ class Planner:
     ) -> None:
         """Plan a batch unless that is done or under way; any other search is ended."""
         steps = self._steps(key, equal_key, noise, effort)
-        if again:
-            (self._folder.root / steps[1]["file"]).unlink(missing_ok=True)
         with self._lock:
             job = self._job
-            busy = job is not None and job.state == "running"
-            if (
-                job is not None
-                and job.key == key
-                and (busy or job.state == "stopped")
-                and not again
-            ):
-                return
-            if job is not None and busy:
+            if job is not None and job.state == "running":
+                if (job.key, job.noise) == (key, noise) and not again:
+                    return
                 _end(job)
+            if again:  # what there is stays until there is a better one
+                self._folder.set_back(noise, key)
             missing = [s for s in steps if not (self._folder.root / s["file"]).exists()]
-            if (self._folder.root / steps[1]["file"]).exists():
-                missing = [step for step in missing if step is not steps[0]]
             if not missing:
-                self._job = Job(key, state="done")
+                self._job = Job(key, noise, state="done")
                 return
-            self._job = started = Job(key)
+            self._job = started = Job(key, noise)
             asked = {"domain": vars(domain), "batch": vars(batch), "steps": missing}
             started.process = _launch(asked, self._folder)
             threading.Thread(target=self._follow, args=(started,), daemon=True).start()
@@ -91,9 +84,11 @@ class Planner:
         quick = name(noise, key, quick=True)
         other = next(one for one in NOISES if one != noise)
         steps: list[dict[str, Any]] = [
-            {"noise": noise, "effort": "quick", "file": quick, "before": None},
             {"noise": noise, "effort": effort, "file": name(noise, key), "before": quick},
         ]
+        if effort != "quick" and self._folder.find_plan(noise, key) is None:
+            first = {"noise": noise, "effort": "quick", "file": quick, "before": None}
+            steps.insert(0, first)
         if self._folder.find_plan(other, key) is None:
             file = name(other, key, quick=True)
             steps.append({"noise": other, "effort": "quick", "file": file, "before": None})
@@ -128,7 +123,7 @@ class Planner:
         elif isinstance(facts.get("error"), str):
             job.facts["error"] = facts["error"]
         else:
-            job.facts.update(stage=facts["stage"], round=facts["round"], noise=facts["noise"])
+            job.facts.update({name: facts[name] for name in ("stage", "round", "noise")})
             job.facts["found"] = facts["error"]
 
     def stop(self) -> None:

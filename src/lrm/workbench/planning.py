@@ -25,6 +25,8 @@ def main() -> None:
         os.nice(5)  # typing goes before searching
     try:
         _run(job)
+    except KeyboardInterrupt:
+        _tell(error="it was stopped before it had found a plan")
     except Exception as reason:  # noqa: BLE001 - the server shows it
         from lrm.errors import LrmError  # noqa: PLC0415 - imported by now, or broken
 
@@ -47,13 +49,18 @@ def _run(job: dict[str, Any]) -> None:
     domain = parse_domain(job["domain"]["text"], job["domain"]["name"])
     batch = compile_whole(Text(**job["batch"]), domain)
     equal = replace(batch, importance=None)
+    stopped: set[str] = set()
     for step in job["steps"]:
-        if not Path(step["file"]).exists():
-            _plan(equal if step["equal"] else batch, step)
+        if step["effort"] != "quick" and step["noise"] in stopped:
+            # What the quick search had when it was stopped is the plan.
+            Path(step["before"]).replace(step["file"])
+            _tell(plan=step["file"])
+        elif _plan(equal if step["equal"] else batch, step):
+            stopped.add(step["noise"])
 
 
-def _plan(batch: Any, step: dict[str, Any]) -> None:
-    """Make one plan; a quick one gives way to it."""
+def _plan(batch: Any, step: dict[str, Any]) -> bool:
+    """Make one plan, to which a quick one gives way; tell whether it was stopped."""
     from lrm.errors import StopSolver  # noqa: PLC0415
     from lrm.plans.file import load_plan  # noqa: PLC0415
     from lrm.plans.planner import plan  # noqa: PLC0415
@@ -81,7 +88,8 @@ def _plan(batch: Any, step: dict[str, Any]) -> None:
     made.save(str(file))
     if before is not None:
         before.unlink(missing_ok=True)
-    _tell(plan=step["file"], noise=noise, interrupted=bool(made.details.get("interrupted")))
+    _tell(plan=step["file"])
+    return bool(made.details.get("interrupted"))
 
 
 if __name__ == "__main__":

@@ -97,7 +97,11 @@ class Server(ThreadingHTTPServer):
 
     def warm_up(self) -> None:
         """Import what the first request will need, in the background."""
-        threading.Thread(target=lambda: self.actions, daemon=True).start()
+
+        def load() -> None:
+            self.actions.warm_up()
+
+        threading.Thread(target=load, daemon=True).start()
 
     def close_all(self) -> None:
         """Stop listening, and end the search; a release that is being made goes on."""

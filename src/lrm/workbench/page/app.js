@@ -240,6 +240,7 @@ class Bench {
     if (domain.attributes) this.showAttributes(domain);
     this.releases.showBudgets();
     this.releases.offerTable(this.files.table, domain.table);
+    if (this.errors.facts) this.errors.showStatements();
     const answers = `${count(batch.answers)} answers in ${count(batch.statement_count)} statements`;
     $("asked-note").textContent = pending ? `${answers}, ${count(pending)} to be compiled …` : answers;
     const rows = batch.statements.map((one) => [String(one.line), one.tables.slice(0, 8).join("; "), count(one.count)]);

@@ -88,7 +88,7 @@ export function command(element, text) {
   } }, "Copy");
   button.setAttribute("aria-label", `Copy the command ${text}`);
   element.replaceChildren(h("span", { class: "prompt", "aria-hidden": "true" }, "$ "),
-    h("code", {}, text), button);
+    h("code", {}, ...text.split(" ").flatMap((word) => [h("span", {}, word), " "])), button);
 }
 
 export const say = (sentence) => { $("said").textContent = sentence; };

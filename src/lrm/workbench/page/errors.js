@@ -158,8 +158,8 @@ export class Errors {
     const held = document.activeElement?.id;
     const percent = `${100 * this.facts.confidence} %`;
     const columns = [["title", "statement"], ["count", "answers"], ["typical", "typical error"],
-      ["error", "largest error"], ["half", `${percent} interval`], ["expected", "expected size"],
-      ["relative", "relative error"], ["importance", "importance"]];
+      ["error", "largest error"], ["half", `${percent} interval`], ["relative", "expected size, relative error"],
+      ["importance", "importance"]];
     if (this.equal) columns.push(["against", "against equal importance"]);
     const heads = columns.map(([column, name], i) => {
       const own = this.sorted.column === column;
@@ -180,18 +180,18 @@ export class Errors {
 
   row(row) {
     const number = (text) => h("td", { class: "number" }, text);
-    const field = (kind, value, label) => {
+    const field = (kind, value, label, note = null) => {
       const input = h("input", { type: "text", inputmode: "decimal", size: "6", id: `${kind}-${row.index}`,
         value: value ?? "", "aria-label": `${label} of ${row.title}`, disabled: !this.bench.editable,
         onchange: () => this.bench.remark(row.index, kind, input.value.trim()) });
-      return h("td", { class: "number" }, input);
+      return h("td", { class: "number" }, input, note ? h("span", { class: "note" }, note) : null);
     };
     const cells = [
       h("th", { scope: "row" }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null,
         row.derived ? h("span", { class: "note" }, "derived: errors of what it is computed from") : null),
       number(count(row.count)), number(row.typical_text), number(row.error_text), number(row.half_text),
-      field("expected", row.expected, "Expected size"),
-      number(Number.isFinite(row.relative) ? `${shown(100 * row.relative)} %` : "—"),
+      field("expected", row.expected, "Expected size",
+        Number.isFinite(row.relative) ? `${shown(100 * row.relative)} %` : null),
       field("importance", row.importance, "Importance"),
     ];
     if (this.equal) cells.push(number(Number.isFinite(row.against) ? `${shown(row.against)}×` : "—"));

@@ -1,0 +1,100 @@
+"""Take the pictures of the workbench that the docs show: ``python tests/workbench/pictures.py``."""
+
+import base64
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from report.browser import browser
+from workbench.test_in_browser import planned, text, there, workbench
+
+PLACE = Path(__file__).parent.parent.parent / "docs" / "img"
+
+
+def take(tab, name, top="0", width=1280, height=900):
+    """Scroll an element to the top, and keep what a window of this size shows."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    tab.call("Emulation.setDeviceMetricsOverride", **size)
+    place = f"document.querySelector({top!r})" if top != "0" else "document.body"
+    tab.evaluate(f"{place}.scrollIntoView({{behavior: 'instant'}})")
+    shot = tab.call("Page.captureScreenshot")
+    image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    small = image.quantize(64, dither=Image.Dither.NONE)
+    small.save(PLACE / f"workbench-{name}.png", optimize=True)
+
+
+def append(tab, line):
+    tab.evaluate("document.getElementById('batch-editor-text').focus()")
+    tab.press("End", modifiers=2)
+    tab.type(line)
+
+
+def main():  # noqa: PLR0915 - one picture after the other
+    with tempfile.TemporaryDirectory() as place, browser() as tab:
+        folder = Path(place) / "survey"
+        folder.mkdir()
+        with workbench(folder) as (address, _):
+            tab.go(address)
+            tab.wait("document.getElementById('use-example').checkVisibility()")
+            tab.click("#use-example")
+            tab.wait(there("#statements tbody tr"), 120)
+            planned(tab)
+            tab.evaluate("document.activeElement.blur()")
+            take(tab, "planned", height=960)
+            append(tab, "SELECT COUNT(*) AS teens FROM patients WHERE age < 13 AND s")
+            tab.wait(f"{text('#batch-editor-problems')} !== ''")
+            take(tab, "error", "#batch-section", width=760, height=560)
+            for _ in range(len("13 AND s")):
+                tab.press("Backspace")
+            tab.type("20;")
+            tab.press("Escape")
+            tab.wait(f"{text('#statements')}.includes('teens')", 60)
+            planned(tab)
+            for index, kind, value in ((2, "importance", "9"), (2, "expected", "1500")):
+                tab.evaluate(
+                    f"(e => {{ e.value = '{value}'; e.dispatchEvent(new Event('change')); }})"
+                    f"(document.getElementById('{kind}-{index}'))"
+                )
+                tab.wait(f"document.getElementById('batch-editor-text').value.includes('{kind}: ')")
+                tab.wait(
+                    f"{text('#statements')}.includes('against') || '{kind}' === 'expected'", 60
+                )
+                planned(tab)
+            tab.evaluate("document.getElementById('rivals-part').open = true")
+            tab.evaluate("document.getElementById('beside-part').open = true")
+            tab.wait(there("#rivals tbody tr"), 60)
+            tab.wait(there("#beside tbody tr"), 60)
+            tab.wait(f"{text('#statements')}.includes(' %')")
+            take(tab, "compared", "#picture", height=1000)
+            tab.evaluate("document.getElementById('rivals-part').open = false")
+            tab.evaluate("document.getElementById('beside-part').open = false")
+            tab.click("#create-budget button")
+            tab.wait(there("#budgets tbody tr"))
+            tab.click("#dry-run button")
+            tab.wait(there("#ask-release"), 60)
+            tab.click("#ask-release")
+            tab.wait("document.getElementById('confirm').open")
+            take(tab, "confirm", "#release", height=760)
+            tab.click("#confirm-yes")
+            tab.wait(f"{text('#dry-result')}.includes('Released')", 60)
+            question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
+            tab.evaluate(f"document.getElementById('further-text').value = {question!r}")
+            tab.click("#further button")
+            tab.wait(there("#further-answers tbody tr"), 60)
+            tab.evaluate("new Promise(r => setTimeout(r, 1500))")
+            take(tab, "released", "#release", height=1250)
+            tab.go(address.partition("#")[0], width=390, scheme="dark")
+            tab.wait(there("#statements tbody tr"), 60)
+            take(tab, "narrow-dark", "#errors", width=390, height=1100)
+            tab.go(address.partition("#")[0], width=1280, scheme="dark")
+            tab.wait(there("#statements tbody tr"), 60)
+            take(tab, "dark", height=960)
+
+
+if __name__ == "__main__":
+    main()
