@@ -1,6 +1,6 @@
 """Mechanisms over products of attributes: the best known strategy, and the rivals.
 
-Nothing here lists cells, but for the search of small tables, whose merged cells are few.
+Nothing here lists cells, except for the search over small tables.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ MOST_TRANSFORMED = 512
 """Values of an axis up to which that is done: its basis is diagonalised as a dense matrix."""
 
 CANCELS = 1e-13
-"""Beside its size, how near 0 the total of a query must be for rounding to be all there is."""
+"""Totals of queries below this, relative to their weights, are rounding errors."""
 
 
 def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Floats:
@@ -64,7 +64,7 @@ def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Fl
 
 
 class Lattice:
-    """What the measured sets of a group tell about each subset of its axes: the information λ.
+    """How much the measured sets of a group tell about each subset of its axes: λ.
 
     A set of marginals tells about every subset of it; a set of residuals (``residual``) about
     itself alone.
@@ -104,7 +104,7 @@ class Lattice:
         return cls(marginals.bases, marginals.members, marginals.weights)
 
     def telling(self, subset: Subset) -> list[int]:
-        """Numbers of the sets that tell about a subset."""
+        """Numbers of the sets that hold information about a subset."""
         if self.residual:
             own = self._number.get(frozenset(subset))
             return [] if own is None else [own]

@@ -72,7 +72,7 @@ class MeasuredGroup:
         if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
             raise WorkloadError("each axis needs a basis over its own values")
         if len(self.sets) != len(self.factors) or len(set(self.sets)) != len(self.sets):
-            raise WorkloadError("each set of axes must be there once, with one factor")
+            raise WorkloadError("each set of axes must occur once, with one factor")
         sets, flat = self._listed
         if flat.min(initial=0) < 0 or flat.max(initial=-1) >= len(self.axes):
             raise WorkloadError("a set must consist of axes of its group")
@@ -163,7 +163,7 @@ class MeasuredGroup:
         return np.asarray(table.reshape(-1) * factor)
 
     def weights(self, bits: int) -> Floats:
-        """θ of each set: its factor with the scales of its bases, beside 2^bits."""
+        """θ of each set: its factor times the scales of its bases, relative to 2^bits."""
         scales = np.log([basis.scale for basis in self.bases])
         factors = np.array(self.factors, dtype=np.float64)
         return factors * np.exp(self._sums(scales)) * 2.0**-bits

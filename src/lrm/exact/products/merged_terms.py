@@ -26,7 +26,7 @@ Product = Mapping[int, Factor]
 
 @dataclass(frozen=True, eq=False)
 class MergedTerms:
-    """What the terms of a batch ask of some axes; axes that a term sums out cost nothing."""
+    """The terms of a batch over some axes; axes that a term sums out cost nothing."""
 
     batch: ProductBatch
     axes: Sequence[Axis]

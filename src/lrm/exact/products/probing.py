@@ -68,7 +68,7 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
 
 
 def largest_error(found: ProductReconstruction) -> float:
-    """The largest error of answers to a table without noise, beside their size.
+    """The largest error of answers to a table without noise, relative to their size.
 
     The table is a product of random vectors, so that its tabulations and true answers are
     known for any number of cells.

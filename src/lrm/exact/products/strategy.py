@@ -26,7 +26,7 @@ MOST_VALUES = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """What a group of terms sees of one attribute, or of several fused into one.
+    """How a group of terms sees one attribute, or several fused into one.
 
     ``labels[k]`` gives every value of attribute ``attributes[k]`` its merged value, or −1 where
     no query of the group counts it; the values of the axis are the combinations, in C order.
@@ -38,10 +38,10 @@ class Axis:
     def __post_init__(self) -> None:
         for marks in self.labels:
             if marks.ndim != 1 or not len(marks) or not -1 <= marks.min() <= marks.max():
-                raise WorkloadError("an axis needs one label for each value, of at least -1")
+                raise WorkloadError("an axis needs one label per value, each at least -1")
             count = int(marks.max()) + 1
             if count > len(marks) or len(np.unique(marks[marks >= 0])) != count:
-                raise WorkloadError("the labels of merged values must be numbered in a row")
+                raise WorkloadError("labels of merged values must be consecutive numbers from 0")
         if not 1 <= self.size <= MOST_VALUES:
             raise WorkloadError(
                 f"an axis must have between 1 and {MOST_VALUES:,} merged values, not {self.size:,}"

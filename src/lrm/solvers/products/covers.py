@@ -24,9 +24,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
-#: Beyond this many subsets a cover looks its subsets up in a tensor,
+#: Above this number of subsets, a cover looks them up in a dense tensor,
 MANY = 3000
-#: of at most this many entries.
+#: which has at most this many entries.
 TENSOR = 20_000_000
 
 

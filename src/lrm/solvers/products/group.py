@@ -49,7 +49,7 @@ EFFORTS: dict[Effort, GroupEffort] = {
 
 #: Starts whose error is beyond this factor of the best are not followed.
 HOPELESS = 4.0
-#: Attributes with more values get fewer rows than a share of their values.
+#: Most rows that an attribute's basis starts with, whatever its number of values.
 MOST_ROWS = 16
 #: Attributes with so few values are tried with more rows too, which takes milliseconds.
 FEW_VALUES = 64

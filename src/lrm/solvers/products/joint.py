@@ -30,11 +30,10 @@ VANISHED = 1e-3
 def own_basis(
     point: Point, attribute: int, rng: np.random.Generator, rows: Sequence[int], go_on: GoOn
 ) -> Basis:
-    """Optimise one attribute's basis on the mix of Grams that the error weighs it by.
+    """Optimise one attribute's basis for the mix of its Grams that counts in the error.
 
-    The best of one descent from random rows for each number in ``rows``.
-
-    The weights are the derivatives of ``Σ_A v_A`` by each Gram's residual, so that a factor that
+    Returns the best of one descent from random rows for each number in ``rows``. The weights
+    of the mix are the derivatives of ``Σ_A v_A`` by each Gram's residual, so that a factor that
     many terms ask for counts more.
     """
     quadratic = point.quadratic

@@ -20,7 +20,7 @@ class Watch:
     """Reports steps, and raises ``StopSolver`` when the time is up or the caller says so.
 
     ``remaining`` returns the seconds that are left; it is asked often, so it should be cheap.
-    Once stopped, a watch stops everything that asks it; ``grace`` is for what must be finished.
+    Once stopped, a watch stops everything that calls it.
     """
 
     def __init__(
