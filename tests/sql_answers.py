@@ -78,10 +78,13 @@ class Table:
             place = names.index(name) if name in names else _number(name)
             for group, (value, allowed) in ours[name].items():
                 row = every.get(frozenset(group))
+                if row is None and "OVER" in statement:
+                    continue  # an empty group has a running total, which DuckDB does not list
                 want = math.nan if row is None else row[place]
                 if math.isnan(want) and allowed is not None:
-                    assert math.isnan(value) or row is None, (statement, group, value)
-                    continue  # an empty group has no average
+                    # An empty group has no average; a sum over no rows is 0 here, in SQL NULL.
+                    assert math.isnan(value) or row is None or value == 0, (statement, group, value)
+                    continue
                 want = 0.0 if math.isnan(want) else want
                 close = abs(value - want) <= 1e-6 + 1e-9 * abs(want) + (allowed or 0.0)
                 assert close, (statement, group, value, want, allowed)

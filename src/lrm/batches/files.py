@@ -172,7 +172,7 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Worklo
             if str(error).startswith(f"{source} "):
                 raise
             node.fail(str(error))
-        for part in parts[-1].labels.parts:
+        for part in (*parts[-1].labels.parts, *(one.label for one in parts[-1].derived)):
             clash = taken.add(part)
             if clash is not None:
                 node.fail(f"duplicate query name: {clash.name!r}; give this query its own")
@@ -195,7 +195,8 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
             part = where(part, entries["where"].text())
     except SqlError as error:
         entries.get("text", entries.get("where", node)).fail(str(error))
-    part = replace(part, labels=part.labels.at_line(node.line))
+    derived = tuple(replace(one, label=replace(one.label, line=node.line)) for one in part.derived)
+    part = replace(part, labels=part.labels.at_line(node.line), derived=derived)
     return _weighted(part, entries["importance"]) if "importance" in entries else part
 
 
@@ -259,10 +260,14 @@ def _weighted(part: Workload, node: Node) -> Workload:
     if not node.is_mapping():
         return with_importance(part, _importance(node))
     check_listable(part)
-    known = {text for label in part.labels for text in (label.name, label.query)}
+    known = {text for label in part.shown for text in (label.name, label.query)}
     given = {key: _importance(value) for key, value in node.fields(set(), known).items()}
-    values = [given.get(label.name, given.get(label.query, 1.0)) for label in part.labels]
-    return replace(part, importance=np.array(values))
+    values = np.array([given.get(label.name, given.get(label.query, 1.0)) for label in part.labels])
+    for one in part.derived:  # a derived answer is as good as its inputs
+        if one.label.query in given:
+            for rows in one.input_rows():
+                values[rows] = np.maximum(values[rows], given[one.label.query])
+    return replace(part, importance=values)
 
 
 def _importance(node: Node) -> float:

@@ -82,6 +82,9 @@ def _read(one: Quantile, totals: Floats) -> Floats:
     found = np.empty(len(totals))
     for group, own in enumerate(totals):
         rising = _monotone(own)
+        if rising[-1] <= 0:  # no rows, as far as can be seen
+            found[group] = math.nan
+            continue
         wanted = one.level * rising[-1]
         cell = int(np.argmax(rising >= wanted))
         before = rising[cell - 1] if cell else 0.0

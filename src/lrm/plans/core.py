@@ -26,7 +26,7 @@ from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.showing import html_of, write_page
 from lrm.showing.spelling import many, parameter_words
 from lrm.solvers.bounds import Spectrum
-from lrm.workload import AnswerTable, Workload, check_listable
+from lrm.workload import AnswerTable, Labels, Workload, check_listable
 
 __all__ = ["Plan"]
 
@@ -232,17 +232,20 @@ class Plan:
         """What a release would be like: the error of each answer with its labels.
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
-        half of the interval that holds the true answer with probability ``confidence``.
+        half of the interval that holds the true answer with probability ``confidence``. Those of
+        derived answers depend on the table: `lrm.facts.derived.expected_facts` states them.
         """
         check_listable(self.workload)
         privacy = self.privacy(epsilon, delta, rho)
         accuracy = self.accuracy(privacy)
+        labels = self.workload.labels
+        rows = np.concatenate([np.arange(*one) for one in [(0, 0), *labels.shown_ranges()]])
         numbers = {
-            "standard_error": accuracy.standard_errors,
-            "half_width": accuracy.half_widths(confidence),
+            "standard_error": accuracy.standard_errors[rows],
+            "half_width": accuracy.half_widths(confidence)[rows],
         }
         at = f"at {parameter_words(privacy)}, with {100 * confidence:.4g} % intervals"
-        return AnswerTable(self.workload.labels, numbers, at)
+        return AnswerTable(Labels(labels.shown_parts()), numbers, at)
 
     def lower_bound(
         self,

@@ -110,6 +110,10 @@ class Computed:
         """Number of groups of each attribute."""
         return tuple(len(labels) for _, labels in self.label.axes)
 
+    def input_rows(self) -> list[Indices]:
+        """The linear queries of each input."""
+        return [block.rows(self.shape) for block in self.inputs]
+
     def shifted(self, by: int) -> Computed:
         """The same where the linear queries come later in a batch."""
         return replace(self, inputs=tuple(_shifted(block, by) for block in self.inputs))
@@ -179,6 +183,10 @@ class Quantile:
     def shape(self) -> tuple[int, ...]:
         """Number of groups of each attribute."""
         return tuple(len(labels) for _, labels in self.label.axes)
+
+    def input_rows(self) -> list[Indices]:
+        """The linear queries of the running totals."""
+        return [self.totals.rows((*self.shape, len(self.lows)))]
 
     def shifted(self, by: int) -> Quantile:
         """The same where the linear queries come later in a batch."""

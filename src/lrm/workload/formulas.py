@@ -195,7 +195,8 @@ def _combined(step: str, one: Dual, two: Dual) -> Dual:
             return a - b, da - db
         if step == "*":
             return a * b, da * b + a * db
-        return a / b, (da - (a / b) * db) / b
+        quotient = np.where(b == 0.0, np.nan, a / b)
+        return quotient, (da - quotient * db) / b
 
 
 def _root(one: Dual) -> Dual:
