@@ -10,12 +10,14 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lrm.exact.block_inverses import blocks_plus_few
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers.augmented import augmented_error
 from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.progress import Step, ignore_step
 from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
@@ -163,3 +165,22 @@ def test_many_cells_and_few_queries_get_a_strategy_below_every_rival() -> None:
     assert plan.strategy_error < 0.9 * min(offer.error for offer in offers)
     assert plan.strategy_error == pytest.approx(min(errors.values()), rel=1e-3)
     assert {"own rows", "sparse rows"} < set(errors)
+
+
+@pytest.mark.parametrize("queries", [Prefix(192), AllRanges(192)])
+def test_a_basis_for_blocks_has_the_error_that_it_states(queries: LinearMap) -> None:
+    chain, basis = queries.gram_chain(), local_basis()
+    assert chain is not None
+    gram = local_gram(chain, basis)
+    found = optimise_sparse_rows(gram, 6, (Stage(1, 1e-3),), rng=np.random.default_rng(0))
+    L = local_strategy(found.rows, basis)
+    assert abs(L).sum(axis=0).max() == pytest.approx(1.0)
+    inverse = blocks_plus_few(L)
+    assert inverse is not None
+    B = queries.dense() @ np.linalg.pinv(L.toarray())
+    np.testing.assert_allclose(inverse.rows_times(queries.dense()), B, atol=1e-9)
+    np.testing.assert_allclose(inverse.row_squared_norms(queries), (B**2).sum(axis=1))
+    assert inverse.squared_norm(queries) == pytest.approx(np.sum(B**2))
+    assert found.error == pytest.approx(np.sum(B**2))
+    counts = np.random.default_rng(0).random(192)
+    np.testing.assert_allclose(inverse.estimate(L @ counts), counts)

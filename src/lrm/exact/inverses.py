@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
+from lrm.exact.block_inverses import BlocksPlusFew, blocks_plus_few
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
 __all__ = ["DiagonalPlusFew", "NormalEquations", "Spectral", "left_inverse"]
@@ -191,7 +192,7 @@ def left_inverse(
 
 def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInverse:
     r, n = strategy.shape
-    known = strategy.known_inverse() or _diagonal_plus_few(strategy)
+    known = strategy.known_inverse() or _diagonal_plus_few(strategy) or _blocks_plus_few(strategy)
     if known is not None:
         return known
     if (n > DENSE_CELLS and r > DENSE_CELLS) or r * n > DENSE_ENTRIES:
@@ -218,6 +219,13 @@ def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:
         return None
     condition, _ = la.lapack.dpocon(factor[0], float(np.abs(gram).sum(axis=0).max()), uplo="L")
     return factor if condition > WELL_CONDITIONED else None
+
+
+def _blocks_plus_few(strategy: LinearMap) -> BlocksPlusFew | None:
+    """The same for small blocks in place of cells, where cells are too many for arrays."""
+    if strategy.shape[1] <= DENSE_CELLS or strategy.single_cell_rows() is None:
+        return None
+    return blocks_plus_few(strategy.sparse())
 
 
 def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 
-__all__ = ["AllRanges", "Prefix", "chain_times", "running_totals"]
+__all__ = ["AllRanges", "Prefix", "chain_blocks", "chain_times", "running_totals"]
 
 LOOPED_COLUMNS = 32
 """Arrays of at least so many columns are summed row by row."""
@@ -34,6 +34,18 @@ def chain_times(left: Floats, right: Floats, columns: Floats) -> Floats:
     product += above
     product -= (u * v) * columns
     return np.asarray(product)
+
+
+def chain_blocks(left: Floats, right: Floats, size: int) -> Floats:
+    """The diagonal blocks of the same G, blocks × size × size; n is a multiple of ``size``.
+
+    >>> chain_blocks(np.ones(4), np.array([4.0, 3.0, 2.0, 1.0]), 2)[1]
+    array([[2., 1.],
+           [1., 1.]])
+    """
+    cell = np.arange(size)
+    first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
+    return np.asarray(left.reshape(-1, size)[:, first] * right.reshape(-1, size)[:, last])
 
 
 def running_totals(columns: Floats) -> None:

@@ -15,8 +15,9 @@ from lrm.errors import StopSolver
 from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
-from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
+from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.progress import Step
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
@@ -29,6 +30,9 @@ LONG_CELLS = 2048
 
 MOST_WEIGHTS = 1 << 28
 """Weights of a batch that is looked at one by one."""
+
+LOCAL_CELLS = 8192
+"""Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
 MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""
@@ -101,7 +105,12 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         known = _add_own_rows(problem, search, known)
     if known.details["interrupted"]:
         return known
-    gram = gram_operator(queries)
+    chain, basis = queries.gram_chain(), None
+    if chain is not None and queries.shape[1] > LOCAL_CELLS and queries.shape[1] % BLOCK == 0:
+        basis = local_basis()
+        gram: GramOperator = local_gram(chain, basis)
+    else:
+        gram = gram_operator(queries)
     rows = row_count(gram.cells)
     levels = stages(gram.cells, rows)
     found = optimise_sparse_rows(
@@ -115,8 +124,12 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     )
     details = {"effort": effort, "converged": found.converged, "interrupted": found.interrupted}
     candidate = {"name": "sparse rows", "error": found.error, "iterations": found.iterations}
-    winner = f"identity and {found.rows.shape[0]} sparse rows"
-    return _better(problem, known, candidate, {**details, "winner": winner}, found.strategy)
+    if basis is None:
+        make, base = found.strategy, "identity"
+    else:
+        make, base = partial(local_strategy, found.rows, basis), f"basis of {BLOCK} cells"
+    winner = f"{base} and {found.rows.shape[0]} sparse rows"
+    return _better(problem, known, candidate, {**details, "winner": winner}, make)
 
 
 def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:
