@@ -146,6 +146,16 @@ def test_rounding_residuals_costs_less_than_a_thousandth(sizes, kinds):
     assert found.squared_norm * sensitivity**2 <= 1.001 * error
 
 
+def test_groupings_that_overlap_lose_little_by_rounding():
+    """Four groups of values whose totals have only three dimensions."""
+    overlapping = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0]])
+    terms = [["prefix", overlapping], ["all-ranges", overlapping], ["prefix", "total"]]
+    batch = product_batch([7, 4], terms)
+    error, found = rounded(batch, "gaussian")
+    sensitivity = found.measured.sensitivity_for("gaussian") * 2.0**-found.measured.bits
+    assert found.squared_norm * sensitivity**2 <= 1.002 * error
+
+
 def test_the_residual_of_the_identity_is_exact():
     basis = ResidualBasis(5)
     R = basis.apply(np.eye(5, dtype=np.int64))

@@ -54,6 +54,12 @@ class GramBasis:
         """``1ᵀH1``."""
         return float(self.h.sum())
 
+    def blended(self, share: float) -> GramBasis:
+        """The basis of ``(1 − share)·G + share·I``, which tells all values apart."""
+        values, vectors = np.linalg.eigh((1.0 - share) * self.gram + share * np.eye(self.size))
+        columns = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        return GramBasis(self.size, columns)
+
     def residual_rows(self) -> Floats:
         """R with ``RᵀR = G − 11ᵀ/κ``."""
         values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)

@@ -24,7 +24,7 @@ from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
-from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy
+from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
@@ -45,6 +45,12 @@ WEIGHT_BITS = (9, 6, 4, 2)
 
 MOST_ENTRY_BITS = 10
 """Bits of the entries of a basis: more gained less than 1e-5 of the error."""
+
+BLENDS = (0.0, 1e-4, 1e-3, 1e-2)
+"""Shares of the identity in a Gram that is rounded, where less of it costs too much."""
+
+BLENDED_FROM = 1.003
+"""What rounding one basis must cost at least before another share is tried."""
 
 COST = 1.001
 """By how much rounding may raise the error before more bits are spent."""
@@ -137,11 +143,28 @@ def _rounded_residuals(
     for i, basis in enumerate(strategy.bases):
         best = ResidualBasis(basis.size)
         if basis.columns is not None:
-            best = round_residual(basis.columns, basis.h, entry_bits, shares.cost_of(i))
+            best = _rounded_residual(basis, entry_bits, shares.cost_of(i))
             shares.put(i, best.real())
         rounded.append(best)
     own = shares.of_subsets()[shares.quadratic.index.find(strategy.subsets)]
     return rounded, np.sqrt(own / own.sum())
+
+
+def _rounded_residual(
+    basis: GramBasis, entry_bits: int, cost: Callable[[ResidualBasis], float]
+) -> ResidualBasis:
+    """A rounded basis; where queries do not tell all values apart, of a Gram that does."""
+    best = ResidualBasis(basis.size)
+    least = cost(best)
+    for share in BLENDS:
+        blended = basis if share == 0 else basis.blended(share)
+        assert blended.columns is not None  # noqa: S101 - no identity
+        found = round_residual(blended.columns, blended.h, entry_bits, cost)
+        if (own := cost(found)) < least:
+            best, least = found, own
+        if least <= BLENDED_FROM:
+            break
+    return best
 
 
 class _ResidualShares:
