@@ -136,6 +136,7 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients GROUP BY 2": "GROUP BY 2: the SELECT list has 1 items",
     "SELECT COUNT(*) FROM patients GROUP BY income / 2": "it has no one value on any cell",
     "SELECT COUNT(*) FROM patients GROUP BY FLOOR(income / 2000)": "on the cell [1000, 2500.5)",
+    "SELECT COUNT_IF(band < 10) FROM patients GROUP BY band // 15": "on the cell 10..19 of 'band'",
     "SELECT COUNT(*) FROM patients GROUP BY LOWER(state)": "on the cell (other) of 'state'",
     "SELECT COUNT(*) FROM patients GROUP BY ROLLUP (age), smoker = TRUE": "beside ROLLUP",
     "SELECT income / 2, COUNT(*) FROM patients GROUP BY ALL": "GROUP BY income / 2 is not compiled",

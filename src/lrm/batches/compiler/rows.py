@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Weighed, filtered, weights
+from lrm.batches.compiler.aggregates import Summand, Weighed, Weights, filtered, weights
 from lrm.batches.compiler.binned import sums_bins
 from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import Leaf, asked
@@ -131,6 +131,7 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     compiled = iter(_weigh(leaves, where, scope))
     values = _key_values(joint, scope)
     groups = _groups(values, keys, scope)
+    _check_groups(groups, where, scope)
     found: list[AnyAnswer] = []
     for name, answer in answers:
         own = [next(compiled) for _ in answer.leaves]
@@ -235,6 +236,24 @@ def _groups(values: Values | None, keys: Keys, scope: Scope) -> list[Group]:
     if len({labels for labels, _ in found}) < len(found):
         raise SqlError("two groups of an expression have the same label")
     return found
+
+
+def _check_groups(groups: list[Group], where: exp.Expr | None, scope: Scope) -> None:
+    """Refuse cells whose rows are in different groups, even if they add nothing to an answer.
+
+    Otherwise a group of theirs might be missing.
+    """
+    rows: Weights = (Summand(1.0),)
+    if not groups[0][1]:
+        return
+    if where is not None:
+        rows = filtered(rows, scope.truths(where.this))
+    (key,) = groups[0][1]
+    several = Weighed(key.axes, key.undecided.astype(np.float64), key.undecided)
+    for summand in rows:
+        undecided = summand.times([several]).undecided()
+        if undecided is not None:
+            raise scope.explain(undecided)
 
 
 def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Weighted]:

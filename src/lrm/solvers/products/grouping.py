@@ -98,6 +98,11 @@ def group_terms(
         return None
     found = Grouping(batch, go_on, root_of)
     items.sort(key=found.root, reverse=True)
+    # Terms that ask for nothing would be a group without measurements.
+    asking = [item for item in items if found.root(item) > 0.0]
+    if len(asking) < 2:
+        return None
+    items = [asking[0].union(*(item for item in items if item not in asking)), *asking[1:]]
     for item in items:
         found.insert(item)
     for _ in range(PASSES):
