@@ -11,7 +11,7 @@ import numpy as np
 
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
-from lrm.maps.products.values import Reduction
+from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers.families import from_start
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
@@ -62,6 +62,9 @@ GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2
 MOST_FLAT_CELLS = 2000
 """The same for Laplace noise; more take seconds even at quick effort, and hundreds of MB."""
 
+FLAT_ENTRIES = 2e7
+"""Queries × merged cells of a product up to which its queries are written out over cells."""
+
 BOUND_SECONDS = 1.0
 """Of one core, that a bound for the merged cells of a product may take."""
 
@@ -98,9 +101,13 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     proven = least_candidate(chosen) <= PROVEN * (chosen.least_error or 0.0)
     if not problem.is_listed or proven or chosen.details["interrupted"]:
         return chosen
+    assert problem.products is not None  # noqa: S101 - by the caller
+    merged = merge_values(problem.products)
+    if merged.cells > MOST_FLAT_CELLS or merged.batch.queries * merged.cells > FLAT_ENTRIES:
+        return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
-    if cells > MOST_FLAT_CELLS or min(rows, cells) * cells > DENSE_ENTRIES:
+    if min(rows, cells) * cells > DENSE_ENTRIES:
         return chosen
     if search.noise == "laplace":
         starts = {"products": on_representatives(merged_rows(chosen, reduction), flat)}

@@ -16,6 +16,9 @@ __all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
 CLOSED_FORM_CELLS = 2048
 """Maps with closed forms over more cells are bounded by their known singular values."""
 
+PRODUCT_ENTRIES = 2e7
+"""Queries × cells up to which a batch over products is written out for its singular values."""
+
 TOTAL_WORK = 3e10
 """About how many products a bound may cost: some seconds."""
 
@@ -88,9 +91,11 @@ def spectrum_of(
 
     None where they would take more than ``most`` seconds, or more than the deadline leaves.
     """
+    queries = problem.workload.queries
     if not problem.is_listed:
         return None
-    queries = problem.workload.queries
+    if problem.products is not None and queries.shape[0] * queries.shape[1] > PRODUCT_ENTRIES:
+        return None
     known = queries.known_singular_values()
     if known is not None:
         return spectrum(known, queries.shape)

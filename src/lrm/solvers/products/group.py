@@ -166,6 +166,12 @@ class GroupSearch:
             if family.value > self.value + np.log(HOPELESS):
                 return
 
+    @property
+    def _rounds(self) -> int:
+        """Rounds of a joint descent; more of them where one takes a millisecond."""
+        few = sum(self.quadratic.sizes[i] for i in self.needy) <= FEW_VALUES * 2
+        return max(self.effort.rounds, 200) if few else self.effort.rounds
+
     def _joint(
         self, family: Family, bases: Sequence[Basis], rounds: int | None = None
     ) -> tuple[Family, tuple[Basis, ...]]:
@@ -176,7 +182,7 @@ class GroupSearch:
             family,
             bases,
             go_on=self.watch,
-            max_rounds=self.effort.rounds if rounds is None else rounds,
+            max_rounds=self._rounds if rounds is None else rounds,
         )
         self.offer(*found)
         return found
