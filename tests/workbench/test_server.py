@@ -2,12 +2,16 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from click.testing import CliRunner
 
 import lrm as library
+from lrm.cli import main
 from lrm.domain.file import parse_domain
 from lrm.workbench.server import MOST_BYTES
 from workbench.served import DOMAIN, QUESTIONS, Client, lrm, serving, write_example
@@ -356,3 +360,21 @@ def test_requests_at_once_are_answered(client):
     assert [one["batch"]["statements"][1]["title"] for one in found] == [
         f"men{number} by age" for number in range(6)
     ]
+
+
+def test_other_machines_reach_it_only_with_a_warning(folder):
+    command = [sys.executable, "-m", "lrm", "workbench", "--no-browser", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--host", "0.0.0.0"],  # noqa: S104 - that is what is tested
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert "other machines can reach this page" in process.stderr.readline()
+        process.kill()
+
+
+def test_a_folder_that_does_not_exist_is_a_usage_error(tmp_path):
+    done = CliRunner().invoke(main, ["workbench", str(tmp_path / "none")])
+    assert done.exit_code == 2
+    assert "there is no folder" in done.stderr

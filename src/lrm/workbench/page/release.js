@@ -1,6 +1,6 @@
 // Budgets, the dry run, the one confirmation, the report, and further questions.
 
-import { $, ask, command, h, problem, say, sentence, table } from "./elements.js";
+import { $, Refused, ask, command, h, problem, say, sentence, table } from "./elements.js";
 
 export class Release {
   constructor(bench) {
@@ -168,11 +168,14 @@ export class Release {
   }
 
   async download(name, form) {
-    const { address } = await ask("download", { file: name, as: form });
-    const answer = await fetch(address);
-    const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name.replace(/lrm$/, form) });
-    link.click();
-    URL.revokeObjectURL(link.href);
+    try {
+      const { address } = await ask("download", { file: name, as: form });
+      const answer = await fetch(address);
+      if (!answer.ok) throw new Refused((await answer.json()).error, answer.status);
+      const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name.replace(/lrm$/, form) });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    } catch (reason) { $("release-words").textContent = sentence(reason); }
   }
 
   async further(event) {
