@@ -209,3 +209,12 @@ def test_a_release_answers_further_queries_about_lookups(table, tmp_path):
     release = lrm.load_release(tmp_path / "a.lrm")
     further = release.query("SELECT season, name, COUNT(*) AS n FROM flights GROUP BY ALL")
     assert len(further.answers) == 9
+
+
+def test_a_group_that_a_join_leaves_empty_is_planned():
+    """B6 and NULL have no row: their group asks for nothing."""
+    batch = sql(
+        "SELECT name, COUNT(*) AS n FROM flights JOIN airlines ON carrier = code GROUP BY 1", DOMAIN
+    )
+    errors = lrm.plan(batch, effort="quick").errors(epsilon=1)
+    assert errors.of("n").numbers["standard_error"][batch.names.index("n[name=(null)]")] == 0

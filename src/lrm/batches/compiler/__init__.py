@@ -14,6 +14,9 @@ are ``matrix @ counts``. Whatever is not on the list below is refused by name.
   any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
   value on every cell, evaluated by DuckDB on the declared values
 - groups: ``GROUP BY`` attributes or expressions, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
+- statements: ``WITH``, sub-selects that filter, rename or compute columns, ``UNION ALL``, ``JOIN``
+  to lookups of the domain
+- ``ORDER BY``, ``LIMIT``, ``OFFSET`` and ``HAVING`` of the answers that are displayed
 
 What differs from running the text on the table:
 
