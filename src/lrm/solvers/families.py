@@ -29,8 +29,9 @@ Schedule = Sequence[tuple[float, int]]
 SHARES = (16, 12, 16, 24, 16, 8)
 """Rows p = n/share beside the identity, in turn. No winner on the panel kept more than n/14."""
 
-WIDTHS = (1.0, 1.25, 1.0, 1.5, 1.0, 2.0)
-"""Rows of a strategy in the row space of W, as multiples of its rank, in turn."""
+NARROW, WIDER = (1.0, 1.25), (2.0, 1.5)
+"""Rows of a strategy in the row space of W, as multiples of its rank, in turn. Random matrices need
+as many as the rank; one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice."""
 
 GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
 """The same in the general form."""
@@ -102,7 +103,7 @@ def families(race: Race, seed: int) -> list[Family]:
         _exchange(race, seed),
     ]
     if k < n:
-        found.append(_row_space(race, seed))
+        found += [_row_space(race, seed, widths) for widths in (NARROW, WIDER)]
     if k <= MOST_RANK * n:
         found.append(_random_general(race, seed))
     return found
@@ -206,14 +207,14 @@ def _row_space_seconds(r: int, k: int, n: int) -> float:
     return _seconds(2.0 * r * k * n + r * k * k, 1.0 * r * n)
 
 
-def _row_space(race: Race, seed: int) -> Family:
+def _row_space(race: Race, seed: int, widths: Sequence[float]) -> Family:
     """Combinations of the rows of W: ahead where there are far more cells than its rank squared."""
     W = race.W
     k, n = W.shape
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([seed, 3, round(widths[0])])
 
     def begin(number: int) -> Steps:
-        r = min(n, int(np.ceil(WIDTHS[number % len(WIDTHS)] * k)))
+        r = min(n, int(np.ceil(widths[number % len(widths)] * k)))
         X = rotation(W, r, rng)
         name = f"row space, r = {r}"
         for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
@@ -228,7 +229,7 @@ def _row_space(race: Race, seed: int) -> Family:
             yield found.error, _row_space_seconds(r, k, n) * found.iterations
         yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
 
-    cost = _row_space_seconds(k, k, n)
+    cost = _row_space_seconds(round(widths[0] * k), k, n)
     stages = (
         Stage(250 * cost),
         Stage(100 * cost, 0.97),
@@ -297,4 +298,5 @@ def _random_general(race: Race, seed: int) -> Family:
         return _in_general(race, name, rotation(W, r, rng) @ W, SCHEDULE)
 
     stages = _general_stages(min(n, 2 * k), k, n, FROM_RANDOM)
-    return Family("general form", begin, stages, hope=lambda: 0.005)
+    hope = 0.05 / max(1.0, sum(stage.cost for stage in stages))
+    return Family("general form", begin, stages, hope=lambda: hope)

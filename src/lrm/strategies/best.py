@@ -37,7 +37,7 @@ Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
 
 THRESHOLDS: dict[Effort, tuple[float, float]] = {
-    "quick": (0.05, 0.5),
+    "quick": (0.03, 0.5),
     "normal": (1e-4, 1.5),
     "thorough": (1e-5, 30.0),
 }
