@@ -235,7 +235,7 @@ def _row_space(race: Race, seed: int, widths: Sequence[float]) -> Family:
         Stage(100 * cost, 0.97),
         Stage(50 * _general_seconds(k, k, n), 0.9995),
     )
-    hope = min(1.0, n / (k * k)) if n > WIDE * k * k else 0.0
+    hope = min(0.3, 0.1 * n / (k * k)) if n > WIDE * k * k else 0.0
     return Family("row space", begin, stages, hope=lambda: hope, needed=1)
 
 
@@ -261,7 +261,7 @@ def _same(pair: ExactPair) -> ExactPair:
 
 
 FROM_START = (1.0, 1.0, 1.05, 1.01, 1.001, 1.0)
-FROM_RANDOM = (1.0, 0.25, 1.08, 1.01, 1.001, 1.0)
+FROM_RANDOM = (1.0, 0.1, 1.03, 1.01, 1.001, 1.0)
 """By which factor the stages of a descent in the general form change its relaxed error."""
 
 

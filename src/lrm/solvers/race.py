@@ -32,7 +32,7 @@ LEAST = 0.1
 OVERHEAD = 0.02
 """Seconds that a stage takes at least."""
 
-SPREAD = 0.02
+SPREAD = 0.1
 """By how much two descents of a family differ, as long as there has been only one."""
 
 

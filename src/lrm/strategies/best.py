@@ -38,7 +38,7 @@ EFFORTS = ("quick", "normal", "thorough")
 
 THRESHOLDS: dict[Effort, tuple[float, float]] = {
     "quick": (0.03, 0.5),
-    "normal": (1e-4, 1.5),
+    "normal": (1e-4, 1.0),
     "thorough": (1e-5, 30.0),
 }
 """The search ends when another second of work is expected to lower the error by less than the
