@@ -43,7 +43,7 @@ WIDE = 0.2
 """The row space is searched where there are more cells than this share of its rank squared."""
 
 MOST_RANK = 0.45
-"""Random starts of fewer rows than cells are tried up to this rank, as a share of the cells."""
+"""Random starts in the general form are tried up to this rank, as a share of the cells."""
 
 NEAR = 1.3
 """Many rows beside an identity are tried if few of them are at most so far from the best."""
@@ -80,7 +80,8 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     # The starts are known even to a search that is stopped at once.
     errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
     known = [from_start(race, n, L, errors[n]) for n, L in starts.items() if errors[n] < np.inf]
-    race.run([*known, *families(race, seed)], threshold, patience)
+    beside = [_beside_identity(race, name, L) for name, L in starts.items()]
+    race.run([*known, *beside, *families(race, seed)], threshold, patience)
     return race
 
 
@@ -149,7 +150,7 @@ def _augmented_steps(race: Race, name: str, rows: Matrix, alive: list[float]) ->
         rows, smoothing = found.extra_rows, ()
         yield found.error, per_round * found.iterations
     L = assemble(W, rows)[1].toarray()
-    yield from _in_general(race, name, L, SCHEDULE[4:])
+    yield from _in_general(race, name, L, POLISH)
 
 
 def _augmented_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
@@ -176,6 +177,20 @@ def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[floa
     cost = shape.rounds * _augmented_seconds(W, count(0))
     stages = _augmented_stages(race.W, cost, count(0))
     return Family(name, begin, stages, hope=lambda: 1.0, needed=1)
+
+
+def _beside_identity(race: Race, name: str, L: Matrix) -> Family:
+    """The rows of a start that touch more than one cell, beside an identity."""
+    rows = L[np.count_nonzero(L, axis=1) > 1]
+    name = f"rows of {name}"
+
+    def begin(number: int) -> Steps:
+        del number
+        return _augmented_steps(race, name, rows / np.abs(rows).max(), [])
+
+    cost = 400 * _augmented_seconds(race.W, len(rows))
+    stages = _augmented_stages(race.W, cost, len(rows))
+    return Family(name, begin, stages, hope=lambda: 0.01, limit=min(1, len(rows)), needed=1)
 
 
 def _exchange(race: Race, seed: int) -> Family:
@@ -260,6 +275,9 @@ def _same(pair: ExactPair) -> ExactPair:
     return pair
 
 
+POLISH = ((1e-2, 100), (1e-4, 100))
+"""The schedule of a strategy that is good already."""
+
 FROM_START = (1.0, 1.0, 1.05, 1.01, 1.001, 1.0)
 FROM_RANDOM = (1.0, 0.1, 1.03, 1.01, 1.001, 1.0)
 """By which factor the stages of a descent in the general form change its relaxed error."""
@@ -293,10 +311,10 @@ def _random_general(race: Race, seed: int) -> Family:
     rng = np.random.default_rng([seed, 4])
 
     def begin(number: int) -> Steps:
-        r = min(n, int(np.ceil(GENERAL_WIDTHS[number % len(GENERAL_WIDTHS)] * k)))
+        r = int(np.ceil(GENERAL_WIDTHS[number % len(GENERAL_WIDTHS)] * k))
         name = f"general form, r = {r}"
         return _in_general(race, name, rotation(W, r, rng) @ W, SCHEDULE)
 
-    stages = _general_stages(min(n, 2 * k), k, n, FROM_RANDOM)
+    stages = _general_stages(2 * k, k, n, FROM_RANDOM)
     hope = 0.05 / max(1.0, sum(stage.cost for stage in stages))
     return Family("general form", begin, stages, hope=lambda: hope)

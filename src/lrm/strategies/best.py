@@ -9,12 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from lrm.errors import ConvergenceError, UsageError
+from lrm.errors import ConvergenceError, StopSolver, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers.families import from_start
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
+from lrm.solvers.progress import OnStep, Step
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
@@ -189,6 +190,7 @@ def _searched(
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
     threshold, patience = THRESHOLDS[effort]
+    search = replace(search, on_step=_once_stopped(search.on_step))
     race = search_strategy(
         problem.reduced,
         threshold=threshold,
@@ -210,6 +212,23 @@ def _searched(
         return replace(rival.make(), mechanism="best", details=details)
     matrix = problem.from_reduced(race.best().strategy)
     return Strategy("best", problem.merged.cell_map, matrix, details=details)
+
+
+def _once_stopped(on_step: OnStep) -> OnStep:
+    """Let a solver that is asked to stop be the last: those after it are asked at once."""
+    stopped = False
+
+    def report(step: Step) -> None:
+        nonlocal stopped
+        if not stopped:
+            try:
+                on_step(step)
+            except StopSolver:
+                stopped = True
+        if stopped:
+            raise StopSolver
+
+    return report
 
 
 def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
