@@ -85,13 +85,21 @@ def _answered(release: Release, asked: Workload) -> Release:
 
 def _unsupported(release: Release, asked: Workload) -> list[str]:
     """Name, and line where it has one, of every query that the measurements do not determine."""
+    # An input of a derived answer is known by the name of that.
+    known_as = {
+        asked.labels[int(rows[0])].query: one.label.query
+        for one in asked.derived
+        for rows in one.input_rows()
+        if asked.labels.is_hidden(int(rows[0]))
+    }
     places = []
-    for (line, name), own in _by_query(asked).items():
+    for (line, query), own in _by_query(asked).items():
         try:
             _answered(release, own)
         except UnsupportedQuery:
+            name = known_as.get(query, query)
             places.append(repr(name) if line is None else f"{name!r} (line {line})")
-    return places
+    return list(dict.fromkeys(places))
 
 
 def _by_query(asked: Workload) -> dict[tuple[int | None, str], Workload]:

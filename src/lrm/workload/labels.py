@@ -134,6 +134,11 @@ class Labels(Sequence[Label]):
                 ranges.append((start, end))
         return ranges
 
+    def is_hidden(self, position: int) -> bool:
+        """Whether the label at a position is hidden."""
+        part = self.parts[bisect_right(self._ends, position)]
+        return isinstance(part, Grouped) and part.hidden
+
     def shown_parts(self) -> list[Part]:
         """The parts that are not hidden."""
         return [part for part in self.parts if not (isinstance(part, Grouped) and part.hidden)]
