@@ -1,7 +1,7 @@
 """The panel *long*: prefix sums, ranges and sparse rows over thousands of cells.
 
-Three batches were used to choose constants (marked *); the others were not. Each plan is made in a process
-of its own, so that its CPU time and its peak memory are its own.
+Three batches were used to choose constants (marked *); the others were not. Each plan is made in
+a process of its own, so that its CPU time and its peak memory are its own.
 """
 
 from __future__ import annotations
