@@ -155,6 +155,7 @@ def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):
         {"having": [["n", "~", 1]]},
         {"having": [["n", ">", float("nan")]]},
         {"having": [["n"]]},
+        {"having": [["other", ">", 1]]},
         {"order": [{"column": "n"}]},
         {"order": [{"column": "n", "labels": [1], "descending": True, "nulls_first": False}]},
     ],

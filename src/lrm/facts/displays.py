@@ -53,7 +53,10 @@ def displayed(release: Release) -> list[Shown]:
     for display in workload.display:
         groups = list(places[display.queries[0]])
         kept = display.shown(groups, values)
-        positions = {name: [places[name][group] for group in kept] for name in display.queries}
+        positions = {
+            name: [places[name][group] for group in kept if group in places[name]]
+            for name in display.queries
+        }
         found.append(Shown(display, positions, len(groups)))
     return found
 

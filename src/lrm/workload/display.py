@@ -118,6 +118,8 @@ class Display:
     def __post_init__(self) -> None:
         if not self.queries or not all(isinstance(one, str) for one in self.queries + self.hidden):
             raise WorkloadError("a display needs the names of its answers")
+        if not {one.answer for one in self.having} <= {*self.queries, *self.hidden}:
+            raise WorkloadError("HAVING must compare answers of its own statement")
         for number in (self.offset, 0 if self.limit is None else self.limit):
             if type(number) is not int or number < 0:
                 raise WorkloadError("LIMIT and OFFSET must be whole numbers from 0 on")
