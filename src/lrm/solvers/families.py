@@ -29,12 +29,13 @@ Schedule = Sequence[tuple[float, int]]
 SHARES = (16, 12, 16, 24, 16, 8)
 """Rows p = n/share beside the identity, in turn. No winner on the panel kept more than n/14."""
 
-NARROW, WIDER = (1.0, 1.25), (2.0, 1.5)
-"""Rows of a strategy in the row space of W, as multiples of its rank, in turn. Random matrices need
-as many as the rank; one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice."""
+ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
+"""Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
+which one wins depends on the batch. Random matrices of 256×4096 cells need as many as the rank;
+one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
 
 GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
-"""The same in the general form."""
+"""Rows of a random start in the general form, as multiples of the rank, in turn."""
 
 FAR = 4.0
 """A start is left as it is if it is more than this factor above the best."""
@@ -80,7 +81,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     # The starts are known even to a search that is stopped at once.
     errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
     known = [from_start(race, n, L, errors[n]) for n, L in starts.items() if errors[n] < np.inf]
-    beside = [_beside_identity(race, name, L) for name, L in starts.items()]
+    beside = [_beside_identity(race, name, L, errors[name]) for name, L in starts.items()]
     race.run([*known, *beside, *families(race, seed)], threshold, patience)
     return race
 
@@ -104,7 +105,7 @@ def families(race: Race, seed: int) -> list[Family]:
         _exchange(race, seed),
     ]
     if k < n:
-        found += [_row_space(race, seed, widths) for widths in (NARROW, WIDER)]
+        found += [_row_space(race, seed, width) for width in ROW_SPACE_WIDTHS]
     if k <= MOST_RANK * n:
         found.append(_random_general(race, seed))
     return found
@@ -179,7 +180,7 @@ def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[floa
     return Family(name, begin, stages, hope=lambda: 1.0, needed=1)
 
 
-def _beside_identity(race: Race, name: str, L: Matrix) -> Family:
+def _beside_identity(race: Race, name: str, L: Matrix, error: float) -> Family:
     """The rows of a start that touch more than one cell, beside an identity."""
     rows = L[np.count_nonzero(L, axis=1) > 1]
     name = f"rows of {name}"
@@ -188,9 +189,12 @@ def _beside_identity(race: Race, name: str, L: Matrix) -> Family:
         del number
         return _augmented_steps(race, name, rows / np.abs(rows).max(), [])
 
+    def hope() -> float:
+        return 0.01 if error < FAR * race.error else 0.0
+
     cost = 400 * _augmented_seconds(race.W, len(rows))
     stages = _augmented_stages(race.W, cost, len(rows))
-    return Family(name, begin, stages, hope=lambda: 0.01, limit=min(1, len(rows)), needed=1)
+    return Family(name, begin, stages, hope, limit=min(1, len(rows)), needed=1)
 
 
 def _exchange(race: Race, seed: int) -> Family:
@@ -222,14 +226,15 @@ def _row_space_seconds(r: int, k: int, n: int) -> float:
     return _seconds(2.0 * r * k * n + r * k * k, 1.0 * r * n)
 
 
-def _row_space(race: Race, seed: int, widths: Sequence[float]) -> Family:
+def _row_space(race: Race, seed: int, width: float) -> Family:
     """Combinations of the rows of W: ahead where there are far more cells than its rank squared."""
     W = race.W
     k, n = W.shape
-    rng = np.random.default_rng([seed, 3, round(widths[0])])
+    r = min(n, int(np.ceil(width * k)))
+    rng = np.random.default_rng([seed, 3, r])
 
     def begin(number: int) -> Steps:
-        r = min(n, int(np.ceil(widths[number % len(widths)] * k)))
+        del number
         X = rotation(W, r, rng)
         name = f"row space, r = {r}"
         for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
@@ -244,7 +249,7 @@ def _row_space(race: Race, seed: int, widths: Sequence[float]) -> Family:
             yield found.error, _row_space_seconds(r, k, n) * found.iterations
         yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
 
-    cost = _row_space_seconds(round(widths[0] * k), k, n)
+    cost = _row_space_seconds(r, k, n)
     stages = (
         Stage(250 * cost),
         Stage(100 * cost, 0.97),

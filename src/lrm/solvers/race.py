@@ -32,6 +32,9 @@ LEAST = 0.1
 OVERHEAD = 0.02
 """Seconds that a stage takes at least."""
 
+TRUSTED = 3
+"""Stages that must have been seen before their mean is believed over what was expected."""
+
 SPREAD = 0.1
 """By how much two descents of a family differ, as long as there has been only one."""
 
@@ -101,9 +104,15 @@ class Family:
         return float(np.mean([cost for cost, _ in seen])) if seen else self.stages[stage].cost
 
     def ratio(self, stage: int) -> float:
-        """By which factor a stage changes the error: the mean of those seen."""
-        seen = self.seen[stage]
-        return float(np.mean([ratio for _, ratio in seen])) if seen else self.stages[stage].ratio
+        """By which factor a stage changes the error: the mean of those seen, once there are some.
+
+        Descents differ: after one poor stage, the next best run still gets its chance.
+        """
+        ratios = [ratio for _, ratio in self.seen[stage]]
+        expected = self.stages[stage].ratio
+        if len(ratios) < TRUSTED:
+            return min(expected, *ratios) if ratios else expected
+        return float(np.mean(ratios))
 
     def another(self, best: float) -> tuple[float, float]:
         """Expected relative gain and cost of another descent.

@@ -60,7 +60,7 @@ TREE_CELLS = 2048
 GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2000}
 """Merged cells of a product up to which a list of them is searched as well, for Gaussian noise."""
 
-MOST_FLAT_CELLS = 2000
+FLAT_CELLS: dict[Effort, int] = {"quick": 2000, "normal": 5000, "thorough": 5000}
 """The same for Laplace noise; more take seconds even at quick effort, and hundreds of MB."""
 
 FLAT_ENTRIES = 2e7
@@ -104,7 +104,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         return chosen
     assert problem.products is not None  # noqa: S101 - by the caller
     merged = merge_values(problem.products)
-    if merged.cells > MOST_FLAT_CELLS or merged.batch.queries * merged.cells > FLAT_ENTRIES:
+    if merged.cells > FLAT_CELLS[effort] or merged.batch.queries * merged.cells > FLAT_ENTRIES:
         return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
