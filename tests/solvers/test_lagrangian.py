@@ -19,12 +19,6 @@ def _run(W, rank, *, seed=0, **options):
     return decompose(W, rank, rng=np.random.default_rng(seed), **options)
 
 
-def _ranges(m, n, seed):
-    ends = np.sort(np.random.default_rng(seed).integers(0, n, size=(m, 2)), axis=1)
-    cells = np.arange(n)
-    return ((cells >= ends[:, :1]) & (cells <= ends[:, 1:])).astype(float)
-
-
 def _discrete(m, n, seed):
     return np.where(np.random.default_rng(seed).random((m, n)) < 0.02, 1.0, -1.0)
 
@@ -39,11 +33,10 @@ def _all_ranges(n):
     ("workload", "most"),
     [
         (np.tril(np.ones((64, 64))), 1461),
-        (np.unique(_ranges(64, 128, 2000), axis=1), 1685),
         (np.unique(_discrete(64, 128, 1000), axis=1), 2644),
         (_all_ranges(64).astype(float), 52913),
     ],
-    ids=["prefix", "WRange", "WDiscrete", "all ranges"],
+    ids=["prefix", "WDiscrete", "all ranges"],
 )
 def test_the_published_schedule_reaches_the_known_errors(workload, most):
     k = np.linalg.matrix_rank(workload)
