@@ -120,8 +120,9 @@ def test_a_search_can_be_stopped_at_any_time(after):
 def test_reported_errors_never_rise():
     errors = []
     found = find(np.tri(30), NORMAL, on_step=lambda step: errors.append(step.error))
-    assert np.all(np.diff(errors) <= 1e-9 * errors[0])
-    assert errors[-1] >= found.error * (1 - 1e-9)
+    # A descent may report a gain that is too small to count.
+    assert np.all(np.diff(errors) <= 2 * ROUNDING * errors[0])
+    assert errors[-1] >= found.error * (1 - 2 * ROUNDING)
 
 
 def test_rank_deficient_and_zero_workloads_do_no_harm():

@@ -55,7 +55,8 @@ def weighted_groups(
     C, R, sizes = A @ basis, W @ basis, np.abs(A)
 
     def error(logs: Matrix) -> tuple[float, Matrix]:
-        c = np.exp(logs)[group]
+        # The error does not depend on the scale of all weights; a long step must not overflow.
+        c = np.exp(logs - logs.max())[group]
         gram = (C * (c * c)[:, np.newaxis]).T @ C
         gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram) / len(gram)
         try:

@@ -9,7 +9,7 @@ time, so that the same seed has the same result on every machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,6 +97,12 @@ class Family:
 
     def __post_init__(self) -> None:
         self.seen = [[] for _ in self.stages]
+
+    def close(self) -> None:
+        """End the descents that have begun, now rather than whenever garbage is collected."""
+        for run in self.runs:
+            if isinstance(run.steps, Generator):
+                run.steps.close()
 
     def cost(self, stage: int) -> float:
         """Seconds that a stage takes: the mean of those seen."""
@@ -231,6 +237,9 @@ class Race:
                     break
         except StopSolver:
             self.stopped = True
+        finally:
+            for family in families:
+                family.close()
 
     def _advance(self, families: Sequence[Family], threshold: float) -> bool:
         """Do what is expected to gain most per second; False if nothing is worth its time."""
