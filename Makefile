@@ -32,7 +32,7 @@ test: lint  ## the whole suite: style, types, laws, statistics, engines, command
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-long: $(VENV)/.dev  ## thousands of random cases of what `make test` tries hundreds of; LRM_LONG=10 for ten times more
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long $$(grep -rl --include='test_*.py' 'mark\.long' tests)
+	@LRM_LONG=$${LRM_LONG:-1} $(BIN)/python -m pytest -n 2 --dist worksteal -m long $$(grep -rl --include='test_*.py' 'mark\.long' tests)
 
 quick: $(VENV)/.dev  ## the suite without its statistical tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"

@@ -6,9 +6,14 @@ tested by them.
 
 import os
 
-__all__ = ["cases"]
+__all__ = ["cases", "new_cases"]
 
 
 def cases(number):
     """``number``, multiplied by what the environment asks for."""
     return max(1, round(number * float(os.environ.get("LRM_LONG", "1"))))
+
+
+def new_cases():
+    """Whether property tests draw new examples: a whole `make test-long` does."""
+    return float(os.environ.get("LRM_LONG", "0")) >= 1

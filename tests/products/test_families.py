@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lrm
 from lrm import families
 from lrm.errors import WorkloadError
 from lrm.workload import CrossTabs, Grouped, LabelColumns, Labels, Named, NumberedLabels, spans_of
@@ -171,3 +172,10 @@ def test_a_label_that_cross_tabs_repeat_is_found():
 def test_forged_labels_are_refused(fact):
     with pytest.raises(WorkloadError):
         Labels.from_facts([fact])
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_batch_that_asks_for_nothing_is_refused(noise):
+    batch = families.products([4, 3], [[[[0.0] * 4], "identity"]])
+    with pytest.raises(WorkloadError, match="no query of this batch counts anything"):
+        lrm.plan(batch, noise=noise, effort="quick")

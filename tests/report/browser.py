@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engines import missing
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 60
 
@@ -34,6 +36,11 @@ FLAGS = (
 
 def find_browser() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def need_browser() -> None:
+    if find_browser() is None:
+        missing("no Chromium is installed; `apt-get install chromium` brings one")
 
 
 class Browser:

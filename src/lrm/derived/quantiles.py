@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from lrm.derived.noise import JointNoise, Noisy
 from lrm.maps.linear import Floats
@@ -100,14 +101,5 @@ def _read(one: Quantile, totals: Floats) -> Floats:
 
 def _monotone(totals: Floats) -> Floats:
     """The nearest running totals that start at 0 or above and never fall."""
-    values: list[float] = []
-    sizes: list[int] = []
-    for total in totals.tolist():
-        value, size = total, 1
-        while values and values[-1] >= value:
-            value = (values[-1] * sizes[-1] + value * size) / (sizes[-1] + size)
-            size += sizes.pop()
-            values.pop()
-        values.append(value)
-        sizes.append(size)
-    return np.asarray(np.maximum(np.repeat(values, sizes), 0.0), dtype=np.float64)
+    nearest: Floats = isotonic_regression(totals).x
+    return np.maximum(nearest, 0.0)

@@ -21,7 +21,7 @@ from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
-from lrm.strategies.large import add_rows, best_long, has_long_ranges, least_candidate
+from lrm.strategies.large import LONG_CELLS, add_rows, best_long, has_long_ranges, least_candidate
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
@@ -53,9 +53,6 @@ NEAR = 1.1
 
 EXTREME_RANK, EXTREME_CELLS = 10, 64
 """Where columns may well lie inside the hull of others, and finding out takes little time."""
-
-TREE_CELLS = 2048
-"""Prefix sums and all ranges over more cells are measured by weighted trees."""
 
 GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2000}
 """Merged cells of a product up to which a list of them is searched as well, for Gaussian noise."""
@@ -173,11 +170,11 @@ def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
     queries, importance = problem.workload.queries, problem.workload.importance
     if not queries.has_closed_forms:
         return False
-    if importance is not None and queries.shape[1] > TREE_CELLS:
+    if importance is not None and queries.shape[1] > LONG_CELLS:
         raise UsageError(
-            f"importance is not supported for {queries.kind} over more than {TREE_CELLS} cells"
+            f"importance is not supported for {queries.kind} over more than {LONG_CELLS} cells"
         )
-    return importance is None and (queries.shape[1] > TREE_CELLS or not in_time)
+    return importance is None and (queries.shape[1] > LONG_CELLS or not in_time)
 
 
 def _searched(

@@ -23,7 +23,7 @@ from lrm.solvers.progress import Step
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
 from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
 
-__all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
+__all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
 
 LONG_CELLS = 2048
 """Ranges of more cells are searched through WᵀW as an operator."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import UsageError
+from lrm.errors import UsageError, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, marginals_error
@@ -52,6 +52,11 @@ def _batch(problem: Problem) -> ProductBatch:
     if problem.products is None:
         raise UsageError("marginals are measured for batches over several attributes; choose best")
     check_support(problem.products)
+    if len(problem.products.idle_terms()) == problem.products.terms:
+        raise WorkloadError(
+            "no query of this batch counts anything: every condition selects no declared value; "
+            "ask for at least one that does"
+        )
     return problem.products
 
 

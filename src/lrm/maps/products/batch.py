@@ -207,6 +207,15 @@ class ProductBatch:
             inside[at, i] = tells[numbers]
         return inside
 
+    def idle_terms(self) -> Integers:
+        """The terms that ask for nothing: each of their summands has a factor of zeros."""
+        zero = np.zeros(len(self.choice), dtype=bool)
+        for column, choices in zip(self.choice.T, self.factors, strict=True):
+            empty = [one.rows is not None and not one.rows.any() for one in choices]
+            zero |= np.array(empty)[column]
+        some = np.bincount(self.term_of[~zero], minlength=self.terms)
+        return np.flatnonzero(some == 0)
+
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
         chosen = np.asarray(terms, dtype=np.int64)

@@ -98,7 +98,7 @@ def group_terms(
         return None
     found = Grouping(batch, go_on, root_of)
     # Terms that ask for nothing would be a group without measurements.
-    empty = _asking_nothing(batch)
+    empty = frozenset(batch.idle_terms().tolist())
     asking = [item for item in items if not item <= empty]
     if len(asking) < 2:
         return None
@@ -122,16 +122,6 @@ def _items(batch: ProductBatch) -> list[frozenset[int]]:
         rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
         same.setdefault(tuple(sorted(rows)), []).append(term)
     return [frozenset(terms) for terms in same.values()]
-
-
-def _asking_nothing(batch: ProductBatch) -> frozenset[int]:
-    """The terms each of whose summands has a factor of zeros."""
-    zero = np.zeros(len(batch.choice), dtype=bool)
-    for column, choices in zip(batch.choice.T, batch.factors, strict=True):
-        empty = [one.rows is not None and not one.rows.any() for one in choices]
-        zero |= np.array(empty)[column]
-    some = np.bincount(batch.term_of[~zero], minlength=batch.terms)
-    return frozenset(np.flatnonzero(some == 0).tolist())
 
 
 def _differ(batch: ProductBatch) -> bool:
