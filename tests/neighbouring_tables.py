@@ -103,9 +103,9 @@ def plan_of(batch, unit, noise):
     """The batch as it will be measured."""
     text = {"many bins": MANY_BINS, "products": PRODUCTS}.get(batch, FEW_CELLS)
     workload = sql(text, domain_of(unit, batch))
-    if batch == "many bins":
-        return lrm.plan(workload, "matrix", noise=noise)
-    return lrm.plan(workload, noise=noise, effort="quick")
+    if batch == "products":
+        return lrm.plan(workload, noise=noise, effort="quick")
+    return lrm.plan(workload, "matrix", noise=noise)
 
 
 def write(rows, engine):

@@ -175,5 +175,5 @@ def test_sql_files(tmp_path):
     path = tmp_path / "batch.yaml"
     path.write_text(GOOD)
     assert read_batch(path, DOMAIN).names[0] == "q1"
-    with pytest.raises(FileFormatError, match="no text file at"):
+    with pytest.raises(FileFormatError, match="no file at"):
         read_batch(tmp_path / "none.sql", DOMAIN)

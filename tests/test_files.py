@@ -62,7 +62,7 @@ def test_newer_and_foreign_files(tmp_path, saved):
     write_archive(tmp_path / "new", "plan", 99, {}, {})
     with pytest.raises(FileFormatError, match="install a newer lrm"):
         lrm.load_plan(tmp_path / "new")
-    with pytest.raises(FileFormatError, match="not a release file"):
+    with pytest.raises(FileFormatError, match="is a plan file; give a release file"):
         lrm.load_release(saved)
     (tmp_path / "text").write_text("hello")
     with pytest.raises(FileFormatError, match="damaged or is not a plan file"):

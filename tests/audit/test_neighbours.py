@@ -46,7 +46,7 @@ from neighbouring_tables import (
 SOURCE = str(Path(lrm.__file__).parent)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # tests of Spark come first, the others much later
 def planned():
     """Plans by unit, noise and batch, each made once."""
     made = {}

@@ -41,6 +41,13 @@ def test_the_first_help_has_an_example_too(run):
     assert example.strip().startswith("lrm ")
 
 
+@pytest.mark.parametrize("group", ["", "budget", "domain"])
+def test_a_group_without_a_command_shows_its_help(run, group):
+    result = run(*group.split())
+    assert result.exit_code == 2
+    assert result.stderr == run(*group.split(), "--help").stdout
+
+
 @pytest.mark.parametrize(("name", "command"), EVERY)
 def test_every_command_and_option_is_documented(name, command):
     sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -18,8 +18,6 @@ from lrm.privacy.unit import PrivacyUnit
 ROW = PrivacyUnit()
 
 RACER = Path(__file__).with_name("racer.py")
-PROCESSES = 50
-KILLED = 20
 
 
 def start_racer(location, folder, number, *moment):
@@ -39,20 +37,19 @@ def wait_until_ready(folder, count):
 
 
 @pytest.mark.slow
+def test_processes_race_while_some_are_killed(location, tmp_path):
+    race(location, tmp_path, 12, 5, Fraction(1, 3))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 def test_fifty_processes_race_while_some_are_killed(location, tmp_path):
-    race(location, tmp_path, PROCESSES, KILLED)
+    race(location, tmp_path, 50, 20, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("location", ["postgres"], indirect=True)
-def test_processes_race_on_postgres_while_some_are_killed(location, tmp_path):
-    race(location, tmp_path, 16, 6)
-
-
-def race(location, folder, processes, killed):
+def race(location, folder, processes, killed, limit):
     ledger = Ledger.open(location)
-    ledger.create("people", 1, "epsilon")
+    ledger.create("people", limit, "epsilon")
     with ExitStack() as stack:
         racers = [
             stack.enter_context(start_racer(location, folder, number))
@@ -62,7 +59,7 @@ def race(location, folder, processes, killed):
         (folder / "go").touch()
         victims = random.sample(racers, killed)
         for victim in victims:
-            time.sleep(random.uniform(0, 0.1))  # noqa: S311 - any moment will do
+            time.sleep(random.uniform(0, 0.05))  # noqa: S311 - any moment will do
             victim.kill()
         outcomes = [racer.communicate(timeout=120)[1] for racer in racers]
     survivors = [racer for racer in racers if racer not in victims]

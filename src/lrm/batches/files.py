@@ -97,8 +97,8 @@ def read_batch(source: str | os.PathLike[str], domain: Domain | None = None) -> 
     if path.suffix.lower() not in _WRITTEN:
         matrix = read_workload(source)
         return matrix if domain is None else replace(matrix, domain=domain)
-    needed = _needed(domain, str(source))
     text = read_text(path)
+    needed = _needed(domain, str(source))
     if path.suffix.lower() == ".sql":
         return _statements(text, needed, path.name)
     return parse_batch(text, needed, path.name)

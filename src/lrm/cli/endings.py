@@ -46,6 +46,9 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
     if isinstance(reason, BrokenPipeError):  # the reader has seen enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         return 1
+    if isinstance(reason, click.exceptions.NoArgsIsHelpError):  # `lrm budget` alone
+        reason.show()
+        return reason.exit_code
     from lrm.files.locations import redacted
     from lrm.showing.spelling import visible
 
@@ -105,7 +108,7 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
     """The one sentence that says what went wrong, and the exit code."""
     if isinstance(reason, click.UsageError):
         hint = f" (see '{reason.ctx.command_path} --help')" if reason.ctx else ""
-        return reason.format_message().replace("\n", " ").rstrip(".") + hint, 2
+        return " ".join(reason.format_message().split()).rstrip(".") + hint, 2
     if isinstance(reason, click.ClickException):
         return reason.format_message(), reason.exit_code
     if isinstance(reason, MemoryError):

@@ -18,7 +18,8 @@ def check_choices(choices: dict[str, Any]) -> None:
     unpaid = choices["ledger"] is None
     if unpaid and not choices["no_ledger"] and not choices["dry_run"]:
         raise click.UsageError(
-            "a release without a ledger needs --no-ledger: nothing else records what is spent"
+            "give the ledger that pays with --ledger (`lrm budget create` makes one), or "
+            "--no-ledger to release without a record of what is spent"
         )
     if unpaid and choices["budget"] is not None:
         raise click.UsageError("--budget names a budget of a ledger; add --ledger")

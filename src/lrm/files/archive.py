@@ -30,6 +30,10 @@ from lrm.privacy.amounts import spell
 __all__ = ["archive_format", "blaming", "read_archive", "write_archive"]
 
 
+KINDS = ("plan", "release")
+"""What an archive can be."""
+
+
 def write_archive(
     path: str | os.PathLike[str],
     kind: str,
@@ -78,6 +82,10 @@ def read_archive(
         members = unpack_zip(data)
         del data  # half of the memory that a file takes
         header = Facts(parse_json(_member(members, "header.json")), ["format", "version", "sha256"])
+        found = header.text("format").removeprefix("lrm-")
+    if found in KINDS and found != kind:
+        raise FileFormatError(f"{path} is a {found} file; give a {kind} file")
+    with blaming(path, kind):
         _check_header(header, kind, version)
         _check_seals(header.part("sha256", sorted(members)), members)
         facts = parse_json(_member(members, "facts.json"))

@@ -90,7 +90,7 @@ def _text(dumper: Any, text: str) -> Any:
 
 def read_text(path: pathlib.Path) -> str:
     """Read a UTF-8 file; an unreadable one is an error with the way out."""
-    data = read_bytes(path, "text file", TEXT_LIMIT)
+    data = read_bytes(path, "file", TEXT_LIMIT)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
