@@ -27,6 +27,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 demo: $(VENV)/.core  ## run the main job on an embedded synthetic table
 	@$(BIN)/lrm demo
+	@echo 'To have lrm in this shell: source $(VENV)/bin/activate'
 
 test: lint  ## the whole suite: style, types, laws, statistics, engines, command line
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -45,7 +45,7 @@ def plain_interrupts():
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     """A Spark session in local mode, whose settings are not those that counts should need."""
     if shutil.which("java") is None:
         missing("Spark needs Java, and there is none")
@@ -62,6 +62,7 @@ def spark():
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "Pacific/Auckland",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

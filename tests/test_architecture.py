@@ -1,4 +1,4 @@
-"""The page on architecture is true: its walks are the calls that happen, in that order."""
+"""The page on architecture is true: its tables list the calls that happen, in that order."""
 
 import re
 import sys

@@ -69,8 +69,10 @@ except Exception as error:
 
 
 @pytest.mark.slow  # starts a JVM of its own
-def test_a_session_that_lrm_starts_logs_errors_alone_and_no_value(spark):
-    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True)
+def test_a_session_that_lrm_starts_logs_errors_alone_and_no_value(spark, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "SparkRuntimeException\n"
     lines = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's
     assert len(lines) == 2
