@@ -264,7 +264,7 @@ def test_damaged_and_foreign_files(run, plan_file, release_file, in_folder):
     plan_file.write_bytes(whole[: len(whole) // 2])
     refused(run("show", plan_file), 1, "plan.lrm")
     refused(run("explain", plan_file, "--epsilon", "1"), 1, "plan.lrm")
-    refused(run("explain", release_file, "--epsilon", "1"), 1, "is a release file; give a plan file")
+    refused(run("explain", release_file, "--epsilon", "1"), 1, "give a plan file")
     refused(run("show", "missing.lrm"), 1, "missing.lrm")
     with zipfile.ZipFile("other.zip", "w") as other:
         other.writestr("readme.txt", "hello")
