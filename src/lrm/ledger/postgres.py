@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lrm.errors import LedgerError
-from lrm.files.locations import unescaped_password, why_unreachable
+from lrm.files.locations import shown, unescaped_password, why_unreachable
 from lrm.ledger.entries import GENESIS, Row, Snapshot, stored_row
 from lrm.ledger.store import COLUMNS, CREATE_HINT, DEFAULT_TIMEOUT, SCHEMA_VERSION, version_error
 
@@ -81,12 +81,12 @@ class PostgresStore:
         self._driver = _driver()
         self._url = url
         self._timeout = timeout
-        self._name = _bare(self._driver, url)
+        _check(self._driver, url)
 
     @property
     def name(self) -> str:
-        """Host and database, without user and password."""
-        return self._name
+        """What may be shown of the address: its scheme."""
+        return shown(self._url)
 
     def prepare(self) -> None:
         """Create an empty ledger if there is none; leave an existing one unchanged."""
@@ -182,7 +182,7 @@ def _driver() -> ModuleType:
     return psycopg
 
 
-def _bare(driver: ModuleType, url: str) -> str:
+def _check(driver: ModuleType, url: str) -> None:
     try:
         parts = {} if unescaped_password(url) else driver.conninfo.conninfo_to_dict(url)
     except driver.Error:
@@ -192,5 +192,3 @@ def _bare(driver: ModuleType, url: str) -> str:
             "the ledger's PostgreSQL URL cannot be read; write it as "
             "postgresql://user@host:5432/database, and @ and / in a password as %40 and %2F"
         )
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

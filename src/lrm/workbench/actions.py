@@ -15,6 +15,7 @@ from lrm.errors import BudgetError, UsageError
 from lrm.facts.answers import answer_columns, answer_rows
 from lrm.facts.plans import title
 from lrm.facts.releases import export_csv, export_json, promise_line
+from lrm.files.locations import shown
 from lrm.ledger import Ledger
 from lrm.plans import Plan
 from lrm.plans.file import load_plan
@@ -121,7 +122,7 @@ class Actions:
             "texts": texts,
             "job": self.planner.shown,
             "release": self.cashier.shown,
-            "ledger": self.ledger,
+            "ledger": shown(self.ledger),
         }
 
     def _example(self, params: Params) -> dict[str, Any]:
@@ -254,14 +255,19 @@ class Actions:
         exact = ["explain", name, f"--{found['name']}", found["amount"]]
         return {**found, "command": typed(exact)}
 
+    def _ledger(self, params: Params) -> str:
+        """The ledger that the page names; its own by what is shown of an address."""
+        given = params.text("ledger")
+        return self.ledger if given in {"", shown(self.ledger)} else given
+
     def _budgets(self, params: Params) -> dict[str, Any]:
-        ledger = params.text("ledger") or self.ledger
+        ledger = self._ledger(params)
         command = ["budget", "history", "--ledger", ledger]
         return {**budgets(ledger), "command": typed(command)}
 
     def _create_budget(self, params: Params) -> dict[str, Any]:
         """Give the table of the domain its budget."""
-        ledger, table = params.text("ledger"), params.text("table")
+        ledger, table = self._ledger(params), params.text("table")
         limit, accounting = params.text("limit"), params.choice("accounting", "epsilon", "rho")
         domain, batch = self._texts(params)
         declared = self._compiler.compile(domain, batch).domain
@@ -283,11 +289,11 @@ class Actions:
         rated = self._rated(name)
         self._check_current(rated.plan, params)
         given, _ = _promise(rated.plan, params)
-        ledger, budget = params.text("ledger"), params.text("budget", "")
+        ledger, budget = self._ledger(params), params.text("budget", "")
         command = release_command(name, table, given, ledger, budget)
         asked = Asked(command, rated.plan, table, given, ledger, budget or None)
         facts = self.cashier.dry_run(asked)
-        return {**facts, "table": table, "ledger": ledger, "plan": name}
+        return {**facts, "table": shown(table), "ledger": shown(ledger), "plan": name}
 
     def _check_current(self, plan: Plan, params: Params) -> None:
         """Refuse a plan that is not of the questions that the page shows."""

@@ -18,6 +18,15 @@ __all__ = ["Ran", "plan_command", "release_command", "run", "typed"]
 LONGEST = 24 * 3600
 """Seconds after which a release is given up."""
 
+_FROM_INPUT = """\
+import json, sys
+sys.argv = ["lrm", *json.loads(sys.stdin.readline())]
+from lrm.__main__ import main
+main()
+"""
+"""Takes the command from standard input: every user of the machine can list the arguments of a
+process, and the address of a database may hold a password."""
+
 
 def typed(command: Sequence[str]) -> str:
     r"""Spell a command as one would type it; of the address of a database the scheme alone.
@@ -67,9 +76,9 @@ class Ran:
 def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
     """Run a command in a process of its own, which goes on if the server is ended."""
     done = subprocess.run(  # noqa: S603 - this interpreter, on our own command
-        [sys.executable, "-m", "lrm", *command, *(["--json"] if as_json else [])],
+        [sys.executable, "-c", _FROM_INPUT],
         cwd=folder,
-        stdin=subprocess.DEVNULL,
+        input=json.dumps([*command, *(["--json"] if as_json else [])]) + "\n",
         capture_output=True,
         text=True,
         timeout=LONGEST,

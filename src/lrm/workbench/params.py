@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from lrm.errors import UsageError
 
 __all__ = ["Params"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which JSON can write and no file can hold."""
 
 
 class Params:
@@ -25,7 +29,7 @@ class Params:
     def text(self, name: str, default: str | None = None) -> str:
         """A text; ``default`` where there is none."""
         value = self._values.get(name, default)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or _SURROGATE.search(value):
             raise UsageError(f"{name} must be a text")
         return value
 

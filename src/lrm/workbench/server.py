@@ -15,8 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from lrm.errors import FileConflict, LrmError
+from lrm.files.locations import redacted
 from lrm.workbench.checks import KEY_HEADER, Keys, Visitors
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ class Handler(BaseHTTPRequestHandler):
         if kind.startswith("text/html"):
             extra = {"Content-Security-Policy": REPORT_POLICY}
         else:
-            extra = {"Content-Disposition": f'attachment; filename="{name}"'}
+            extra = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         self._send(200, data, kind, extra)
 
     def do_POST(self) -> None:
@@ -169,7 +171,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             values = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             self._refuse(400, "a request must be JSON")
             return
         if self.path == "/api/enter":
@@ -189,7 +191,7 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._refuse(411, "a request must state its length")
             return None
-        if int(length) > MOST_BYTES:
+        if len(length) > 18 or int(length) > MOST_BYTES:
             self._refuse(413, f"a request may have at most {MOST_BYTES >> 20} MiB")
             return None
         return self.rfile.read(int(length))
@@ -210,7 +212,10 @@ class Handler(BaseHTTPRequestHandler):
         except FileConflict as reason:
             self._refuse(409, str(reason), close=False)
         except LrmError as reason:
-            self._refuse(400, _sentence(reason), close=False)
+            given = values.values() if isinstance(values, dict) else ()
+            texts = [one for one in given if isinstance(one, str)]
+            sentence = redacted(_sentence(reason), [*texts, self.server.ledger])
+            self._refuse(400, sentence, close=False)
         except Exception as reason:  # noqa: BLE001 - the page shows that it happened
             self._refuse(500, _internal(reason), close=False)
         else:

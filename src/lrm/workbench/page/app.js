@@ -64,7 +64,11 @@ class Bench {
     if (kind) document.querySelector(`input[name=noise][value=${kind}]`).checked = true;
     this.errors.nameAmount();
     const keep = () => {
-      for (const id of fields) sessionStorage.setItem(`lrm-${id}`, $(id).value);
+      for (const id of fields) {
+        // The address of a database may hold a password, and a browser may write this to disk.
+        if (!/:\/\/|@|=/.test($(id).value) || id === "further-text") sessionStorage.setItem(`lrm-${id}`, $(id).value);
+        else sessionStorage.removeItem(`lrm-${id}`);
+      }
       sessionStorage.setItem("lrm-noise", this.errors.kind);
     };
     for (const kindOf of ["input", "change"]) document.addEventListener(kindOf, keep);
