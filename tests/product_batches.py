@@ -42,6 +42,11 @@ BATCHES = {
         [2, 3, 2, 2, 2, 3],
         [["identity"] * 6, ["identity", "prefix", [[1, -1]], *["identity"] * 3], ["total"] * 6],
     ),
+    "bits": cross_tabs([2, 2, 3, 2, 2, 2], [1]),
+    "signs": product_batch(
+        [2] * 7,
+        [[[[1, -1]]] * 7, *[["total"] * i + ["identity"] + ["total"] * (6 - i) for i in range(7)]],
+    ),
     "sums": sum_batch(
         [2, 3, 2],
         [

@@ -28,6 +28,7 @@ BATCHES = {
         SIZES, [["identity", SOME, "total", "total"], ["total", SOME, "identity", "total"]]
     ),
 }
+BATCHES["folded"] = families.marginals([2] * 13, [1])
 BATCHES["combined"] = families.products(
     [12, 4, 2, 1 << 17],
     [
@@ -46,6 +47,8 @@ def plan(request):
     made = lrm.plan(BATCHES[batch], mechanism, noise=noise, effort="quick")
     assert isinstance(made.measured, MeasuredProducts)
     assert made.measured.combined == (batch == "combined" and noise == "laplace")
+    folds = {sign for group in made.measured.groups for sign in group.folds}
+    assert folds == ({0, -1} if batch == "folded" and noise == "laplace" else {0})
     return made
 
 

@@ -296,7 +296,10 @@ def _product_measurements(release: Release, measured: MeasuredProducts) -> dict[
             "y = factor·(⊗ basis)·t / 2^bits + noise, for each set of axes in order; t counts "
             "the records by the merged values of the axes of the set: label[v] is the merged value "
             "of value v of an attribute, and -1 leaves it out. A basis has one row per measurement "
-            "of its axis; the last axis of a set varies fastest."
+            "of its axis; the last axis of a set varies fastest. Of a set with fold 1 (or -1), "
+            "the table is added to (or less) its mirror image, which has the other value on every "
+            "axis of two values and no more rows, and the half with the first value on the first "
+            "of these axes is measured."
         ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
@@ -315,8 +318,8 @@ def _group(group: MeasuredGroup) -> dict[str, Any]:
         for axis, basis in zip(group.axes, group.bases, strict=True)
     ]
     sets = [
-        {"axes": list(one), "factor": str(factor)}
-        for one, factor in zip(group.sets, group.factors, strict=True)
+        {"axes": list(one), "factor": str(factor), "fold": sign}
+        for one, factor, sign in zip(group.sets, group.factors, group.folds, strict=True)
     ]
     return {"axes": axes, "sets": sets}
 

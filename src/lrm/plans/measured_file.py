@@ -96,6 +96,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
         np.array([len(one) for one in group.sets], dtype=np.int64),
         np.array(members, dtype=np.int64),
         np.array(group.factors, dtype=np.int64),
+        np.array(group.folds, dtype=np.int64),
     ]
     labels = []
     for axis in group.axes:
@@ -168,20 +169,22 @@ def _unpack_group(
     facts: Facts, pieces: _Pieces, sizes: tuple[int, ...], *, residual: bool
 ) -> MeasuredGroup:
     terms = pieces.take(facts.integer("terms", 0, MOST_INTEGERS))
-    sets, factors = _sets(facts, pieces)
+    sets, factors, folds = _sets(facts, pieces)
     axes = _axes(facts, pieces, sizes)
     heights = _heights(facts.any("bases"), len(axes))
     bases = tuple(
         _basis(axis.size, heights.get(k), pieces, residual=residual) for k, axis in enumerate(axes)
     )
-    return MeasuredGroup(terms, axes, bases, sets, factors)
+    return MeasuredGroup(terms, axes, bases, sets, factors, folds)
 
 
-def _sets(facts: Facts, pieces: _Pieces) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+def _sets(
+    facts: Facts, pieces: _Pieces
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], tuple[int, ...]]:
     count = facts.integer("sets", 0, MOST_INTEGERS)
     lengths = pieces.take(count)
     members = pieces.take(facts.integer("members", 0, MOST_INTEGERS)).tolist()
-    factors = pieces.take(count)
+    factors, folds = pieces.take(count), pieces.take(count)
     # Python's integers: those of 64 bits could wrap around to the right sum.
     if lengths.min(initial=0) < 0 or sum(lengths.tolist()) != len(members):
         raise FileFormatError("the sets of a group do not fit their lengths")
@@ -190,7 +193,7 @@ def _sets(facts: Facts, pieces: _Pieces) -> tuple[tuple[tuple[int, ...], ...], t
         tuple(members[end - length : end])
         for end, length in zip(ends, lengths.tolist(), strict=True)
     )
-    return sets, tuple(factors.tolist())
+    return sets, tuple(factors.tolist()), tuple(folds.tolist())
 
 
 def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, ...]:

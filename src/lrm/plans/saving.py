@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a plan saves itself through this module
 
 __all__ = ["FACTS", "VERSION", "pack_plan", "save_plan"]
 
-VERSION = 4
+VERSION = 5
 
 FACTS = (
     "mechanism",

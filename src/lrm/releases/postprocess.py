@@ -19,7 +19,6 @@ from lrm.exact.products.measured import MeasuredProducts
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.linear import Floats
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import kronecker
 from lrm.maps.products.map import ProductMap
 from lrm.releases.core import Release
 from lrm.showing.spelling import how_many
@@ -186,15 +185,7 @@ def _non_negative_products(release: Release, measured: MeasuredProducts) -> Floa
             "of measurements, and this release has several; process the answers yourself"
         )
     (group,) = measured.groups
-    bases = [basis.apply(np.eye(basis.size, dtype=np.int64)) for basis in group.bases]
-    rows = [
-        factor
-        * kronecker(
-            basis.astype(np.float64) if k in one else np.ones((1, basis.shape[1]))
-            for k, basis in enumerate(bases)
-        )
-        for one, factor in zip(group.sets, group.factors, strict=True)
-    ]
+    rows = [group.rows(b) for b in range(len(group.sets))]
     solution = _nearest(np.vstack(rows) * 2.0**-measured.bits, _measurements(release))
     cells = solution.reshape([axis.size for axis in group.axes])
     merged = MergedTerms(queries.batch, group.axes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a release saves itself through this module
 
 __all__ = ["FACTS", "VERSION", "privacy_facts", "save_release", "states_results"]
 
-VERSION = 4
+VERSION = 5
 
 STATED_ANSWERS = 100_000
 """Answers up to which a file states them beside the measurements that they follow from."""

@@ -66,6 +66,7 @@ class Pieces:
                 "lengths": piece(group["sets"]),
                 "members": piece(group["members"]),
                 "factors": piece(group["sets"]),
+                "folds": piece(group["sets"]),
                 "labels": [piece(sizes[i]) for i in group["labels"]],
                 "bases": [],
             }
@@ -163,6 +164,25 @@ def test_factors_are_positive_and_bounded(saved, tmp_path, monkeypatch, factor):
     assert "factors" in tried(saved, tmp_path, monkeypatch, change)
 
 
+@pytest.mark.parametrize("fold", [2, -2, -(2**63), 2**63 - 1])
+def test_folds_are_signs(saved, tmp_path, monkeypatch, fold):
+    def change(pieces, facts):
+        del facts
+        pieces.integers[pieces["folds"].start] = fold
+
+    assert "folded" in tried(saved, tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("fold", [1, -1])
+def test_other_folds_are_refused_or_measure_something_else(saved, tmp_path, monkeypatch, fold):
+    def change(pieces, facts):
+        del facts
+        place = pieces["folds"]
+        pieces.integers[place] = np.where(pieces.integers[place] == fold, 0, fold)
+
+    tried(saved, tmp_path, monkeypatch, change, may_load=True)
+
+
 @pytest.mark.parametrize("factor", [1, 7, 2**40, 2**61])
 def test_other_factors_have_another_sensitivity(saved, tmp_path, monkeypatch, factor):
     def change(pieces, facts):
@@ -228,7 +248,9 @@ def test_sets_twice(saved, tmp_path, monkeypatch):
                 members,
                 p.integers[p["factors"]],
                 [1],
-                p.integers[p["factors"].stop :],
+                p.integers[p["folds"]],
+                [p.integers[p["folds"].start]],
+                p.integers[p["folds"].stop :],
             ]
         )
         group["sets"] += 1
@@ -291,7 +313,7 @@ def test_merged_values_that_queries_tell_apart(saved, tmp_path, monkeypatch):
         marks[-1] = 0
         order = [j for one in group["axes"] for j in one]
         before = [j for j in group["labels"] if order.index(j) < order.index(i)]
-        start = p["factors"].stop + sum(SIZES[j] for j in before)
+        start = p["folds"].stop + sum(SIZES[j] for j in before)
         pieces.arrays["measured"] = np.insert(p.integers, start, marks)
         group["labels"].insert(len(before), i)
 
@@ -397,7 +419,7 @@ def test_permuted_values_are_answered_for_what_they_are(tmp_path, monkeypatch):
 
     def change(group, integers):
         group["labels"] = [0, *group["labels"]]
-        place = group["terms"] + 2 * group["sets"] + group["members"]
+        place = group["terms"] + 3 * group["sets"] + group["members"]
         return np.insert(integers, place, np.roll(np.arange(50), 1))
 
     restated(_small_plan(path, change), monkeypatch)

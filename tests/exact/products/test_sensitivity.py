@@ -59,10 +59,18 @@ def strategies(draw):
         axes = tuple(Axis(one, tuple(draw(labels(sizes[i])) for i in one)) for one in members)
         own = tuple(draw(bases(axis.size, residual)) for axis in axes)
         every = [tuple(k for k in range(len(axes)) if n >> k & 1) for n in range(1 << len(axes))]
-        sets = tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True)))
+        ways = [
+            (one, sign)
+            for one in every
+            for sign in ([0, 1, -1] if any(own[k].mirrored for k in one) else [0])
+        ]
+        chosen = draw(st.lists(st.sampled_from(ways), min_size=1, max_size=4, unique=True))
+        sets, folds = zip(*chosen, strict=True)
         factors = tuple(draw(st.integers(1, 2**12)) for _ in sets)
-        groups.append(MeasuredGroup(np.zeros(0, dtype=np.int64), axes, own, sets, factors))
+        terms = np.zeros(0, dtype=np.int64)
+        groups.append(MeasuredGroup(terms, axes, own, sets, factors, folds))
     combined = not residual and len(groups) == 2 and draw(st.booleans())
+    assume(not (combined and any(any(group.folds) for group in groups)))
     # Residuals of axes with one value alone measure nothing.
     assume(any(any(group.norms(1)) for group in groups))
     # One record beyond 62 bits is refused, which is tested by itself.
@@ -143,7 +151,7 @@ def test_clamping_moves_neighbours_no_further_apart(measured, records):
 def _two_values(rows, null):
     basis = ResidualBasis(2, np.array(rows), np.array(null))
     axes = (Axis((0,), (np.arange(2),)),)
-    group = MeasuredGroup(np.array([0]), axes, (basis,), ((0,),), (1,))
+    group = MeasuredGroup(np.array([0]), axes, (basis,), ((0,),), (1,), (0,))
     return MeasuredProducts((2,), (group,), 0, residual=True)
 
 

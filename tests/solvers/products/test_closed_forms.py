@@ -16,6 +16,7 @@ from lrm.exact.products.answers import (
     term_variances,
 )
 from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.folding import unfold
 from lrm.exact.products.marginals import Marginals, Point, SetWeights, marginals_error
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
@@ -52,28 +53,39 @@ def random_batch(seed, d=3):
     return sum_batch(sizes, terms, rng.uniform(0.5, 2, len(terms)))
 
 
-def random_strategy(seed, sizes):
+def random_strategy(seed, sizes, *, folded=False):
     """Random bases and sets, one of which holds all attributes, so that all is answered."""
     rng = np.random.default_rng(seed + 1)
     d = len(sizes)
     bases = tuple(
-        Basis(rng.random((2, n))) if rng.random() < 0.7 else identity_basis(n) for n in sizes
+        Basis(rng.random((2, n)))
+        if rng.random() < 0.7 and not (folded and n == 2)
+        else identity_basis(n)
+        for n in sizes
     )
     inside = np.vstack([np.ones(d, bool), rng.random((3, d)) < 0.5])
     inside = np.unique(inside, axis=0)
+    folds = np.zeros(len(inside), dtype=np.int64)
+    if folded:  # the set of all attributes both ways, or whole where there is nothing to fold
+        whole = inside.all(axis=1)
+        inside = np.vstack([inside, inside[whole]])
+        folds = np.append(np.where(whole, 1, rng.integers(-1, 2, len(whole))), -1)
+        folds[~inside[:, np.array(sizes) == 2].any(axis=1)] = 0
     weights = rng.uniform(0.1, 1, len(inside))
-    return Marginals(masks_of(inside), weights / weights.sum(), bases)
+    return Marginals(masks_of(inside), weights / weights.sum(), bases, folds)
 
 
+@pytest.mark.parametrize("folded", [False, True])
 @settings(max_examples=40, deadline=None)
 @given(seeds)
-def test_error_is_that_of_the_dense_least_squares_reconstruction(seed):
+def test_error_is_that_of_the_dense_least_squares_reconstruction(folded, seed):
     batch = random_batch(seed)
-    strategy = random_strategy(seed, batch.sizes)
+    strategy = random_strategy(seed, batch.sizes, folded=folded)
     L = strategy.dense()
     np.testing.assert_allclose(np.abs(L).sum(axis=0), 1.0)
     dense = float(np.sum((batch.dense() @ np.linalg.pinv(L)) ** 2))
-    assert marginals_error(Quadratic(batch), strategy) == pytest.approx(dense, rel=1e-8)
+    error = marginals_error(Quadratic(batch, folded=folded), strategy)
+    assert error == pytest.approx(dense, rel=1e-8)
 
 
 @settings(max_examples=20, deadline=None)
@@ -100,22 +112,27 @@ def test_gradients_match_differences(seed):
     assert evaluate(x)[1] @ direction == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("folded", [False, True])
 @settings(max_examples=25, deadline=None)
 @given(seeds)
-def test_answers_and_variances_are_those_of_least_squares(seed):
+def test_answers_and_variances_are_those_of_least_squares(folded, seed):
     batch = random_batch(seed)
-    strategy = random_strategy(seed, batch.sizes)
+    strategy = random_strategy(seed, batch.sizes, folded=folded)
     rng = np.random.default_rng(seed)
     axes = tuple(Axis((i,), (np.arange(n),)) for i, n in enumerate(batch.sizes))
     group = Group(np.arange(batch.terms), axes, strategy, 0.0)
     table = rng.integers(0, 9, batch.sizes).astype(float)
+    lattice, folds = Lattice.of(group), strategy.folds.tolist()
     exact = measure_exactly(group, table)
-    noise = [rng.standard_normal(y.shape) / w for y, w in zip(exact, strategy.weights, strict=True)]
-    noisy = [y + e for y, e in zip(exact, noise, strict=True)]
-    L = strategy.dense()
-    scaled = np.concatenate([(y * w).ravel() for y, w in zip(noisy, strategy.weights, strict=True)])
-    inverse = np.linalg.pinv(L)
-    estimate = Estimate(Lattice.of(group), noisy)
+    noisy, scaled = [], []
+    for b, (y, weight, sign) in enumerate(zip(exact, strategy.weights, folds, strict=True)):
+        half = np.take(y, [0], lattice.mirrored(b)[0]) if sign else y
+        half = half + rng.standard_normal(half.shape) / weight
+        noisy.append(unfold(half, lattice.mirrored(b), sign) if sign else half)
+        scaled.append(weight * half.ravel())
+    scaled = np.concatenate(scaled)
+    inverse = np.linalg.pinv(strategy.dense())
+    estimate = Estimate(lattice, noisy)
     merged = MergedTerms(batch, group.axes)
     row = 0
     W = batch.dense()

@@ -78,6 +78,17 @@ def test_a_stopped_search_returns_the_best_so_far():
     assert found.error <= min(step.error for step in steps) * (1 + 1e-9)
 
 
+def test_folding_takes_a_third_off_one_way_tables_of_two_values():
+    """Three attributes in one folded table of four measurements, and the total by itself.
+
+    By the closed form: 12 for the total, 12·24²/2.25 for the rest, (12^⅓ + 3072^⅓)³ together.
+    """
+    batch = cross_tabs([2] * 24, [1])
+    assert optimise_products(batch, effort="quick", classical=True).error == pytest.approx(6912)
+    expected = (12 ** (1 / 3) + 3072 ** (1 / 3)) ** 3
+    assert optimise_products(batch, effort="quick").error == pytest.approx(expected, rel=1e-6)
+
+
 def test_many_attributes_are_covered():
     """30 attributes of 10 values: 10^30 cells, and every triple is in some measured set."""
     batch = cross_tabs([10] * 30, [3])

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
+from lrm.exact.products.folding import fold, signs_over, unfold
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
-from lrm.exact.products.subsets import SubsetIndex, masks_of, sums_over, tuples_of
+from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
 from lrm.maps.products.factors import Factor
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Subset = tuple[int, ...]
 
 HELD_NUMBERS = 1 << 24
@@ -77,12 +79,15 @@ class Lattice:
         weights: Floats,
         *,
         residual: bool = False,
+        folds: Integers | None = None,
     ) -> None:
         self.bases, self.weights, self.residual = tuple(bases), weights, residual
+        self.folds = np.zeros(len(weights), dtype=np.int64) if folds is None else folds
+        self._mirrored = np.array([basis.mirrored for basis in self.bases])
         self._inside = np.ascontiguousarray(members.T)
         self._sizes = members.sum(axis=1)
         kappas = np.array([basis.kappa for basis in self.bases])
-        self.factors = np.exp(-sums_over(members, np.log(kappas)))
+        self.factors = np.exp(-sums_over(members, np.log(kappas))) * np.where(self.folds, 2, 1)
         self._known: dict[Subset, float] = {}
         self._forms: dict[tuple[int, Factor, Factor], tuple[Floats, Floats]] = {}
         self._cancels: dict[tuple[int, Factor], bool] = {}
@@ -101,14 +106,24 @@ class Lattice:
     def of(cls, group: Group) -> Lattice:
         """The lattice of a group's marginals."""
         marginals = group.marginals
-        return cls(marginals.bases, marginals.members, marginals.weights)
+        return cls(marginals.bases, marginals.members, marginals.weights, folds=marginals.folds)
+
+    def signs(self, axes: Subset) -> Integers:
+        """The fold that tells about each subset of some axes, as an array like that of ``over``."""
+        return signs_over([bool(self._mirrored[i]) for i in axes])
+
+    def mirrored(self, b: int) -> list[int]:
+        """Places of the mirrored axes among those of a set."""
+        return [place for place, i in enumerate(sorted(self.sets[b])) if self._mirrored[i]]
 
     def telling(self, subset: Subset) -> list[int]:
         """Numbers of the sets that hold information about a subset."""
         if self.residual:
             own = self._number.get(frozenset(subset))
             return [] if own is None else [own]
-        inside = np.logical_and.reduce(self._inside[list(subset)], axis=0)
+        sign = -1 if self._mirrored[list(subset)].sum() % 2 else 1
+        inside = (self.folds == 0) | (self.folds == sign)
+        inside &= np.logical_and.reduce(self._inside[list(subset)], axis=0)
         return [int(b) for b in np.flatnonzero(inside)]
 
     def __getitem__(self, subset: Subset) -> float:
@@ -128,11 +143,15 @@ class Lattice:
         weights = self.weights**2 * self.factors
         if self.residual:
             weights = np.where(self._inside[list(axes)].sum(axis=0) == self._sizes, weights, 0.0)
-        found = np.bincount(place, weights, found.size).astype(np.float64).reshape(found.shape)
-        if not self.residual:
+            return np.asarray(np.bincount(place, weights, found.size).reshape(found.shape))
+        signs = self.signs(axes)
+        for sign in np.unique(self.folds):
+            own = self.folds == sign
+            part = np.bincount(place[own], weights[own], found.size).reshape(found.shape)
             for axis in range(len(axes)):  # what is known about a set is known about its subsets
-                first, last = (np.take(found, k, axis) for k in (0, 1))
-                found = np.stack([first + last, last], axis)
+                first, last = (np.take(part, k, axis) for k in (0, 1))
+                part = np.stack([first + last, last], axis)
+            found += np.where((sign == 0) | (signs == sign), part, 0.0)
         return found
 
     def inverses(self, factors: Product) -> Floats:
@@ -201,7 +220,13 @@ class Lattice:
             found = np.zeros(len(index))
             np.add.at(found, place[place >= 0], weights[place >= 0])
             return found
-        return np.asarray(index.inside(masks) @ weights)
+        odd = members_of(index.masks, len(self.bases))[:, self._mirrored].sum(axis=1) % 2 == 1
+        found = np.zeros(len(index))
+        for sign in np.unique(self.folds):
+            own = self.folds == sign
+            told = (sign == 0) | (odd == (sign < 0))
+            found += np.where(told, index.inside(masks[own]) @ weights[own], 0.0)
+        return found
 
 
 def _support(factors: Product) -> Subset:
@@ -232,6 +257,11 @@ def measure_exactly(group: Group, table: Floats) -> list[Floats]:
             else:
                 y = y.sum(axis=i)
         measured.append(y)
+    lattice = Lattice.of(group)
+    for b, sign in enumerate(group.marginals.folds.tolist()):
+        if sign:
+            axes = lattice.mirrored(b)
+            measured[b] = unfold(fold(measured[b], axes, sign), axes, sign)
     return measured
 
 
@@ -239,7 +269,8 @@ class Estimate:
     """Estimates from the measurements of one group.
 
     ``measured[b]`` is what was measured of set b: ``(⊗_{i∈B} S_i)·x_B`` plus noise of variance
-    proportional to ``1/θ_B²``, with one array axis per member of B, in order.
+    proportional to ``1/θ_B²``, with one array axis per member of B, in order; of a folded set, what
+    ``unfold`` makes of it.
     """
 
     def __init__(self, lattice: Lattice, measured: Sequence[Floats]) -> None:

@@ -65,6 +65,11 @@ class AnyBasis(Protocol):
         """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
         ...
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether its values are mirror images of each other in a folded table."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -95,6 +100,11 @@ class Basis:
     def plain(self) -> bool:
         """Whether S is the identity."""
         return len(self.extra_rows) == 0
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether its values are mirror images of each other in a folded table."""
+        return self.plain and self.size == 2
 
     @cached_property
     def scale(self) -> Floats:

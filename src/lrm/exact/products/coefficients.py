@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.answers import Lattice
+from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.strategy import Axis
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
@@ -64,6 +65,8 @@ def _product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
                     for i in range(len(factors))
                 ]
                 rows += _kronecker_rows(parts) / lattice[subset]
+        if lattice.folds[b]:
+            rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
         blocks.append(lattice.weights[b] * rows)
     return np.hstack(blocks)
 

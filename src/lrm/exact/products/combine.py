@@ -405,7 +405,7 @@ def _shared_form(left: Factor, right: Factor) -> tuple[float, float]:
 
 def combine_groups(batch: ProductBatch, strategy: ProductStrategy) -> Combination | None:
     """The combination of a strategy of two groups, or None where it would be too large."""
-    if len(strategy.groups) != 2:
+    if len(strategy.groups) != 2 or any(group.marginals.folds.any() for group in strategy.groups):
         return None
     if not _fits(batch, _shared_attributes(batch, strategy.groups)):
         return None

@@ -74,6 +74,11 @@ class IntegerBasis(Protocol):
         """The basis in real numbers, for answers and variances."""
         ...
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether its values are mirror images of each other in a folded table."""
+        ...
+
     def contents(self) -> dict[str, Integers]:
         """The arrays that define it."""
         ...
@@ -176,6 +181,11 @@ class MarginalBasis:
         """The real basis ``S/total``."""
         return Basis(self.rows / self.diagonal)
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether it is the identity of two values."""
+        return self.size == 2 and not len(self.rows)
+
     def contents(self) -> dict[str, Integers]:
         """Diagonal and rows, where they are not those of the identity."""
         if not len(self.rows) and np.all(self.diagonal == 1):
@@ -267,6 +277,11 @@ class ResidualBasis:
         if self.rows is None:
             return np.asarray(self.size * X - X.sum(axis=0, keepdims=True))
         return np.asarray(self.rows.astype(X.dtype) @ X)
+
+    @property
+    def mirrored(self) -> bool:
+        """Residuals are not folded."""
+        return False
 
     def real(self) -> RealResidual:
         """The basis in real numbers, divided by ``scale``."""

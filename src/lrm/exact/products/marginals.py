@@ -13,20 +13,22 @@ product of the attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
+from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import members_of
+from lrm.exact.products.subsets import masks_of, members_of
 from lrm.maps.products.factors import kronecker
 
 __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
 #: κ of every basis with columns of L1 norm 1 is at least 1, but for rounding.
@@ -37,15 +39,24 @@ LEAST_LOG = -25.0
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """A strategy: sets of attributes with weights that sum to 1, and one basis per attribute."""
+    """A strategy: sets of attributes with weights that sum to 1, and one basis per attribute.
+
+    The table of a set is measured whole (0 in ``folds``), or folded with a sign (see
+    :mod:`lrm.exact.products.folding`), which doubles ``w_B`` for the subsets that it tells about.
+    """
 
     sets: Masks
     weights: Floats
     bases: tuple[Basis, ...]
+    folds: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         if len(self.sets) != len(self.weights):
             raise ValueError(f"{len(self.sets)} sets need as many weights, not {len(self.weights)}")
+        if not len(self.folds):
+            object.__setattr__(self, "folds", np.zeros(len(self.sets), dtype=np.int64))
+        if len(self.folds) != len(self.sets):
+            raise ValueError(f"{len(self.sets)} sets need as many folds, not {len(self.folds)}")
         if not (np.isfinite(self.weights).all() and (self.weights > 0).all()):
             raise ValueError("the weights of a strategy must be finite and positive")
         self.sets.setflags(write=False)
@@ -64,14 +75,16 @@ class Marginals:
     def dense(self) -> Floats:
         """The strategy as an array, measurements x cells; for small products."""
         parts = []
-        for inside, weight in zip(self.members, self.weights, strict=True):
-            parts.append(
-                weight
-                * kronecker(
-                    basis.dense() if member else np.ones((1, basis.size))
-                    for basis, member in zip(self.bases, inside, strict=True)
-                )
-            )
+        for inside, weight, sign in zip(self.members, self.weights, self.folds, strict=True):
+            matrices = [
+                basis.dense() if member else np.ones((1, basis.size))
+                for basis, member in zip(self.bases, inside, strict=True)
+            ]
+            rows = weight * kronecker(matrices)
+            if sign:
+                axes = [i for i in np.flatnonzero(inside).tolist() if self.bases[i].mirrored]
+                rows = fold_rows(rows, [len(matrix) for matrix in matrices], axes, int(sign))
+            parts.append(rows)
         return np.vstack(parts)
 
 
@@ -115,8 +128,13 @@ class Point:
         return tuple(found.basis for found in self.statistics)
 
     def set_factors(self, sets: Masks) -> Floats:
-        """``w_B = Π_{i∈B} 1/κ_i`` of each set."""
-        return np.asarray(np.exp(-(members_of(sets, len(self.log_kappa)) @ self.log_kappa)))
+        """``w_B = Π_{i∈B} 1/κ_i`` of each set, twice that if it is folded."""
+        members = members_of(sets, len(self.log_kappa))
+        factors = np.exp(-(members @ self.log_kappa))
+        if self.quadratic.folded:
+            whole = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(axis=1)
+            factors = np.where(whole, factors, 2.0 * factors)
+        return np.asarray(factors)
 
 
 class SetWeights:
@@ -182,6 +200,13 @@ class SetWeights:
 
 
 def marginals_error(quadratic: Quadratic, strategy: Marginals) -> float:
-    """``‖B‖²·Δ²`` of the least-squares reconstruction, in closed form."""
-    point = Point.at(quadratic, strategy.bases)
-    return SetWeights(point, strategy.sets).error(strategy.weights)
+    """``‖B‖²·Δ²`` of the least-squares reconstruction, in closed form.
+
+    With folded sets, of a folded ``quadratic``, whose attributes of two values keep the identity.
+    """
+    sets, bases = strategy.sets, strategy.bases
+    if quadratic.folded:
+        kinds = np.column_stack([strategy.folds >= 0, strategy.folds <= 0])
+        sets = masks_of(np.hstack([strategy.members, kinds]))
+        bases += (identity_basis(1),) * 2
+    return SetWeights(Point.at(quadratic, bases), sets).error(strategy.weights)

@@ -22,6 +22,7 @@ from lrm.errors import CountsError, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
 from lrm.exact.products.answers import Lattice
+from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis
@@ -60,6 +61,8 @@ class MeasuredGroup:
         The axes of each set, ascending.
     factors
         What each set's integers are multiplied by.
+    folds
+        Whether each set's table is measured whole (0), or folded with a sign.
     """
 
     terms: Integers
@@ -67,12 +70,14 @@ class MeasuredGroup:
     bases: tuple[IntegerBasis, ...]
     sets: tuple[tuple[int, ...], ...]
     factors: tuple[int, ...]
+    folds: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
             raise WorkloadError("each axis needs a basis over its own values")
-        if len(self.sets) != len(self.factors) or len(set(self.sets)) != len(self.sets):
-            raise WorkloadError("each set of axes must occur once, with one factor")
+        measured = set(zip(self.sets, self.folds, strict=False))
+        if not len(self.sets) == len(self.factors) == len(self.folds) == len(measured):
+            raise WorkloadError("each set of axes must occur once per fold, with one factor")
         sets, flat = self._listed
         if flat.min(initial=0) < 0 or flat.max(initial=-1) >= len(self.axes):
             raise WorkloadError("a set must consist of axes of its group")
@@ -80,6 +85,14 @@ class MeasuredGroup:
             raise WorkloadError("the axes of a set must be in order, each once")
         if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
             raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
+        if not set(self.folds) <= set(FOLDS):
+            raise WorkloadError("a set must be measured whole (0) or folded with a sign (1 or -1)")
+        if any(f and not self.mirrored(one) for one, f in zip(self.sets, self.folds, strict=True)):
+            raise WorkloadError("a folded set must have an axis of two values with the identity")
+
+    def mirrored(self, one: Sequence[int]) -> list[int]:
+        """Places of the mirrored axes among those of a set."""
+        return [place for place, k in enumerate(one) if self.bases[k].mirrored]
 
     @cached_property
     def _listed(self) -> tuple[Integers, Integers]:
@@ -127,14 +140,11 @@ class MeasuredGroup:
             for one in self.sets
         )
 
-    def shape(self, one: Sequence[int]) -> tuple[int, ...]:
-        """The measurements of a set, one array axis per axis of it."""
-        return tuple(self.bases[k].height for k in one)
-
     @cached_property
     def heights(self) -> list[int]:
-        """Number of measurements of each set."""
-        return self._products([basis.height for basis in self.bases])
+        """Number of measurements of each set; of a folded one, half of those of its table."""
+        whole = self._products([basis.height for basis in self.bases])
+        return [own // (2 if sign else 1) for own, sign in zip(whole, self.folds, strict=True)]
 
     @property
     def cell_counts(self) -> list[int]:
@@ -151,16 +161,39 @@ class MeasuredGroup:
         known = self._products([max(basis.peak, 1) for basis in self.bases])
         return [factor * own for factor, own in zip(self.factors, known, strict=True)]
 
-    def measure(
-        self, entries: NDArray[np.generic], one: Sequence[int], factor: int
-    ) -> NDArray[np.generic]:
-        """The measurements of one set from its tabulation, in the integers of ``entries``."""
+    def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
+        """The measurements of set b from its tabulation, in the integers of ``entries``."""
+        one = self.sets[b]
         table = entries.reshape([self.axes[k].size for k in one])
         for place, k in enumerate(one):
             moved = np.moveaxis(table, place, 0)
             image = self.bases[k].apply(moved.reshape(len(moved), -1))
             table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
-        return np.asarray(table.reshape(-1) * factor)
+        if self.folds[b]:
+            table = fold(table, self.mirrored(one), self.folds[b])
+        return np.asarray(table.reshape(-1) * self.factors[b])
+
+    def table(self, measurements: Floats, b: int) -> Floats:
+        """Measurements of set b, one array axis per axis of it; those of a folded one, unfolded."""
+        shape, mirrored = [self.bases[k].height for k in self.sets[b]], self.mirrored(self.sets[b])
+        if not self.folds[b]:
+            return measurements.reshape(shape)
+        shape[mirrored[0]] = 1
+        return unfold(measurements.reshape(shape), mirrored, self.folds[b])
+
+    def rows(self, b: int) -> Floats:
+        """What set b measures, as an array: measurements x values of all axes, for small tables."""
+        matrices = [
+            basis.apply(np.eye(basis.size, dtype=np.int64)).astype(np.float64)
+            if k in self.sets[b]
+            else np.ones((1, basis.size))
+            for k, basis in enumerate(self.bases)
+        ]
+        rows = self.factors[b] * kronecker(matrices)
+        if self.folds[b]:
+            axes = [self.sets[b][place] for place in self.mirrored(self.sets[b])]
+            rows = fold_rows(rows, [len(matrix) for matrix in matrices], axes, self.folds[b])
+        return rows
 
     def weights(self, bits: int) -> Floats:
         """θ of each set: its factor times the scales of its bases, relative to 2^bits."""
@@ -178,7 +211,8 @@ class MeasuredGroup:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that is measured."""
-        seal = hashlib.sha256(json.dumps([self.sets, [str(f) for f in self.factors]]).encode())
+        facts = [self.sets, [str(f) for f in self.factors], self.folds]
+        seal = hashlib.sha256(json.dumps(facts).encode())
         seal.update(self.terms.tobytes())
         for axis, basis in zip(self.axes, self.bases, strict=True):
             seal.update(json.dumps(axis.attributes).encode())
@@ -221,6 +255,8 @@ class MeasuredProducts:
             group.check_covers(self.sizes)
         if self.combined and (len(self.groups) != 2 or self.residual):
             raise WorkloadError("two groups of marginals can be combined, and no others")
+        if (self.combined or self.residual) and any(any(group.folds) for group in self.groups):
+            raise WorkloadError("residuals and tables of combined groups cannot be folded")
         if self.measurement_count > MOST_MEASUREMENTS or self.cell_count > MOST_MEASUREMENTS:
             raise WorkloadError(
                 f"the strategy has {self.measurement_count:,} measurements of {self.cell_count:,} "
@@ -284,8 +320,8 @@ class MeasuredProducts:
     def measure(self, entries: Integers) -> Integers:
         """The true measurements, in exact 64-bit integers (see ``max_records``)."""
         parts = [
-            group.measure(part, one, factor)
-            for part, (group, one, factor) in zip(self._parts(entries), self._sets(), strict=True)
+            group.measure(part, b)
+            for part, (group, b) in zip(self._parts(entries), self._sets(), strict=True)
         ]
         return np.concatenate(parts).astype(np.int64, copy=False)
 
@@ -294,24 +330,24 @@ class MeasuredProducts:
         limit = 1 << CARRIER_BITS
         parts = []
         # Set by set, since Python's integers take several times the memory.
-        for part, (group, one, factor) in zip(self._parts(entries), self._sets(), strict=True):
-            whole = group.measure(part.astype(object), one, factor).tolist()
+        for part, (group, b) in zip(self._parts(entries), self._sets(), strict=True):
+            whole = group.measure(part.astype(object), b).tolist()
             clamped = [max(-limit, min(limit, value)) for value in whole]
             parts.append(np.array(clamped, dtype=np.int64))
         return np.concatenate(parts)
 
-    def _sets(self) -> Iterator[tuple[MeasuredGroup, tuple[int, ...], int]]:
+    def _sets(self) -> Iterator[tuple[MeasuredGroup, int]]:
         for group in self.groups:
-            for one, factor in zip(group.sets, group.factors, strict=True):
-                yield group, one, factor
+            for b in range(len(group.sets)):
+                yield group, b
 
     def split(self, measurements: Floats) -> list[list[Floats]]:
-        """Measurements by group and set, in the shape of each set."""
+        """Measurements by group and set, in the shape of each set's table."""
         found, start = [], 0
         for group in self.groups:
             own = []
-            for one, height in zip(group.sets, group.heights, strict=True):
-                own.append(measurements[start : start + height].reshape(group.shape(one)))
+            for b, height in enumerate(group.heights):
+                own.append(group.table(measurements[start : start + height], b))
                 start += height
             found.append(own)
         return found
@@ -319,7 +355,13 @@ class MeasuredProducts:
     def lattice(self, group: MeasuredGroup) -> Lattice:
         """What a group's sets tell, for unit noise on the integers divided by 2^bits."""
         bases = [basis.real() for basis in group.bases]
-        return Lattice(bases, group.members, group.weights(self.bits), residual=self.residual)
+        return Lattice(
+            bases,
+            group.members,
+            group.weights(self.bits),
+            residual=self.residual,
+            folds=np.array(group.folds, dtype=np.int64),
+        )
 
     @property
     def wanted(self) -> tuple[Tabulation, ...]:
@@ -355,32 +397,23 @@ class MeasuredProducts:
                 f"the strategy has {self.measurement_count:,} measurements over {cells:,} cells, "
                 "which are too many to be listed"
             )
-        parts = [self._dense_set(group, one, factor) for group, one, factor in self._sets()]
+        parts = [self._dense_set(group, b) for group, b in self._sets()]
         return IntegerStrategy(DenseMap(np.vstack(parts)), CellMap.trivial(cells), self.bits)
 
-    def _dense_set(self, group: MeasuredGroup, one: Sequence[int], factor: int) -> Floats:
+    def _dense_set(self, group: MeasuredGroup, b: int) -> Floats:
         selectors: list[Floats] = []
         order: list[int] = []
-        height = 1
-        for k, axis in enumerate(group.axes):
-            parts = []
+        for axis in group.axes:
             for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
                 pick = np.zeros((size, len(marks)))
                 kept = np.flatnonzero(marks >= 0)
                 pick[marks[kept], kept] = 1.0
-                parts.append(pick)
-            rows = kronecker(parts)
-            if k in one:
-                basis = group.bases[k]
-                rows = basis.apply(np.eye(basis.size, dtype=np.int64)).astype(np.float64) @ rows
-            else:
-                rows = rows.sum(axis=0, keepdims=True)
-            height *= len(rows)
-            selectors.append(rows)
+                selectors.append(pick)
             order.extend(axis.attributes)
-        cells = (factor * kronecker(selectors)).reshape(height, *[self.sizes[i] for i in order])
+        rows = group.rows(b) @ kronecker(selectors)
+        cells = rows.reshape(len(rows), *[self.sizes[i] for i in order])
         cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
-        return np.asarray(cells.reshape(height, -1))
+        return np.asarray(cells.reshape(len(rows), -1))
 
     @cached_property
     def digest(self) -> str:

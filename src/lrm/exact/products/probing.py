@@ -140,6 +140,8 @@ class _Noiseless(Sequence[Floats]):
         table = np.full((), math.prod(t for k, t in enumerate(self.totals) if k not in one))
         for k in one:
             table = np.multiply.outer(table, self.images[k])
+        if sign := self.group.folds[b]:
+            table = table + sign * np.flip(table, tuple(self.group.mirrored(one)))
         return table
 
 
@@ -161,7 +163,8 @@ class _Probe(Estimate):
             raise UnsupportedQuery("no measured marginal contains all attributes of the query")
         known = np.where(self._table.group.members[own], self._means, self._table.totals)
         known[:, list(subset)] = 1.0
-        scale = np.sum(lattice.weights[own] ** 2 * known.prod(axis=1)) / lattice[subset]
+        weights = lattice.weights[own] ** 2 * np.where(lattice.folds[own], 2.0, 1.0)
+        scale = np.sum(weights * known.prod(axis=1)) / lattice[subset]
         found = np.full((), scale)
         for i in subset:
             image = lattice.bases[i].transpose_times(self._table.images[i][:, None])

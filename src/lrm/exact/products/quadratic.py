@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.exact.products.subsets import SubsetIndex, bits_of
+from lrm.exact.products.subsets import SubsetIndex, bits_of, masks_of, popcount
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
@@ -82,10 +82,17 @@ class Quadratic:
     Two numbers per Gram, ``r`` (what a residual costs) and ``s`` (what the total costs), give
     ``v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij``. Cost of ``values``: the number of pairs of
     a term and a subset of its support.
+
+    With ``folded``, two more attributes of one value stand at the end, "even" and "odd": a subset
+    contains the one that says whether it has an even number of attributes with two values. A set
+    of attributes that contains both is measured whole, one with either is folded (see
+    :class:`~lrm.exact.products.marginals.Marginals`), and a set still tells about its subsets.
     """
 
-    def __init__(self, batch: ProductBatch) -> None:
-        self.sizes = batch.sizes
+    def __init__(self, batch: ProductBatch, *, folded: bool = False) -> None:
+        self.folded = folded
+        self.sizes = batch.sizes + ((1, 1) if folded else ())
+        self.mirrored = np.array(self.sizes) == 2
         self.d = len(self.sizes)
         self.grams: list[PairGram] = []
         self.attribute_of: list[int] = []
@@ -95,7 +102,7 @@ class Quadratic:
         chosen = keys[rows, attributes]
         grams = np.full(len(rows), -1)
         order = np.argsort(attributes.astype(np.int16), kind="stable")
-        ends = np.cumsum(np.bincount(attributes, minlength=self.d))
+        ends = np.cumsum(np.bincount(attributes, minlength=len(batch.sizes)))
         for i, own in enumerate(np.split(order, ends[:-1])):
             choices = batch.factors[i]
             table = np.full(len(choices) ** 2, -1)
@@ -151,6 +158,9 @@ class Quadratic:
         for position in range(attributes.shape[1]):
             with_it = masks | bits[:, position, None, :]
             masks = np.concatenate([masks, with_it], axis=1)
+        if self.folded:
+            two = masks_of(self.mirrored[None])[0]
+            masks |= bits_of(self.d)[self.d - 2 + popcount(masks & two) % 2]
         return masks
 
     @cached_property
@@ -169,7 +179,12 @@ class Quadratic:
         ]
 
     def needs_basis(self, attribute: int) -> bool:
-        """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ."""
+        """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ.
+
+        Attributes that are folded keep the identity.
+        """
+        if self.folded and self.mirrored[attribute]:
+            return False
         for number in self.of_attribute(attribute):
             gram = self.grams[number]
             if not gram.tells or gram.left.kind == gram.right.kind == "identity":

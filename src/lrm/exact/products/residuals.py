@@ -30,6 +30,11 @@ class RealResidual:
     h: Floats
     factor: float = 1.0
 
+    @property
+    def mirrored(self) -> bool:
+        """Residuals are not folded."""
+        return False
+
     @cached_property
     def kappa(self) -> float:
         """``1ᵀh``."""

@@ -215,7 +215,8 @@ def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
     marginals = group.marginals
     bases = [round_basis(basis, 1 << entry_bits) for basis in marginals.bases]
     wanted = group.weight * marginals.weights
-    return _group(group.terms, group.axes, bases, marginals.members, wanted, bits)
+    folds = marginals.folds.tolist()
+    return _group(group.terms, group.axes, bases, marginals.members, wanted, bits, folds)
 
 
 def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
@@ -225,11 +226,12 @@ def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     members: NDArray[np.bool_],
     wanted: Floats,
     bits: int,
+    folds: Sequence[int] = (),
 ) -> MeasuredGroup:
     logs = sums_over(members, np.log([basis.scale for basis in bases]))
-    factors = np.maximum(1.0, np.rint(wanted * 2.0**bits * np.exp(-logs)))
-    sets = tuple(tuples_of(members))
-    return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, tuple(map(int, factors)))
+    factors = tuple(map(int, np.maximum(1.0, np.rint(wanted * 2.0**bits * np.exp(-logs)))))
+    sets, folds = tuple(tuples_of(members)), tuple(folds) or (0,) * len(factors)
+    return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, factors, folds)
 
 
 def _least_error(

@@ -146,13 +146,17 @@ class WeightClasses:
     def _weights(self, coefficients: Floats, axes: Mapping[int, _Columns]) -> tuple[Floats, Floats]:
         """Distinct weights of one class of rows, and how often each occurs."""
         values, counts = [], []
-        cores: dict[tuple[int, ...], tuple[Floats, Floats]] = {}
-        for b, one in enumerate(self.lattice.sets):
+        cores: dict[tuple[tuple[int, ...], int], tuple[Floats, Floats]] = {}
+        for b, (one, sign) in enumerate(
+            zip(self.lattice.sets, self.lattice.folds.tolist(), strict=True)
+        ):
             inner = tuple(sorted(one & axes.keys()))
-            if inner not in cores:
-                cores[inner] = self._core(coefficients, axes, inner)
-            value, count = cores[inner]
+            if (inner, sign) not in cores:
+                cores[inner, sign] = self._core(coefficients, axes, inner, sign)
+            value, count = cores[inner, sign]
             value = value * self.lattice.weights[b]
+            if sign:  # a cell and its mirror image are one measurement
+                value, count = 2.0 * value, count / 2.0
             for k in sorted(one - axes.keys()):
                 total = self._total(k)
                 value = np.multiply.outer(value, total.columns[:, 0]).reshape(-1)
@@ -162,10 +166,12 @@ class WeightClasses:
         return _merged(np.abs(np.concatenate(values)), np.concatenate(counts))
 
     def _core(
-        self, coefficients: Floats, axes: Mapping[int, _Columns], inner: tuple[int, ...]
+        self, coefficients: Floats, axes: Mapping[int, _Columns], inner: tuple[int, ...], sign: int
     ) -> tuple[Floats, Floats]:
         """What the sets with these axes of a term have in common: values and multiplicities."""
         informations = self.lattice.over(inner)
+        if sign:
+            informations = np.where(self.lattice.signs(inner) == sign, informations, np.inf)
         whole: Floats | float = 0.0
         for q, coefficient in enumerate(coefficients.tolist()):
             outer = math.prod(float(axes[k].means[q]) for k in axes if k not in inner)

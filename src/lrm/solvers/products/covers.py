@@ -92,6 +92,8 @@ def _cover_many(  # noqa: PLR0913 - one family of arrays
     """
     d = point.quadratic.d
     inside = members_of(need, d)
+    common = inside.all(axis=0)  # in every set; not worth an axis of the tensor
+    inside[:, common] = False
     sizes = inside.sum(axis=1)
     k = int(sizes.max())
     if k < 2 or d**k > TENSOR:
@@ -114,7 +116,7 @@ def _cover_many(  # noqa: PLR0913 - one family of arrays
     rows = np.repeat(np.arange(len(chosen)), [len(one) for one in chosen])
     found = np.zeros((len(chosen), d), dtype=bool)
     found[rows, np.concatenate(chosen)] = True
-    sets = masks_of(found)
+    sets = masks_of(found | common)
     return np.unique(np.concatenate([sets, _uncovered(point, need[sizes < k], sets)]), axis=0)
 
 

@@ -14,6 +14,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.subsets import masks_of, members_of
 from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch
@@ -81,7 +82,33 @@ class GroupSearch:
 
     def result(self) -> Marginals:
         """The best so far."""
-        return Marginals(self.family.sets, self.family.weights, self.bases)
+        if not self.quadratic.folded:
+            return Marginals(self.family.sets, self.family.weights, self.bases)
+        members = members_of(self.family.sets, self.quadratic.d)
+        whole = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(axis=1)
+        folds = np.where(whole, 0, np.where(members[:, -1], -1, 1))
+        # Without attributes of two values, even and whole are the same.
+        every = np.column_stack([members[:, :-2], folds])
+        kept, place = np.unique(every, axis=0, return_inverse=True)
+        weights = np.bincount(place.reshape(-1), self.family.weights).astype(np.float64)
+        return Marginals(masks_of(kept[:, :-1] > 0), weights, self.bases[:-2], kept[:, -1])
+
+    def start_from(self, other: GroupSearch) -> None:
+        """Begin with what was found for whole tables, all of them folded both ways."""
+        members = members_of(other.family.sets, other.quadratic.d)
+        both = np.repeat(np.eye(2, dtype=bool), len(members), axis=0)
+        sets = masks_of(np.hstack([np.tile(members, (2, 1)), both]))
+        fixed = [
+            identity_basis(n) if n <= 2 else basis
+            for n, basis in zip(self.quadratic.sizes, (*other.bases, *self.plain[-2:]), strict=True)
+        ]
+        with contextlib.suppress(StopSolver):
+            search = self._search(fixed)
+            try:
+                search.climb(search.descend(sets, np.ones(len(sets))), self.effort.steps)
+            finally:
+                if search.best is not None:
+                    self.offer(search.best, fixed)
 
     def run(self) -> Marginals:
         """Search until nothing gains or the watch stops."""

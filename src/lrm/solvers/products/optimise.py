@@ -155,8 +155,15 @@ def _solve(  # noqa: PLR0913 - one family of arguments
     search = GroupSearch(Quadratic(reduced.batch), rng, watch, effort)
     if classical:
         search.needy = []
-    marginals = search.run()
-    return Group(terms, axes_of(reduced.labels), marginals, float(np.exp(search.value)))
+    search.run()
+    # Folding opposes or adds what two values of several attributes have in common.
+    if not classical and reduced.batch.sizes.count(2) > 1:
+        folded = GroupSearch(Quadratic(reduced.batch, folded=True), rng, watch, effort)
+        folded.start_from(search)
+        folded.run()
+        search = min(search, folded, key=lambda one: one.value)
+    axes = axes_of(reduced.labels)
+    return Group(terms, axes, search.result(), float(np.exp(search.value)))
 
 
 def _fineness(batch: ProductBatch) -> Integers:

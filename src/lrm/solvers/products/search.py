@@ -70,7 +70,11 @@ class SetSearch:
         self.point, self.rng, self._go_on = point, rng, go_on
         self.d = point.quadratic.d
         self.asked = point.quadratic.index.masks[point.v > 0]
-        self.used = np.flatnonzero(members_of(self.asked, self.d).any(axis=0))
+        inside = members_of(self.asked, self.d)
+        self.used = np.flatnonzero(inside.any(axis=0))
+        # Whole sets, which tell about both, are left to the moves.
+        odd = inside[:, -1] if point.quadratic.folded else np.zeros(len(inside), dtype=bool)
+        self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
         self.large = len(self.asked) > MANY
         self.huge = float(point.log_kappa[self.used].sum()) > HUGE
@@ -106,9 +110,16 @@ class SetSearch:
         elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
                 found.append(self.maximal)
-            found.extend(greedy_cover(self.point, self.asked, power) for power in POWERS)
-            found.append(greedy_cover(self.point, self.asked, sums=True))
+            found.extend(self._cover(power) for power in POWERS)
+            found.append(self._cover(sums=True))
         return found
+
+    def _cover(
+        self, power: float = 1.0, rng: np.random.Generator | None = None, *, sums: bool = False
+    ) -> Masks:
+        """A greedy cover of all that is asked; of folded tables, by sets of either kind."""
+        covers = [greedy_cover(self.point, need, power, rng, sums=sums) for need in self._needs]
+        return np.concatenate(covers)
 
     def _covers_of_many(self) -> list[Masks]:
         """Covers by sets of k + 1 attributes from sums, or larger ones grown greedily.
@@ -120,13 +131,12 @@ class SetSearch:
         n = float(np.exp(self.point.log_kappa[self.used].mean()))
         worth = [math.comb(s, k) ** 2 / n ** (s - k) for s in range(k + 1, k + 20)]
         if np.argmax(worth) == 0:
-            return [greedy_cover(self.point, self.asked, sums=True)]
-        return [greedy_cover(self.point, self.asked, power) for power in (1.0, 1.15)]
+            return [self._cover(sums=True)]
+        return [self._cover(power) for power in (1.0, 1.15)]
 
     def random_start(self) -> Masks:
         """A greedy cover with random costs."""
-        power = float(self.rng.uniform(0.8, 1.4))
-        return greedy_cover(self.point, self.asked, power, self.rng)
+        return self._cover(float(self.rng.uniform(0.8, 1.4)), self.rng)
 
     def climb(self, family: Family, most_steps: int = 200) -> Family:
         """Move to better neighbours until there is none; very many sets stay as they are."""
