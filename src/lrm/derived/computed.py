@@ -39,6 +39,9 @@ ROUNDS = 3
 STEPS = 60
 """Steps of the search for the extremes of a formula over an ellipsoid."""
 
+MOST_CORNERED = 8
+"""Inputs of a formula whose 3^inputs corners of a box are looked at; with more, no end is known."""
+
 
 def computed_values(one: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
@@ -166,6 +169,9 @@ def _boxed(
     core: Formula, inputs: Floats, halves: Floats, divisors: list[Dual]
 ) -> tuple[Floats, Floats]:
     """The range of a formula over boxes around the inputs."""
+    if len(inputs) > MOST_CORNERED:
+        ends = np.full(inputs.shape[1], np.inf)
+        return -ends, ends
     corners = [
         core.dual(inputs + halves * np.array(signs)[:, None])[0][0]
         for signs in product((-1.0, 0.0, 1.0), repeat=len(inputs))

@@ -105,14 +105,14 @@ class Lookup:
         kinds = {str} if isinstance(attribute, Dates) else {int}
         if not isinstance(attribute, SteppedAttribute):
             kinds = {type(one) for one in getattr(attribute, "values", ())}
-        seen: set[Value] = set()
+        seen: set[object] = set()  # of values: a date can be spelled in several ways
         for key, *_ in self.rows:
             if type(key) not in kinds:
                 raise self.error(f"{key!r} is not a value of {self.key!r}: its type is another")
-            if key in seen:
+            value = self._value(attribute, key)
+            if value in seen:
                 raise self.error(f"the key {key!r} has two rows")
-            seen.add(key)
-            self._value(attribute, key)
+            seen.add(value)
 
     def _value(self, attribute: Attribute, key: Value) -> object:
         if not isinstance(attribute, Dates):

@@ -19,7 +19,7 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
 from lrm.showing import html_of
 from lrm.showing.spelling import how_many, many
-from lrm.workload.derived import Derived
+from lrm.workload.derived import Derived, check_derived
 from lrm.workload.display import Display
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
@@ -94,8 +94,7 @@ class Workload:
         set_field(self, "domain", domain)
         set_field(self, "derived", tuple(derived))
         set_field(self, "display", tuple(display))
-        for one in self.derived:
-            one.check(m)
+        check_derived(self.derived, m)
         if self.derived:
             _ = self.shown  # refuses a name that is taken
 

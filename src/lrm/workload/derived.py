@@ -15,9 +15,12 @@ from lrm.workload.formulas import Formula
 from lrm.workload.label_facts import label_facts, parts_from_facts
 from lrm.workload.label_parts import Grouped
 
-__all__ = ["Block", "Computed", "Derived", "Quantile", "derived_from_facts"]
+__all__ = ["Block", "Computed", "Derived", "Quantile", "check_derived", "derived_from_facts"]
 
 Indices = NDArray[np.int64]
+
+MOST_DERIVED = 1 << 22
+"""Derived answers of a batch: several groups may share their inputs, so these bound nothing."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +172,11 @@ class Quantile:
     def __post_init__(self) -> None:
         if not 0 <= self.level <= 1:
             raise WorkloadError(f"the level of a quantile must be from 0 to 1, not {self.level}")
+        if not self.lows or len(self.lows) != len(self.highs):
+            raise WorkloadError("a quantile needs both ends of at least one cell")
         ends = np.array([self.lows, self.highs])
-        if ends.ndim != 2 or not ends.shape[1] or np.isnan(ends).any():
-            raise WorkloadError("a quantile needs the ends of at least one cell")
+        if np.isnan(ends).any():
+            raise WorkloadError("the cells of a quantile must have numbers as ends")
         if np.any(ends[0] > ends[1]) or np.any(ends[1, :-1] > ends[0, 1:]):
             raise WorkloadError("the cells of a quantile must be in ascending order")
 
@@ -218,6 +223,18 @@ Derived = Computed | Quantile
 """A derived answer in all of its groups."""
 
 
+def check_derived(derived: Sequence[Derived], queries: int) -> None:
+    """Refuse derived answers that a batch of so many queries cannot have, or too many of them."""
+    for one in derived:
+        one.check(queries)
+    count = sum(one.label.count for one in derived)
+    if count > MOST_DERIVED:
+        raise WorkloadError(
+            f"a batch may have at most {MOST_DERIVED:,} rates, averages and quantiles, not "
+            f"{count:,}; group them by fewer attributes"
+        )
+
+
 def _shifted(block: Block, by: int) -> Block:
     return replace(block, start=block.start + by)
 
@@ -228,7 +245,7 @@ def _spelt(value: float | None) -> str | float | None:
 
 
 def _number(value: Any) -> float:
-    if value in {"inf", "-inf"}:
+    if isinstance(value, str) and value in {"inf", "-inf"}:
         return float(value)
     if type(value) is not float or not math.isfinite(value):
         raise WorkloadError("a derived answer has a number of the wrong type")

@@ -190,5 +190,5 @@ class Display:
                 facts["limit"],
                 facts["offset"],
             )
-        except (TypeError, KeyError, AttributeError):
+        except (TypeError, KeyError, AttributeError, OverflowError):
             raise WorkloadError("a display is not of the expected form") from None

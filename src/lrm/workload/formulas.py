@@ -56,6 +56,8 @@ class Formula:
             whole = constant == round(constant) and _LEAST_DIGITS <= constant <= _MOST_DIGITS
             if step == "round" and not whole:
                 raise WorkloadError("a formula rounds to between -12 and 12 digits")
+            if step == "/" and constant == 0.0:
+                raise WorkloadError("a formula must not divide by 0")
 
     def _check_stack(self) -> None:
         depth, used = 0, set()
