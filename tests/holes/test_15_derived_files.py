@@ -56,6 +56,10 @@ CHANGES = {
         lambda plan: plan["display"][0].update(having=[["n", ">", 10**400]]),
         "not of the expected form",
     ),
+    "an unknown kind of measurements": (
+        lambda plan: plan["measured"].update(kind="Cells"),
+        "must be 'cells'",
+    ),
     "a thousand million groups": (_many_groups, "at most 4,194,304"),
 }
 

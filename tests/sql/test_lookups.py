@@ -171,6 +171,10 @@ def test_a_domain_file_keeps_lookups_and_reads_csv(tmp_path):
     ("lookup", "sentence"),
     [
         ("{name: a, key: carrier, columns: [x], rows: [[UA, 1], [UA, 2]]}", "'UA' has two rows"),
+        (
+            "{name: a, key: day, columns: [x], rows: [['2024-01-01', 1], ['20240101', 2]]}",
+            "'20240101' has two rows",
+        ),
         ("{name: a, key: month, columns: [x], rows: [[UA, 1]]}", "'UA' is not a value of 'month'"),
         ("{name: a, key: day, columns: [x], rows: [[soon, 1]]}", "expected a date such as"),
         ("{name: a, key: town, columns: [x], rows: [[UA, 1]]}", "'town' is not an attribute"),

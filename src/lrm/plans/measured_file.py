@@ -64,6 +64,7 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
     if facts.kind("measured") == "products":
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, queries)
     own = facts.part("measured", CELLS)
+    own.choice("kind", "cells")
     cells = queries.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = own.integer("merged_cells", 1, cells)
