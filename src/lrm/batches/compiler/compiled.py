@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrm.batches.compiler.aggregates import Summand, Weighed, Weights
 from lrm.batches.compiler.binned import UNBOUNDED, cell_ends, ordered_cells
 from lrm.batches.compiler.derivations import Asked, Centre, Leaf
 from lrm.batches.compiler.expressions import shown
@@ -17,6 +16,7 @@ from lrm.batches.compiler.grouping import GroupingSet, Keys
 from lrm.batches.compiler.inputs import DerivedAnswer, Part, QuantileAnswer, reach
 from lrm.batches.compiler.products import products_of
 from lrm.batches.compiler.refusals import refuse
+from lrm.batches.compiler.summands import Weighed, Weights, multiplied
 from lrm.batches.terms import Running
 from lrm.workload import Formula
 
@@ -253,17 +253,13 @@ def _moved(
     assert leaf.counted is not None  # noqa: S101 - asked of averages
     counts = weights[leaf.counted]
     if not leaf.square:
-        return (*weights[place], *_times(counts, -centre))
+        return (*weights[place], *multiplied(counts, -centre))
     plain = next(k for k, one in enumerate(first) if one.counted == leaf.counted)
     return (
         *weights[place],
-        *_times(weights[plain], -2 * centre),
-        *_times(counts, centre**2),
+        *multiplied(weights[plain], -2 * centre),
+        *multiplied(counts, centre**2),
     )
-
-
-def _times(weights: Weights, factor: float) -> Weights:
-    return tuple(Summand(one.coefficient * factor, one.tables) for one in weights)
 
 
 def _without_zero(steps: list[Step]) -> list[Step]:

@@ -14,8 +14,8 @@ from lrm.maps.products.combine import MANY_PRODUCTS, Product
 from lrm.showing.spelling import how_many
 
 if TYPE_CHECKING:
-    from lrm.batches.compiler.aggregates import Summand, Weights
     from lrm.batches.compiler.predicates import Scope
+    from lrm.batches.compiler.summands import Summand, Weights
 
 __all__ = ["products_of"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from lrm.batches.compiler.aggregates import Summand, Weighed, Weights, filtered, weights
+from lrm.batches.compiler.aggregates import weights
 from lrm.batches.compiler.binned import sums_bins
 from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import Leaf, asked
@@ -22,6 +22,7 @@ from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAns
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
+from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered
 from lrm.batches.terms import FlatRows, Names, Terms
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError, SqlWarning, WorkloadError
