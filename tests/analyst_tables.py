@@ -161,3 +161,67 @@ def people(rows=20_000):
         ],
     )
     return _table("people", frame, domain)
+
+
+def stays(rows=5_000):
+    """Made-up stays in hospitals, the same each time."""
+    draw = np.random.default_rng(15)
+    wards = ["cardiology", "surgery", "maternity", "oncology", "emergency"]
+    codes = ["C50", "I21", "I50", "J18", "O80"]
+
+    def choose(values, missing=0.0):
+        chosen = draw.choice(np.array(values, dtype=object), rows)
+        return np.where(draw.random(rows) < missing, None, chosen)
+
+    start = dt.date(2022, 1, 1)
+    los = draw.poisson(5, rows).clip(0, 60)
+    after = draw.integers(0, 730, rows)
+    gone = draw.random(rows) < 0.05
+    admitted = [start + dt.timedelta(days=int(one)) for one in after]
+    frame = pd.DataFrame(
+        {
+            "hospital": choose([f"H{n}" for n in range(1, 6)]),
+            "ward": choose(wards),
+            "diagnosis": choose(codes),
+            "admitted": admitted,
+            "discharged": [
+                None if none else day + dt.timedelta(days=int(days))
+                for day, days, none in zip(admitted, los, gone, strict=True)
+            ],
+            "sex": choose(["F", "M", "X"]),
+            "age": np.clip(draw.normal(55, 22, rows), 0, 104).astype(np.int64),
+            "emergency": pd.array(choose([True, False], 0.06), dtype="boolean"),
+            "readmitted": pd.array(choose([True, False, False, False]), dtype="boolean"),
+            "insurance": choose(["public", "private"], 0.1),
+            "los": los,
+            "severity": pd.array(choose([1, 2, 3, 4], 0.07), dtype="Int64"),
+            "cost": np.where(
+                draw.random(rows) < 0.05, np.nan, np.round(draw.lognormal(8.5, 1, rows), 2)
+            ),
+            "bmi": np.round(draw.normal(26, 5, rows), 1).clip(10, 69),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("hospital", [f"H{n}" for n in range(1, 6)]),
+            Categories("ward", wards),
+            Categories("diagnosis", codes),
+            Dates("admitted", "2022-01-01", "2023-12-31"),
+            Dates("discharged", "2022-01-01", "2024-02-29", null="cell"),
+            Categories("sex", ["F", "M", "X"]),
+            Integers("age", 0, 104),
+            Categories("emergency", [True, False], null="cell"),
+            Categories("readmitted", [True, False]),
+            Categories("insurance", ["public", "private"], null="cell"),
+            Integers("los", 0, 60),
+            Integers("severity", 1, 4, null="cell"),
+            Bins(
+                "cost",
+                [0, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000],
+                null="cell",
+            ),
+            Bins("bmi", [10, 15, 18.5, 20, 25, 30, 35, 40, 45, 50, 70]),
+        ],
+        "stays",
+    )
+    return _table("stays", frame, domain)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import re
 
 import numpy as np
 import sqlglot
+from sqlglot import exp
 
 from lrm.batches import sql
 from lrm.derived import Noisy, derived_values
@@ -61,13 +63,16 @@ class Table:
             found[term] = found.get(term, 0.0) + coefficient * values.ravel()
         return np.concatenate([found[term] for term in sorted(found)])
 
-    def compare(self, statement):
-        """Assert that weights times counts are DuckDB's answers, and so is what is displayed."""
+    def compare(self, statement, reference=None):
+        """Assert that weights times counts are DuckDB's answers, and so is what is displayed.
+
+        ``reference`` asks DuckDB for the same where the statement is in another dialect.
+        """
         batch = sql(statement, self.domain)
+        statement = reference or statement
         got = self.answers(batch)
         if re.search(r"\bUNION ALL\b", statement):
-            theirs = [float(row[-1]) for row in self.connection.execute(statement).fetchall()]
-            assert sorted(theirs) == sorted(got[got != 0].tolist())
+            self._compare_values(statement, batch, got)
             return
         groups = {name for label in batch.shown for name, _ in label.group}
         names, every = self._named_rows(_everything(statement), groups)
@@ -98,6 +103,20 @@ class Table:
             present = [group for group in ours[shown[0]] if frozenset(group) in every]
             if not rough:  # bins, and sums that are NULL in DuckDB, may change the order
                 self._compare_display(statement, display, present, plain, groups)
+
+    def _compare_values(self, statement, batch, got):
+        """Assert that the same numbers are answered, whatever they are called."""
+        rows = self.connection.execute(_everything(statement)).fetchall()
+        kinds = (int, float, decimal.Decimal)
+        theirs = sorted(float(one) for row in rows for one in row if type(one) in kinds)
+        ours = [
+            value
+            for query in self._ours(batch, got).values()
+            for group, (value, _) in query.items()
+            if value and not math.isnan(value)
+        ]
+        assert len(ours) == len(theirs), statement
+        assert np.allclose(sorted(ours), theirs), statement
 
     @staticmethod
     def _ours(batch, got):
@@ -189,13 +208,32 @@ def _allowed(one, place, got):
 def _everything(statement):
     """The statement without what only orders, filters and cuts its answers."""
     tree = sqlglot.parse_one(statement, read="duckdb")
-    if tree.args["from_"].this.find(sqlglot.exp.AggFunc) or any(
-        one.this.args.get("group") for one in tree.ctes
-    ):
-        tree.set("where", None)
-    for part in ("having", "order", "limit", "offset"):
+    source = tree.args.get("from_")
+    adds_up = tree.args.get("group") or not source
+    grouped = any(one.this.args.get("group") for one in tree.ctes)
+    if not adds_up and (grouped or source.this.find(exp.AggFunc)):
+        answers = {"n", "rate", "rn"}  # what statements filter answers of sub-selects by
+        _keep(tree, "where", lambda one: not {c.name for c in one.find_all(exp.Column)} & answers)
+    items = {one.alias: one for one in tree.expressions}
+    _keep(tree, "having", lambda one: not _aggregates(one, items))
+    for part in ("order", "limit", "offset"):
         tree.set(part, None)
     return tree.sql(dialect="duckdb")
+
+
+def _aggregates(node, items):
+    """Whether a condition reads an aggregate, by its text or by its name."""
+    named = (items.get(one.name) for one in node.find_all(exp.Column))
+    return any(one is not None and one.find(exp.AggFunc) for one in (node, *named))
+
+
+def _keep(tree, part, wanted):
+    """Keep some of the conditions of a clause that AND joins."""
+    clause = tree.args.get(part)
+    if clause is not None:
+        parts = clause.this.flatten() if isinstance(clause.this, exp.And) else [clause.this]
+        kept = [one.copy() for one in parts if wanted(one)]
+        tree.set(part, type(clause)(this=exp.and_(*kept)) if kept else None)
 
 
 def text_of(value):

@@ -161,7 +161,7 @@ def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):
     ],
 )
 def test_a_damaged_display_is_refused(facts):
-    whole = Display(("n",), (), (Bound("n", ">", 1.0),), (OrderKey("n"),), 3)
+    whole = Display(("n",), (), ((Bound("n", ">", 1.0),),), (OrderKey("n"),), 3)
     assert Display.from_facts(json.loads(json.dumps(whole.facts))) == whole
     with pytest.raises((WorkloadError, FileFormatError)):
         Display.from_facts({**whole.facts, **facts})

@@ -43,6 +43,9 @@ class Bound:
         if type(self.value) not in {int, float} or not math.isfinite(self.value):
             raise WorkloadError("an answer in HAVING must be compared with a finite number")
 
+    def __str__(self) -> str:
+        return f"{self.answer} {self.operation} {self.value:g}"
+
     def holds(self, value: float) -> bool:
         """Whether an answer satisfies it; one that is not a number does not."""
         return not math.isnan(value) and _OPERATIONS[self.operation](value, float(self.value))
@@ -92,7 +95,8 @@ class Display:
     hidden
         Names of answers that are only compared or sorted by.
     having
-        Comparisons that the noisy answers of a group must satisfy, all of them.
+        Clauses that the noisy answers of a group must satisfy, all of them: each is a list of
+        comparisons of which one must hold.
     order
         Keys that the groups are sorted by, the first one first.
     limit, offset
@@ -100,7 +104,8 @@ class Display:
 
     Examples
     --------
-    >>> display = Display(("n",), having=(Bound("n", ">", 5.0),), order=(OrderKey("n"),), limit=1)
+    >>> above = (Bound("n", ">", 5.0),)
+    >>> display = Display(("n",), having=(above,), order=(OrderKey("n"),), limit=1)
     >>> groups = [(("sex", "f"),), (("sex", "m"),), (("sex", "x"),)]
     >>> display.shown(groups, {"n": dict(zip(groups, [9.5, 7.25, 1.0]))})
     [(('sex', 'm'),)]
@@ -110,7 +115,7 @@ class Display:
 
     queries: tuple[str, ...]
     hidden: tuple[str, ...] = ()
-    having: tuple[Bound, ...] = ()
+    having: tuple[tuple[Bound, ...], ...] = ()
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
@@ -118,7 +123,10 @@ class Display:
     def __post_init__(self) -> None:
         if not self.queries or not all(isinstance(one, str) for one in self.queries + self.hidden):
             raise WorkloadError("a display needs the names of its answers")
-        if not {one.answer for one in self.having} <= {*self.queries, *self.hidden}:
+        if not {one.answer for clause in self.having for one in clause} <= {
+            *self.queries,
+            *self.hidden,
+        }:
             raise WorkloadError("HAVING must compare answers of its own statement")
         for number in (self.offset, 0 if self.limit is None else self.limit):
             if type(number) is not int or number < 0:
@@ -131,7 +139,10 @@ class Display:
         kept = [
             group
             for group in groups
-            if all(one.holds(answers[one.answer].get(group, math.nan)) for one in self.having)
+            if all(
+                any(one.holds(answers[one.answer].get(group, math.nan)) for one in clause)
+                for clause in self.having
+            )
         ]
         order = list(range(len(kept)))
         for key in reversed(self.order):
@@ -143,7 +154,12 @@ class Display:
     def __str__(self) -> str:
         parts = []
         if self.having:
-            said = (f"{one.answer} {one.operation} {one.value:g}" for one in self.having)
+            clauses = [" OR ".join(map(str, clause)) for clause in self.having]
+            several = len(clauses) > 1
+            said = (
+                f"({text})" if several and len(clause) > 1 else text
+                for text, clause in zip(clauses, self.having, strict=True)
+            )
             parts.append("HAVING " + " AND ".join(said))
         if self.order:
             keys = (one.column + (" DESC" if one.descending else "") for one in self.order)
@@ -160,7 +176,9 @@ class Display:
         return {
             "queries": list(self.queries),
             "hidden": list(self.hidden),
-            "having": [[one.answer, one.operation, one.value] for one in self.having],
+            "having": [
+                [[one.answer, one.operation, one.value] for one in clause] for clause in self.having
+            ],
             "order": [
                 {
                     "column": key.column,
@@ -185,7 +203,7 @@ class Display:
             return cls(
                 tuple(facts["queries"]),
                 tuple(facts["hidden"]),
-                tuple(Bound(*one) for one in facts["having"]),
+                tuple(tuple(Bound(*one) for one in clause) for clause in facts["having"]),
                 tuple(order),
                 facts["limit"],
                 facts["offset"],

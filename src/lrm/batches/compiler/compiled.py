@@ -143,8 +143,10 @@ class Compiled:
 
     def _part(self, leaf: Leaf, products: list[Product], axes: GroupingSet) -> Part:
         window = leaf.window
+        if leaf.apart and window is not None:
+            raise refuse("OVER in a subquery", "write it in the statement itself", window)
         if window is None:
-            return Part(axes, products)
+            return Part((), products, fixed=False) if leaf.apart else Part(axes, products)
         if len(self.sets) > 1:
             raise refuse("OVER beside several grouping sets", "write one statement per set", window)
         within, fixed = self._partition(leaf, axes)
@@ -210,7 +212,7 @@ class Compiled:
         return products_of(tuple(one.times(tables) for one in weights), self.scope)
 
     def _is_fixed(self, leaf: Leaf) -> bool:
-        return leaf.window is None or self._partition(leaf, self.sets[0])[1]
+        return leaf.in_groups or (not leaf.apart and self._partition(leaf, self.sets[0])[1])
 
     def _way(
         self, tables: Sequence[Weighed], *, centred: bool
@@ -232,7 +234,10 @@ class Compiled:
                 low, high = reach(parts[first])
                 centres[place] = (low + high) / 2 if max(-low, high) > 1 else 0.0
         moved = [
-            self._products(_moved(leaf, place, weights, centres[place], first=leaves), tables)
+            self._products(
+                _moved(leaf, place, weights, centres[place], first=leaves),
+                () if leaf.apart else tables,
+            )
             if centres.get(place)
             else parts[place]
             for place, leaf in enumerate(leaves)

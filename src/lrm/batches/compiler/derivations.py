@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lrm.batches.compiler.constants import constant, is_constant, number
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import Apart, shown
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse
 
 if TYPE_CHECKING:
     from lrm.workload import Step
 
-__all__ = ["Asked", "Centre", "Leaf", "asked"]
+__all__ = ["Asked", "Centre", "Leaf", "asked", "is_linear"]
 
 _LINEAR = (exp.Count, exp.Sum, exp.CountIf)
 _SPREADS: dict[type[exp.Expr], tuple[str, bool]] = {
@@ -57,12 +57,20 @@ class Leaf:
         a centre on.
     window
         ``OVER (…)`` around its sum over groups, or None.
+    apart
+        Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
     """
 
     node: exp.Expr
     square: bool = False
     counted: int | None = None
     window: exp.Expr | None = None
+    apart: bool = False
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether it is over the rows of each group."""
+        return self.window is None and not self.apart
 
 
 @dataclass(frozen=True)
@@ -86,11 +94,12 @@ class Asked:
     leaves: list[Leaf] = field(default_factory=list)
     level: float | None = None
     column: exp.Expr | None = None
+    apart: bool = False
 
     @property
     def is_linear(self) -> bool:
         """Whether the answer is that of its one leaf."""
-        return self.level is None and self.steps == [0] and self.leaves[0].window is None
+        return self.level is None and self.steps == [0] and self.leaves[0].in_groups
 
     @property
     def is_average(self) -> bool:
@@ -117,10 +126,10 @@ class Asked:
     ) -> int:
         """The number of a leaf, which is added where it is new."""
         for place, known in enumerate(self.leaves):
-            same = (known.square, known.counted) == (square, counted)
+            same = (known.square, known.counted, known.apart) == (square, counted, self.apart)
             if same and known.node == node and known.window == window:
                 return place
-        self.leaves.append(Leaf(node, square, counted, window))
+        self.leaves.append(Leaf(node, square, counted, window, self.apart))
         return len(self.leaves) - 1
 
 
@@ -178,16 +187,17 @@ def _checked_level(node: exp.Expr | None) -> float:
     return level
 
 
-def _is_linear(node: exp.Expr) -> bool:
+def is_linear(node: exp.Expr) -> bool:
+    """Whether an aggregate is a sum over rows, as far as its form tells."""
     kind = type(node)
     if kind in (exp.Add, exp.Sub):
-        return _is_linear(node.this) and _is_linear(node.expression)
+        return is_linear(node.this) and is_linear(node.expression)
     if kind in (exp.Mul, exp.Div):
-        factor = _is_linear(node.this) and _is_factor(node.expression)
-        both_ways = kind is exp.Mul and _is_linear(node.expression) and _is_factor(node.this)
+        factor = is_linear(node.this) and _is_factor(node.expression)
+        both_ways = kind is exp.Mul and is_linear(node.expression) and _is_factor(node.this)
         return factor or both_ways
     if kind in (exp.Paren, exp.Neg, exp.Coalesce) or (kind is exp.Cast and _is_float(node)):
-        return _is_linear(node.this)
+        return is_linear(node.this)
     return kind in _LINEAR or (kind is exp.Filter and type(node.this) in _LINEAR)
 
 
@@ -204,7 +214,7 @@ def _is_factor(node: exp.Expr) -> bool:
 
 
 def _steps(node: exp.Expr, found: Asked) -> Steps:
-    if _is_linear(node):
+    if is_linear(node):
         return [found.leaf(node)]
     if is_constant(node) and type(node) is not exp.Cast and isinstance(constant(node), Decimal):
         return [float(number(node))]
@@ -275,6 +285,15 @@ def _unless(node: exp.Expr, found: Asked) -> Steps:
     return _steps(node.this, found)
 
 
+def _apart(node: exp.Expr, found: Asked) -> Steps:
+    if found.apart:
+        return _steps(node.this, found)
+    found.apart = True
+    steps = _steps(node.this, found)
+    found.apart = False
+    return steps
+
+
 def _rounded(node: exp.Expr, found: Asked) -> Steps:
     only(node, "this", "decimals")
     decimals = node.args.get("decimals")
@@ -287,7 +306,7 @@ def _rounded(node: exp.Expr, found: Asked) -> Steps:
 
 def _window(node: exp.Expr, found: Asked) -> Steps:
     """A sum over groups: ``SUM(COUNT(*)) OVER (…)``."""
-    if type(node.this) is not exp.Sum or not _is_linear(node.this.this):
+    if type(node.this) is not exp.Sum or not is_linear(node.this.this):
         return [found.leaf(node)]
     only(node, "this", "partition_by", "order", "over", "spec")
     return [found.leaf(node.this.this, window=node)]
@@ -317,6 +336,7 @@ def _moments(node: exp.Expr, found: Asked, where: exp.Expr | None = None) -> Ste
 
 
 _KINDS: dict[type[exp.Expr], Callable[[exp.Expr, Asked], Steps]] = {
+    Apart: _apart,
     exp.Paren: _inner,
     exp.Neg: _negative,
     exp.Sqrt: _root,

@@ -14,7 +14,7 @@ from lrm.domain import Categories
 from lrm.workload.display import Bound, Display, OrderKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lrm.domain import Attribute
 
@@ -29,15 +29,21 @@ _OPERATIONS: dict[type[exp.Expr], str] = {
     exp.NEQ: "<>",
 }
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
-_HAVING = "HAVING compares aggregates with numbers, joined by AND; write other conditions in WHERE"
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+_MOST_CLAUSES = 64
+_HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
 _ORDER = "order by answers or by columns of GROUP BY"
+
+
+Clause = list[tuple[exp.Expr, str, float]]
+"""Comparisons of aggregates with numbers, one of which must hold."""
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
     """What HAVING, ORDER BY and LIMIT ask for, in expressions of the statement."""
 
-    having: list[tuple[exp.Expr, str, float]] = field(default_factory=list)
+    having: list[Clause] = field(default_factory=list)
     order: list[tuple[exp.Expr, bool, bool]] = field(default_factory=list)
     limit: int | None = None
     offset: int = 0
@@ -46,7 +52,7 @@ class Wanted:
     def aggregates(self) -> list[exp.Expr]:
         """The aggregates that are compared and sorted by."""
         sorted_by = [node for node, _, _ in self.order if node.find(exp.AggFunc) is not None]
-        return [node for node, _, _ in self.having] + sorted_by
+        return [node for clause in self.having for node, _, _ in clause] + sorted_by
 
     def display(
         self,
@@ -65,7 +71,10 @@ class Wanted:
         groups
             The name of each column of groups by its text, and its labels in ascending order.
         """
-        having = tuple(Bound(names[shown(node)], said, value) for node, said, value in self.having)
+        having = tuple(
+            tuple(Bound(names[shown(node)], said, value) for node, said, value in clause)
+            for clause in self.having
+        )
         order = []
         for node, descending, nulls_first in self.order:
             text = shown(node)
@@ -75,7 +84,9 @@ class Wanted:
                 order.append(OrderKey(*groups[text], descending, nulls_first))
             elif not is_constant(node):
                 raise refuse(f"ORDER BY {text}", _ORDER, node)
-        used = {one.answer for one in having} | {one.column for one in order if one.labels is None}
+        used = {one.answer for clause in having for one in clause} | {
+            one.column for one in order if one.labels is None
+        }
         hidden = tuple(sorted(used.difference(queries)))
         return Display(tuple(queries), hidden, having, tuple(order), self.limit, self.offset)
 
@@ -87,7 +98,7 @@ def wanted(select: exp.Expr) -> Wanted | None:
     if having is None and order is None and limit is None and offset is None:
         return None
     found = Wanted(
-        [] if having is None else list(_compared(having.this)),
+        [] if having is None else _compared(having.this),
         [] if order is None else [_key(one) for one in order.expressions],
         None if limit is None else _count(limit),
         0 if offset is None else _count(offset),
@@ -99,28 +110,41 @@ def wanted(select: exp.Expr) -> Wanted | None:
     return found
 
 
-def _compared(node: exp.Expr) -> Iterable[tuple[exp.Expr, str, float]]:
-    if type(node) is exp.Paren:
+def _compared(node: exp.Expr, *, negated: bool = False) -> list[Clause]:
+    """A condition of HAVING as clauses that must all hold."""
+    kind = type(node)
+    if kind in {exp.Paren, exp.Not}:
         only(node, "this")
-        yield from _compared(node.this)
-    elif type(node) is exp.And:
+        return _compared(node.this, negated=negated is not (kind is exp.Not))
+    if kind in {exp.And, exp.Or}:
         only(node, "this", "expression")
-        yield from _compared(node.this)
-        yield from _compared(node.expression)
-    elif type(node) is exp.Between and is_constant(node.args["low"]):
+        left = _compared(node.this, negated=negated)
+        right = _compared(node.expression, negated=negated)
+        if (kind is exp.And) is not negated:
+            return left + right
+        if len(left) * len(right) > _MOST_CLAUSES:
+            raise refuse("a HAVING with so many cases", "write it with fewer OR", node)
+        return [one + two for one in left for two in right]
+    if kind is exp.Between and is_constant(node.args["low"]):
         only(node, "this", "low", "high")
-        low, high = float(number(node.args["low"])), float(number(node.args["high"]))
-        yield from [(_answer(node.this), ">=", low), (_answer(node.this), "<=", high)]
-    elif type(node) in _OPERATIONS:
+        ends = [(">=", node.args["low"]), ("<=", node.args["high"])]
+        both = [_bound(node.this, said, end, negated=negated) for said, end in ends]
+        return [both] if negated else [[one] for one in both]
+    if kind in _OPERATIONS:
         only(node, "this", "expression")
-        left, right, operation = node.this, node.expression, _OPERATIONS[type(node)]
+        left, right, operation = node.this, node.expression, _OPERATIONS[kind]
         if is_constant(left):
             left, right, operation = right, left, _FLIPPED[operation]
-        if not is_constant(right):
-            raise refuse(f"HAVING {shown(node)}", _HAVING, node)
-        yield _answer(left), operation, float(number(right))
-    else:
-        raise refuse(f"HAVING {shown(node)}", _HAVING, node)
+        if is_constant(right):
+            return [[_bound(left, operation, right, negated=negated)]]
+    raise refuse(f"HAVING {shown(node)}", _HAVING, node)
+
+
+def _bound(
+    node: exp.Expr, operation: str, value: exp.Expr, *, negated: bool
+) -> tuple[exp.Expr, str, float]:
+    said = _OPPOSITE[operation] if negated else operation
+    return _answer(node), said, float(number(value))
 
 
 def _answer(node: exp.Expr) -> exp.Expr:

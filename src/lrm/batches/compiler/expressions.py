@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["FUNCTIONS", "CellLabel", "LookedUp", "question", "shown"]
+__all__ = ["FUNCTIONS", "Apart", "CellLabel", "LookedUp", "question", "shown"]
 
 
 class LookedUp(exp.Expression, exp.Func):
@@ -31,6 +31,10 @@ class LookedUp(exp.Expression, exp.Func):
 
 class CellLabel(exp.Expression, exp.Func):
     """The label of an attribute's cell: what a statement is grouped by where it names it."""
+
+
+class Apart(exp.Expression, exp.Func):
+    """The answer of a sub-select over all of its rows, whatever groups and rows stand around it."""
 
 
 FUNCTIONS = [
@@ -101,6 +105,7 @@ _PLAIN: frozenset[type[exp.Expr]] = frozenset(
         *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Is),
         *(exp.In, exp.Between, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg),
         *(exp.Case, exp.If, exp.Like, exp.Upper, exp.Lower, exp.Star, exp.Filter, exp.Where),
+        *(exp.Count, exp.Sum, exp.Avg),
     }
 )
 _LOOKED_UP = re.compile(r"LOOKUP\([^,()]*, '([^']*)'\)")

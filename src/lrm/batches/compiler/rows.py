@@ -271,8 +271,10 @@ def _weigh(leaves: list[Leaf], where: exp.Expr | None, scope: Scope) -> list[Wei
     only(where, "this")
     kept = scope.truths(where.this)
     return [
-        (filtered(own, kept), None if error is None else filtered(error, kept))
-        for own, error in compiled
+        (own, error)
+        if leaf.apart
+        else (filtered(own, kept), None if error is None else filtered(error, kept))
+        for leaf, (own, error) in zip(leaves, compiled, strict=True)
     ]
 
 

@@ -3,7 +3,7 @@
 A sub-select that only filters, renames or computes columns is written into the statement that
 reads it: its columns become expressions over the declared table, and its WHERE is joined by AND.
 A SELECT that only chooses, orders or filters the answers of a sub-select becomes that one, with
-ORDER BY, LIMIT and HAVING.
+ORDER BY, LIMIT and HAVING. A sub-select of one row may stand in an expression, or beside the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import LookedUp, shown
+from lrm.batches.compiler.chosen import (
+    HELD,
+    adds_up,
+    apart,
+    beside,
+    check_sums,
+    chosen,
+    has_answers,
+    put_sums,
+    restrict,
+    scalar,
+    split_having,
+)
+from lrm.batches.compiler.expressions import Apart, shown
 from lrm.batches.compiler.joins import (
     Joined,
     all_columns,
@@ -33,8 +46,6 @@ __all__ = ["Plain", "plain_select"]
 
 _PARTS = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset")
 _COMPUTED = "a sub-select may filter, rename and compute columns"
-_HELD = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
-"""What needs no parentheses inside another expression."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +61,7 @@ class _Source:
     """What FROM offers: names of columns for expressions over the declared table.
 
     With ``whole`` all attributes are offered too. ``answers`` is a SELECT with aggregates whose
-    columns these are.
+    columns these are. ``others`` are the columns of further sub-selects in FROM, by their names.
     """
 
     table: str
@@ -60,6 +71,7 @@ class _Source:
     condition: exp.Expr | None = None
     answers: exp.Expr | None = None
     joined: Mapping[str, Joined] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, exp.Expr]] = field(default_factory=dict)
 
 
 def plain_select(select: exp.Expr, domain: Domain) -> Plain:
@@ -79,25 +91,34 @@ class _Reader:
         """Write what a SELECT reads into the SELECT itself."""
         if type(select) is not exp.Select:
             raise refuse_node(select, "a batch holds only SELECT statements")
-        if select.args.get("from_") is None:
-            raise refuse("SELECT without FROM", "name the table")
         only(select, *_PARTS, "with_", "joins")
         self._read_with(select)
+        if select.args.get("from_") is None:
+            return self._without_table(select)
         source = self._source(select.args["from_"])
         for join in select.args.get("joins") or ():
             source = self._joined(join, source)
         select.set("joins", None)
-        if source.answers is not None:
-            _check_chooses(select)
+        sums = source.answers is not None and adds_up(select)
+        if sums:
+            source = _added_up(select, source)
         self._resolve(select, source)
-        if source.answers is not None:
-            answers = _chosen(select, source.answers)
-            if source.condition is not None:
-                _restrict(answers, "where", source.condition)
-            return Plain(source.table, answers)
-        if source.condition is not None:
-            _restrict(select, "where", source.condition.copy())
-        return Plain(source.table, select)
+        if sums:
+            put_sums(select)
+        return Plain(source.table, _finished(select, source))
+
+    def _without_table(self, select: exp.Expr) -> Plain:
+        """Read a SELECT of answers of sub-selects alone."""
+        only(select, "expressions")
+        tables = set()
+        for node in list(select.find_all(exp.Subquery)):
+            inner = _Reader(self.domain, self.known).plain(node.this)
+            tables.add(inner.table)
+            node.replace(apart(inner.select))
+        if len(tables) != 1:
+            raise refuse("SELECT without FROM", "name the table")
+        (table,) = tables
+        return Plain(table, select)
 
     def _read_with(self, select: exp.Expr) -> None:
         clause = select.args.get("with_")
@@ -127,7 +148,13 @@ class _Reader:
         return _Source(name, alias or name.split(".")[-1], {}, whole=True)
 
     def _joined(self, join: exp.Expr, source: _Source) -> _Source:
-        """The columns of FROM with those of a lookup."""
+        """The columns of FROM with those of a lookup, or of another sub-select."""
+        node = join.this
+        known = self.known.get(node.name.casefold()) if type(node) is exp.Table else None
+        if type(node) is exp.Subquery:
+            known = _Reader(self.domain, self.known).plain(node.this)
+        if known is not None and has_answers(known.select):
+            return self._beside(join, source, known)
         joined = joined_lookup(join, self.domain)
         if joined.name in source.joined or joined.name == source.qualifier.casefold():
             raise refuse(f"two tables called {joined.name!r}", "give one an alias", join)
@@ -141,10 +168,34 @@ class _Reader:
             condition = joined.matched if condition is None else exp.and_(condition, joined.matched)
         return replace(source, condition=condition, joined={**source.joined, joined.name: joined})
 
+    def _beside(self, join: exp.Expr, source: _Source, inner: Plain) -> _Source:
+        """The columns of FROM with answers of a sub-select: of one row, or with the same groups."""
+        name = join.this.alias_or_name.casefold()
+        if name in {"", source.qualifier.casefold(), *source.others}:
+            raise refuse("JOIN of a sub-select without its own name", "give it an alias", join)
+        _check_same(inner, source, join)
+        select = inner.select.copy()
+        items = {item.alias_or_name.casefold(): item.unalias() for item in select.expressions}
+        by = {one.name.casefold() for one in join.args.get("using") or []}
+        if not by and join.args.get("on") is None:
+            only(join, "this", "kind")
+            columns = {own: scalar(select, item) for own, item in items.items()}
+            return replace(source, others={**source.others, name: columns})
+        only(join, "this", "on", "using", "side", "kind")
+        if source.answers is None or join.args.get("side") not in {None, "", "LEFT"}:
+            raise refuse("JOIN of answers", "join answers with the same groups", join)
+        answers, theirs = beside(source.answers, select)
+        groups = {own: item for own, item in items.items() if item.find(exp.AggFunc) is None}
+        _check_join(join, by, groups, source, name)
+        ours = {one.alias_or_name.casefold(): one.unalias() for one in answers.expressions}
+        added = {one.alias_or_name.casefold(): one.unalias() for one in theirs}
+        others = {**source.others, name: added}
+        return replace(source, answers=answers, columns=ours, others=others)
+
     def _offered(self, inner: Plain, qualifier: str) -> _Source:
         """The columns of a sub-select."""
         select, whole = inner.select, False
-        answers = select if _has_answers(select) else None
+        answers = select if has_answers(select) else None
         if answers is None:
             for part in ("having", "limit", "offset"):
                 if select.args.get(part) is not None:
@@ -184,16 +235,26 @@ class _Reader:
         for part in ("where", "group", "having", "order"):
             if select.args.get(part) is not None:
                 self._settle(select.args[part], source, aliases)
+        _drop_scalars(select)
         _resolve_places(select)  # what it puts there stands for itself already
 
     def _settle(self, root: exp.Expr, source: _Source, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         """Replace the columns of an expression by what they stand for."""
-        for among in list(root.find_all(exp.In)):
+        every = list(root.find_all(exp.In, exp.Subquery, exp.Column))
+        for among in [one for one in every if type(one) is exp.In]:
             if among.args.get("query") is not None:
                 condition = among_keys(among, self.domain)
                 among.replace(condition)
                 root = condition if among is root else root
-        for node in list(root.find_all(exp.Column)):
+                every = list(root.find_all(exp.Subquery, exp.Column))
+        inner = {id(one) for sub in every if type(sub) is exp.Subquery for one in sub.walk()}
+        for node in every:
+            if type(node) is exp.Subquery and type(node.parent) is not exp.Subquery:
+                held = self._apart(node, root, source)
+                node.replace(held)
+                root = held if node is root else root
+            if type(node) is not exp.Column or id(node) in inner:
+                continue
             if type(node.this) is not exp.Identifier:
                 continue  # refused by whoever reads it
             given = self._column(node, source, aliases)
@@ -201,11 +262,19 @@ class _Reader:
                 continue
             given = given.copy()
             top = node is root or type(node.parent) in {exp.Alias, exp.Group, exp.Ordered}
-            held = given if top or isinstance(given, _HELD) else exp.Paren(this=given)
+            held = given if top or isinstance(given, HELD) else exp.Paren(this=given)
             node.replace(held)
             if node is root:
                 root = held
         return root
+
+    def _apart(self, node: exp.Expr, root: exp.Expr, source: _Source) -> exp.Expr:
+        """The answer of a sub-select that stands in an expression."""
+        if type(root) in {exp.Where, exp.Group}:
+            raise refuse("a subquery in a condition", "write the constant", node)
+        inner = _Reader(self.domain, self.known).plain(node.this.copy())
+        _check_same(inner, source, node)
+        return apart(inner.select)
 
     def _column(
         self, node: exp.Column, source: _Source, aliases: Mapping[str, exp.Expr]
@@ -213,6 +282,9 @@ class _Reader:
         name, table = node.name.casefold(), node.table.casefold()
         if table in source.joined:
             return own_column(node, source.joined[table])
+        theirs = _theirs(node, source)
+        if theirs is not None and (table or not self._offers(source, name)):
+            return theirs
         if table in {"", source.qualifier.casefold()}:
             offered = self._offers(source, name)
             if not table and name in aliases and (_in_order(node) or not offered):
@@ -220,6 +292,11 @@ class _Reader:
             node.set("table", None)
             if offered:
                 return source.columns.get(name, node)
+        return self._elsewhere(node, source)
+
+    def _elsewhere(self, node: exp.Column, source: _Source) -> exp.Expr:
+        """The column of a lookup; or the node itself, where whoever reads it knows better."""
+        name, table = node.name.casefold(), node.table.casefold()
         keys = [one for one in source.joined.values() if one.lookup.key_column.casefold() == name]
         if keys and not table:
             return own_column(node, keys[0])
@@ -243,6 +320,89 @@ class _Reader:
         return name in source.columns or (source.whole and name in self.attributes)
 
 
+def _theirs(node: exp.Column, source: _Source) -> exp.Expr | None:
+    """The column of a further sub-select in FROM that a name means, if one has it."""
+    name, table = node.name.casefold(), node.table.casefold()
+    found = [one[name] for own, one in source.others.items() if table in {"", own} and name in one]
+    if len(found) > 1:
+        raise at_line(node, f"{node.name!r} is a column of several sub-selects; write which one")
+    return found[0] if found else None
+
+
+def _check_same(inner: Plain, source: _Source, node: exp.Expr) -> None:
+    if inner.table.casefold() != source.table.casefold():
+        raise refuse(f"a subquery of {inner.table!r}", ONE_TABLE, node)
+
+
+def _check_join(
+    join: exp.Expr, by: set[str], groups: Mapping[str, exp.Expr], source: _Source, name: str
+) -> None:
+    """Check that answers are joined by all of their groups, each by itself."""
+    on = join.args.get("on")
+    for part in [] if on is None else on.flatten() if type(on) is exp.And else [on]:
+        sides = [part.this, part.expression] if type(part) is exp.EQ else [part]
+        pair = {one.table.casefold(): one for one in sides if type(one) is exp.Column}
+        ours, theirs = pair.get(source.qualifier.casefold()), pair.get(name)
+        if ours is None or theirs is None or ours.name.casefold() not in source.columns:
+            raise refuse(f"JOIN ON {shown(part)}", "compare the columns of groups", join)
+        own = groups.get(theirs.name.casefold())
+        if own is None or source.columns[ours.name.casefold()] != own:
+            raise refuse(f"JOIN ON {shown(part)}", "compare the same columns of groups", join)
+        by = by | {theirs.name.casefold()}
+    if by != set(groups) or any(source.columns.get(one) != groups[one] for one in by if on is None):
+        raise refuse("JOIN of answers by some of their groups", "name all of them", join)
+
+
+def _added_up(select: exp.Expr, source: _Source) -> _Source:
+    """The rows that a sub-select's answers are of, for a SELECT that adds up the answers."""
+    answers = source.answers
+    assert answers is not None  # noqa: S101 - asked of answers
+    check_sums(select, answers, source.columns)
+    where = answers.args.get("where")
+    rows = [one for one in (source.condition, where and where.this) if one is not None]
+    condition = exp.and_(*(one.copy() for one in rows)) if rows else None
+    return replace(source, answers=None, condition=condition)
+
+
+def _finished(select: exp.Expr, source: _Source) -> exp.Expr:
+    """A SELECT whose columns are resolved, with the conditions of what it reads."""
+    if source.answers is not None:
+        answers = chosen(select, source.answers)
+        if source.condition is not None:
+            restrict(answers, "where", source.condition)
+        if not any(one.find(exp.Window) for one in answers.expressions):
+            split_having(answers)  # sums over all groups come before what is chosen
+        return answers
+    _check_one_row(select)
+    split_having(select)
+    if select.args.get("having") and any(one.find(exp.Window) for one in select.expressions):
+        way_out = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
+        raise refuse("OVER beside HAVING", way_out, select.args["having"])
+    if source.condition is not None:
+        restrict(select, "where", source.condition.copy())
+    return select
+
+
+def _check_one_row(select: exp.Expr) -> None:
+    """Refuse a SELECT of sub-selects alone: it has a row for every row of the table."""
+    if select.args.get("group") is None and any(
+        item.find(Apart) is not None
+        and all(one.find_ancestor(Apart) is not None for one in item.find_all(exp.AggFunc))
+        for item in select.expressions
+    ):
+        raise refuse("a subquery beside every row", "leave out FROM, or GROUP BY", select)
+
+
+def _drop_scalars(select: exp.Expr) -> None:
+    """Leave out of GROUP BY what has one value in the whole statement."""
+    group = select.args.get("group")
+    if group is not None and any(type(one) is Apart for one in group.expressions):
+        kept = [one for one in group.expressions if type(one) is not Apart]
+        group.set("expressions", kept)
+        if not kept:
+            select.set("group", None)
+
+
 def _table(table: exp.Expr) -> tuple[str, str]:
     """The name of a table, and its alias or nothing."""
     if type(table.this) is not exp.Identifier:
@@ -259,52 +419,6 @@ def _check_alias(node: exp.Expr) -> None:
     alias = node.args.get("alias")
     if alias is not None:
         only(alias, "this")
-
-
-def _has_answers(select: exp.Expr) -> bool:
-    return select.args.get("group") is not None or any(
-        item.find(exp.AggFunc) is not None for item in select.expressions
-    )
-
-
-def _check_chooses(select: exp.Expr) -> None:
-    """Check that a SELECT only chooses, orders and filters the answers of its sub-select."""
-    way_out = "choose, filter and order the answers of the sub-select"
-    for part in ("group", "having"):
-        if select.args.get(part) is not None:
-            raise refuse(f"{part.upper()} of answers", way_out, select.args[part])
-    for item in select.expressions:
-        found = item.find(exp.AggFunc)
-        if found is not None and found.find_ancestor(exp.Window) is None:
-            raise refuse("an aggregate of answers", way_out, found)
-
-
-def _chosen(select: exp.Expr, answers: exp.Expr) -> exp.Expr:
-    """The sub-select itself, with what the SELECT around it chooses."""
-    where = select.args.get("where")
-    cut = next((answers.args[part] for part in ("limit", "offset") if answers.args.get(part)), None)
-    if cut is not None and any(select.args.get(part) for part in ("where", "order", "limit")):
-        raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
-    answers.set("expressions", select.expressions)
-    for item in select.expressions:  # columns of lookups follow from what is grouped by
-        named = item.this if type(item) is exp.Alias else item
-        if type(named) is LookedUp and answers.args.get("group") is not None:
-            answers.args["group"].append("expressions", named.copy())
-    if where is not None:
-        _restrict(answers, "having", where.this)
-    for part in ("order", "limit", "offset"):
-        if select.args.get(part) is not None:
-            answers.set(part, select.args[part])
-    return answers
-
-
-def _restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:
-    """Add a condition to WHERE or HAVING."""
-    present = select.args.get(part)
-    if present is not None:
-        both = [one if isinstance(one, _HELD) else exp.Paren(this=one) for one in (condition,)]
-        condition = exp.And(this=both[0], expression=exp.Paren(this=present.this))
-    select.set(part, (exp.Where if part == "where" else exp.Having)(this=condition))
 
 
 def _resolve_places(select: exp.Expr) -> None:

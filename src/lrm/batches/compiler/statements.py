@@ -19,6 +19,7 @@ from lrm.batches.compiler.refusals import (
     refuse,
 )
 from lrm.batches.compiler.sources import plain_select
+from lrm.batches.compiler.spellings import Spoken, respell
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Statement", "statements"]
 
-_DIALECT = "duckdb"
-_CLOSING = frozenset("'\"*$")  # a line without these ends no quotation or comment
+_CLOSING = frozenset("'\"`*$")  # a line without these ends no quotation or comment
+_DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
+"""Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 _MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
 _LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
 
@@ -58,12 +60,12 @@ def statements(text: str, domain: Domain) -> list[Statement]:
     """
     table = domain.table
     checked: list[Statement] = []
-    parser = sqlglot.Dialect.get_or_raise(_DIALECT).parser()
+    parser = sqlglot.Dialect.get_or_raise(Spoken).parser()
     for tokens in _split(text.removeprefix("\ufeff")):
         line = tokens[0].line
         with in_statement(line):
             _check_select_said(tokens)
-            selects = _selects(_tree(parser, tokens, text))
+            selects = _selects(respell(_tree(parser, tokens, text)))
             for part, select in enumerate(selects, start=1):
                 at = line_of(select) or line
                 if part > 1:
@@ -91,8 +93,8 @@ def _take_names(select: exp.Expr, first: exp.Expr) -> None:
 
 
 def _same_table(name: str, expected: str) -> bool:
-    """Whether two names mean one table; ``main`` is the schema that need not be written."""
-    one, two = (text.casefold().removeprefix("main.") for text in (name, expected))
+    """Whether two names mean one table: schemas that need not be written tell none apart."""
+    one, two = (_DEFAULT.sub("", text.casefold()) for text in (name, expected))
     return one == two
 
 
@@ -104,7 +106,7 @@ def _unknown(name: str, expected: str, *, declared: bool) -> str:
 def _split(text: str) -> list[list[Token]]:
     """Cut the batch at its semicolons, so that each statement's line is known."""
     try:
-        tokens = sqlglot.tokenize(text, read=_DIALECT)
+        tokens = sqlglot.tokenize(text, read=Spoken)
     except SqlglotError:
         raise SqlError(
             f"line {_open_line(text)}: a quotation or comment that starts here never ends; close it"
@@ -127,7 +129,7 @@ def _open_line(text: str) -> int:
         if still_open:  # trying again would make long quotations quadratic
             continue
         try:
-            sqlglot.tokenize(waiting, read=_DIALECT)
+            sqlglot.tokenize(waiting, read=Spoken)
         except SqlglotError:
             if len(waiting) > _LONGEST_TEXT:
                 break

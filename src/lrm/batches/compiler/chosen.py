@@ -1,0 +1,213 @@
+"""SELECTs that read the answers of a sub-select: they choose, filter, order or add up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from lrm.batches.compiler.derivations import is_linear
+from lrm.batches.compiler.expressions import Apart, LookedUp, shown
+from lrm.batches.compiler.refusals import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "HELD",
+    "adds_up",
+    "apart",
+    "beside",
+    "check_sums",
+    "chosen",
+    "has_answers",
+    "put_sums",
+    "restrict",
+    "scalar",
+    "split_having",
+]
+
+HELD = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
+"""What needs no parentheses inside another expression."""
+
+_CUT = ("having", "limit", "offset")
+_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_ONE = "a subquery in an expression must have one aggregate and no groups"
+_SUMS = "only SUM adds up answers by groups: others depend on which groups are empty"
+
+
+def has_answers(select: exp.Expr) -> bool:
+    """Whether a SELECT has aggregates."""
+    return select.args.get("group") is not None or any(
+        item.find(exp.AggFunc) is not None for item in select.expressions
+    )
+
+
+def adds_up(select: exp.Expr) -> bool:
+    """Whether a SELECT over answers has groups or aggregates of its own."""
+    return select.args.get("group") is not None or any(
+        one.find_ancestor(exp.Window) is None
+        for item in select.expressions
+        for one in item.find_all(exp.AggFunc)
+    )
+
+
+def check_sums(select: exp.Expr, answers: exp.Expr, columns: Mapping[str, exp.Expr]) -> None:
+    """Check that a SELECT over answers only adds them up over groups of its own.
+
+    ``SELECT a, SUM(n) FROM (SELECT a, b, COUNT(*) AS n … GROUP BY a, b) GROUP BY a`` counts rows by
+    a. Averages and counts of answers depend on which groups are empty, so that they are refused.
+    """
+    for part in _CUT:
+        if answers.args.get(part) is not None:
+            raise refuse(f"adding up answers after {part.upper()}", "filter rows in WHERE", select)
+    group = answers.args.get("group")
+    if group is not None and any(type(one) in _SEVERAL for one in group.expressions):
+        raise refuse("adding up answers of several grouping sets", "group once", select)
+    found = {name for name, one in columns.items() if one.find(exp.AggFunc) is not None}
+    for node in _within(select, exp.AggFunc):
+        inner = node.this.name.casefold() if type(node.this) is exp.Column else ""
+        if type(node) is not exp.Sum or inner not in found:
+            raise refuse(f"{node.key.upper()}() of answers", _SUMS, node)
+        if not is_linear(columns[inner]):
+            raise refuse("a sum of rates or averages", "add up sums and counts", node)
+    aliases = {item.alias.casefold() for item in select.expressions if item.alias}
+    for column in _within(select, exp.Column):
+        own = type(column.parent) is exp.Ordered and column.name.casefold() in aliases
+        if column.name.casefold() in found and type(column.parent) is not exp.Sum and not own:
+            raise refuse(f"answer {column.name!r} beside sums of answers", _SUMS, column)
+
+
+def _within(select: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    """All nodes of a kind in the clauses of a SELECT, without what it reads from."""
+    clauses = (select.args.get(part) for part in ("where", "group", "having", "order"))
+    roots = [*select.expressions, *(one for one in clauses if one is not None)]
+    return [node for root in roots for node in root.find_all(kind)]
+
+
+def put_sums(select: exp.Expr) -> None:
+    """Put the aggregates of a sub-select for their sums over its groups."""
+    for node in _within(select, exp.Sum):
+        if node.this.find(exp.AggFunc) is not None:
+            node.replace(node.this)
+
+
+def apart(select: exp.Expr) -> exp.Expr:
+    """The one answer of a SELECT without groups, for an expression that stands elsewhere."""
+    if len(select.expressions) != 1:
+        raise refuse("a subquery of several columns", _ONE, select)
+    return scalar(select, select.expressions[0].unalias())
+
+
+def scalar(select: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """A column of a SELECT that has one row, for an expression that stands elsewhere."""
+    for part in ("group", *_CUT):
+        if select.args.get(part) is not None:
+            raise refuse(f"{part.upper()} in a subquery", _ONE, select.args[part])
+    if item.find(exp.AggFunc) is None:
+        raise refuse("a subquery without an aggregate", _ONE, select)
+    return Apart(this=over_rows(item, select.args.get("where")))
+
+
+def over_rows(item: exp.Expr, where: exp.Expr | None) -> exp.Expr:
+    """An expression of aggregates with WHERE as a FILTER of each."""
+    held = exp.Paren(this=item.copy())
+    if where is None:
+        return item
+    for node in list(held.find_all(exp.AggFunc)):
+        if any(one is not node for one in node.find_all(exp.AggFunc)):
+            continue  # SUM(COUNT(*)) OVER (…): the count is filtered
+        place: exp.Expr = node
+        for kind in (exp.WithinGroup, exp.Filter):
+            if place.parent is not None and type(place.parent) is kind:
+                place = place.parent
+        if type(place) is exp.Filter:
+            both = exp.and_(place.expression.this.copy(), where.this.copy())
+            place.set("expression", exp.Where(this=both))
+        else:
+            place.replace(exp.Filter(this=place.copy(), expression=where.copy()))
+    found: exp.Expr = held.this
+    return found
+
+
+def beside(one: exp.Expr, two: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
+    """Two SELECTs with the same groups as one, and the columns of the second in it."""
+    way_out = "join answers with the same groups, by all of them"
+    for select in (one, two):
+        for part in _CUT:
+            if select.args.get(part) is not None:
+                raise refuse(f"JOIN of answers after {part.upper()}", "choose at the end", select)
+    groups = [
+        {shown(node) for node in group.expressions}
+        for select in (one, two)
+        if (group := select.args.get("group")) is not None
+    ]
+    if len(groups) != 2 or groups[0] != groups[1]:
+        raise refuse("JOIN of answers with different groups", way_out, two)
+    texts = [shown(where) if (where := each.args.get("where")) else "" for each in (one, two)]
+    if texts[0] == texts[1]:
+        return one, [item.copy() for item in two.expressions]
+    columns = []
+    for select in (one, two):
+        where = select.args.get("where")
+        columns.append([over_rows(item, where) for item in select.expressions])
+    one.set("where", None)
+    one.set("expressions", columns[0])
+    return one, columns[1]
+
+
+def chosen(select: exp.Expr, answers: exp.Expr) -> exp.Expr:
+    """The sub-select itself, with what the SELECT around it chooses."""
+    where = select.args.get("where")
+    cut = next((answers.args[part] for part in ("limit", "offset") if answers.args.get(part)), None)
+    if cut is not None and any(select.args.get(part) for part in ("where", "order", "limit")):
+        raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
+    answers.set("expressions", select.expressions)
+    for item in select.expressions:  # columns of lookups follow from what is grouped by
+        named = item.this if type(item) is exp.Alias else item
+        if type(named) is LookedUp and answers.args.get("group") is not None:
+            answers.args["group"].append("expressions", named.copy())
+    if where is not None:
+        restrict(answers, "having", where.this)
+    for part in ("order", "limit", "offset"):
+        if select.args.get(part) is not None:
+            answers.set(part, select.args[part])
+    return answers
+
+
+def restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:
+    """Add a condition to WHERE or HAVING."""
+    present = select.args.get(part)
+    if present is not None:
+        both = [one if isinstance(one, HELD) else exp.Paren(this=one) for one in (condition,)]
+        condition = exp.And(this=both[0], expression=exp.Paren(this=present.this))
+    select.set(part, (exp.Where if part == "where" else exp.Having)(this=condition))
+
+
+def split_having(select: exp.Expr) -> None:
+    """Move what HAVING asks of groups alone to WHERE, which is the same for one grouping set."""
+    having, group = select.args.get("having"), select.args.get("group")
+    if having is None or group is None or any(type(one) in _SEVERAL for one in group.expressions):
+        return
+    parts = list(having.this.flatten()) if type(having.this) is exp.And else [having.this]
+    own = [one for one in parts if one.find(exp.AggFunc) is None and _of_groups(one, group)]
+    if not own:
+        return
+    rest = [one.copy() for one in parts if not any(one is another for another in own)]
+    select.set("having", exp.Having(this=exp.and_(*rest)) if rest else None)
+    for one in own:
+        restrict(select, "where", exp.Paren(this=one.copy()))
+
+
+def _of_groups(condition: exp.Expr, group: exp.Expr) -> bool:
+    """Whether a condition reads nothing but what is grouped by."""
+    groups = {shown(one) for one in group.expressions}
+    waiting = [condition]
+    while waiting:
+        node = waiting.pop()
+        if shown(node) in groups:
+            continue
+        if type(node) is exp.Column:
+            return False
+        waiting += list(node.iter_expressions())
+    return True
