@@ -71,7 +71,7 @@ def computed_numbers(
     with np.errstate(invalid="ignore"):
         error = error * one.formula.steepness(value)
     return {
-        "answer": one.formula.finish(value),
+        "answer": one.formula.value(inputs),
         "standard_error": error,
         "low": ends[0],
         "high": ends[1],

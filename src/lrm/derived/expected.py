@@ -66,9 +66,11 @@ def expected_error(
     if isinstance(one, Quantile):
         half = float(quantile_half_widths(one, 0, stop, noisy, confidence).max()) / rows
         return ExpectedError(None, half * (rows if expect is None else 1.0), expect is None)
-    if "sqrt" in one.formula.steps:  # it grows without bound as the spread falls
+    if {"sqrt", "ln"} & set(one.formula.steps):  # without bound as what is inside falls
         return ExpectedError(None, math.inf, per_row_count=False)
     error, half = _computed(one, stop, queries, noisy, confidence, rows)
+    if math.isinf(half):
+        return ExpectedError(None, math.inf, per_row_count=False)
     divided = any(step == "/" for step in one.formula.core.steps)
     factor = rows if expect is None and divided else 1.0
     return ExpectedError(error * factor, half * factor, expect is None and divided)
@@ -80,7 +82,7 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
     index, scales = places(one, 0, stop)
     noise = noisy.joint(index, scales)
     core = one.formula.core
-    error = half = 0.0
+    error = half = -1.0
     each = 1.0 - (1.0 - confidence) / len(scales)
     for point in _points(core, index, scales, queries, rows):
         inputs = np.tile(point[:, None], stop)
@@ -97,7 +99,8 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
             error = max(error, float((size * noisy.errors(index, scales)).sum(axis=1).max()))
             widths = noisy.half_widths(index, scales, each)
             half = max(half, float((size * widths).sum(axis=1).max()))
-    return error, half
+    # Where no point has a finite slope, rows alone do not tell the error.
+    return (error, half) if half >= 0.0 else (math.inf, math.inf)
 
 
 def _points(

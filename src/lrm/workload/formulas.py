@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,8 @@ LONGEST = 200
 """Steps of one formula."""
 
 _BINARY = ("+", "-", "*", "/", "round")
-_UNARY = ("sqrt",)
+_RISING = ("sqrt", "ln", "exp")
+_UNARY = (*_RISING, "abs")
 _LEAST_DIGITS, _MOST_DIGITS = -12, 12
 
 Dual = tuple[Floats, Floats]
@@ -33,8 +34,9 @@ Dual = tuple[Floats, Floats]
 class Formula:
     """A function of some inputs, in postfix notation: ``(0, 1, "/")`` is the first by the second.
 
-    Operations are ``+ - * /``, ``sqrt`` (of a negative number 0) and ``round`` (to a constant
-    number of digits, half away from zero), which comes last.
+    Operations are ``+ - * /``, ``sqrt`` (of a negative number 0), ``ln`` (of 0 and less −∞),
+    ``exp``, ``abs`` and ``round`` (to a constant number of digits, half away from zero), which only
+    operations with constants follow.
 
     Examples
     --------
@@ -89,8 +91,8 @@ class Formula:
         found: list[tuple[str, float]] = []
         steps = list(self.steps)
         while steps:
-            if steps[-1] == "sqrt":
-                found.append(("sqrt", 0.0))
+            if steps[-1] in _RISING:
+                found.append((str(steps[-1]), 0.0))
                 del steps[-1]
             elif len(steps) > 2 and steps[-1] in _BINARY and isinstance(steps[-2], float):
                 found.append((str(steps[-1]), steps[-2]))
@@ -102,7 +104,7 @@ class Formula:
     @cached_property
     def core(self) -> Formula:
         """The formula without its tail."""
-        length = sum(1 if step == "sqrt" else 2 for step, _ in self.tail)
+        length = sum(1 if step in _RISING else 2 for step, _ in self.tail)
         return self if not length else Formula(self.steps[: len(self.steps) - length])
 
     def finish(self, values: Floats) -> Floats:
@@ -118,11 +120,12 @@ class Formula:
         return math.prod(signs)
 
     def value(self, inputs: Floats) -> Floats:
-        """Values for inputs × groups."""
-        return self.finish(self.core.dual(inputs)[0][0])
+        """Values for inputs × groups; nan where there is none."""
+        found = self.finish(self.core.dual(inputs)[0][0])
+        return np.where(np.isfinite(found), found, np.nan)
 
     def dual(self, inputs: Floats) -> tuple[Dual, list[Dual]]:
-        """Value and gradient of a core, and those of everything that it divides by."""
+        """Value and gradient of a core, and those of its divisors and of the arguments of ln."""
         stack: list[Dual] = []
         divisors: list[Dual] = []
         zero = np.zeros_like(inputs)
@@ -133,8 +136,11 @@ class Formula:
                 stack.append((inputs[step], gradient))
             elif isinstance(step, float):
                 stack.append((np.full(inputs.shape[1], step), zero))
-            elif step == "sqrt":
-                stack.append(_root(stack.pop()))
+            elif step in _UNARY:
+                one = stack.pop()
+                stack.append(_UNARY_DUALS[step](one))
+                if step == "ln":
+                    divisors.append(one)
             else:
                 two, one = stack.pop(), stack.pop()
                 stack.append(_combined(step, one, two))
@@ -148,9 +154,9 @@ class Formula:
         for step, constant in self.tail:
             if step in "*/":
                 found = found * (abs(constant) if step == "*" else 1.0 / abs(constant))
-            elif step == "sqrt":
-                with np.errstate(divide="ignore"):
-                    found = found * 0.5 / np.sqrt(np.maximum(values, 0.0))
+            elif step in _RISING:
+                with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                    found = found * _UNARY_DUALS[step]((values, np.ones_like(values)))[1]
             values = _tail(values, step, constant)
         return found
 
@@ -167,8 +173,8 @@ class Formula:
                 stack.append(names[step])
             elif isinstance(step, float):
                 stack.append(f"{step:g}")
-            elif step == "sqrt":
-                stack.append(f"sqrt({_bare(stack.pop())})")
+            elif step in _UNARY:
+                stack.append(f"{step}({_bare(stack.pop())})")
             else:
                 two, one = stack.pop(), stack.pop()
                 if step == "round":
@@ -208,10 +214,37 @@ def _root(one: Dual) -> Dual:
         return root, np.where(root > 0, 0.5 * gradient / root, 0.0)
 
 
+def _logarithm(one: Dual) -> Dual:
+    value, gradient = one
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(value <= 0, -np.inf, np.log(value))
+        return found, np.where(value > 0, gradient / value, np.nan)
+
+
+def _power(one: Dual) -> Dual:
+    value, gradient = one
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.exp(value)
+        return found, found * gradient
+
+
+def _size(one: Dual) -> Dual:
+    value, gradient = one
+    return np.abs(value), np.sign(value) * gradient
+
+
+_UNARY_DUALS: dict[str, Callable[[Dual], Dual]] = {
+    "sqrt": _root,
+    "ln": _logarithm,
+    "exp": _power,
+    "abs": _size,
+}
+
+
 def _tail(values: Floats, step: str, constant: float) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        if step == "sqrt":
-            return np.sqrt(np.maximum(values, 0.0))
+        if step in _RISING:
+            return _UNARY_DUALS[step]((values, values))[0]
         if step == "round":
             scaled = np.abs(values) * 10.0**constant
             rounded = np.copysign(np.floor(scaled + 0.5), values) / 10.0**constant

@@ -10,11 +10,13 @@ from sqlglot import exp
 
 from lrm.batches.compiler.binned import linear_form
 from lrm.batches.compiler.constants import constant, is_constant, number
+from lrm.batches.compiler.derivations import is_linear
 from lrm.batches.compiler.expressions import shown
-from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse, refuse_node
+from lrm.batches.compiler.refusals import AGGREGATES, DISTINCT, at_line, only, refuse, refuse_node
 from lrm.batches.compiler.summands import Summand, Weights, filtered, multiplied
-from lrm.batches.compiler.sums import holds_bins, summed
+from lrm.batches.compiler.sums import present, summed
 from lrm.batches.compiler.tables import Truth, all_of, negated
+from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +36,10 @@ def weights(node: exp.Expr, scope: Scope) -> Weights:
     if type(node) is exp.Column:
         name = node.name
         raise refuse(f"column {name!r} without an aggregate", f"GROUP BY {name} to list it", node)
+    listed = type(node) is not exp.Anonymous and node.find(exp.AggFunc) is None
+    if listed and node.find(exp.Column) is not None:
+        way_out = "rows are never listed: add it up with SUM or AVG, or GROUP BY it"
+        raise refuse(f"{shown(node)} without an aggregate", way_out, node)
     raise refuse_node(node, AGGREGATES)
 
 
@@ -58,9 +64,10 @@ def _scaled(inner: Weights, factor: Decimal, scope: Scope) -> Weights:
     return multiplied(inner, size)
 
 
-def _as_double(node: exp.Expr, scope: Scope) -> Weights:
+def _cast(node: exp.Expr, scope: Scope) -> Weights:
+    """Compile a cast that rounds nothing: `derivations` takes apart all others."""
     only(node, "this", "to", "_type")
-    if node.args["to"].this not in (exp.DType.DOUBLE, exp.DType.FLOAT) or is_constant(node):
+    if is_constant(node) or not is_linear(node):
         raise refuse(shown(node), AGGREGATES, node)
     return weights(node.this, scope)
 
@@ -128,7 +135,7 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
             only(inner)
         return (Summand(1.0),)
     if type(inner) is exp.Distinct:
-        raise refuse("COUNT(DISTINCT …)", "rows are counted as they are", node)
+        raise refuse("COUNT(DISTINCT …)", DISTINCT, node)
     if is_constant(inner) and type(inner) is not exp.Cast:
         if type(inner) is exp.Null:
             raise refuse("COUNT(NULL)", "it is always 0", node)
@@ -138,35 +145,34 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
     if form is not None:
         nulls = [Truth((scope.spread(truths, axis),)) for axis, truths in form.present(scope)]
         return filtered((Summand(1.0),), all_of([negated(one) for one in nulls]))
-    if type(inner) in (exp.Case, exp.If) and holds_bins(inner, scope):
-        measure, scope.measure = scope.measure, "presence"
-        found = summed(inner, scope)
-        scope.measure = measure
+    found = present(inner, scope)
+    if found is not None:
         return found
-    truth = _only_branch(inner, scope)
-    if truth is None:
-        held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
-        truth = negated(scope.truths(exp.Is(this=held, expression=exp.Null())))
+    branch = _only_branch(inner)
+    if branch is not None:
+        condition, then = branch
+        return filtered(_count(exp.Count(this=then.copy()), scope), scope.truths(condition))
+    held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
+    null = exp.Is(this=held, expression=exp.Null())
+    try:
+        truth = negated(scope.truths(null))
+    except SqlError as error:  # nobody wrote IS NULL
+        raise SqlError(str(error).replace(shown(null), shown(inner))) from None
     return filtered((Summand(1.0),), truth)
 
 
-def _only_branch(node: exp.Expr, scope: Scope) -> Truth | None:
-    """The condition of ``CASE WHEN condition THEN constant END``; None for anything else."""
+def _only_branch(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """The condition and the result of ``CASE WHEN … THEN … END``; None for anything else."""
     if type(node) is exp.If:
-        if node.args.get("false") is not None:
-            return None
-        condition, then = node.this, node.args["true"]
+        condition, then, default = node.this, node.args["true"], node.args.get("false")
     elif type(node) is exp.Case and node.this is None and len(node.args["ifs"]) == 1:
-        default = node.args.get("default")
-        if default is not None and type(default) is not exp.Null:
-            return None
         (branch,) = node.args["ifs"]
-        condition, then = branch.this, branch.args["true"]
+        condition, then, default = branch.this, branch.args["true"], node.args.get("default")
     else:
         return None
-    if not is_constant(then) or type(then) is exp.Null:
+    if type(then) is exp.Null or (default is not None and type(default) is not exp.Null):
         return None
-    return scope.truths(condition)
+    return condition, then
 
 
 def _bare(node: exp.Expr | None) -> exp.Expr | None:
@@ -183,7 +189,7 @@ def _sum(node: exp.Expr, scope: Scope) -> Weights:
     if inner is None:
         raise refuse("SUM without an expression", AGGREGATES, node)
     if type(inner) is exp.Distinct:
-        raise refuse("SUM(DISTINCT …)", "rows are counted as they are", node)
+        raise refuse("SUM(DISTINCT …)", DISTINCT, node)
     return summed(inner, scope)
 
 
@@ -194,7 +200,7 @@ _KINDS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Weights]] = {
     exp.Sub: _added,
     exp.Mul: _multiple,
     exp.Div: _quotient,
-    exp.Cast: _as_double,
+    exp.Cast: _cast,
     exp.Coalesce: _or_zero,
     exp.Filter: _filter,
     exp.Count: _count,

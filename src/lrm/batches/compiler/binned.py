@@ -31,6 +31,7 @@ __all__ = [
     "cell_ends",
     "is_binned",
     "linear_form",
+    "middle",
     "ordered_cells",
     "represented",
     "sums_bins",
@@ -50,6 +51,18 @@ def sums_bins(node: exp.Expr, scope: Scope) -> bool:
     """Whether an aggregate may add up numbers in bins."""
     columns = (one for sums in node.find_all(exp.Sum) for one in sums.find_all(exp.Column))
     return any(is_binned(scope.domain.attributes[scope.axis(one)]) for one in columns)
+
+
+def middle(node: exp.Expr, scope: Scope) -> int:
+    """A whole number near the middle of a column's numbers; 0 for any other expression."""
+    columns = list(node.find_all(exp.Column))
+    if any(is_binned(scope.domain.attributes[scope.axis(one)]) for one in columns):
+        way_out = "products of numbers in bins are not known; declare the attribute as integers"
+        raise refuse(f"a correlation of {columns[0].name!r}", way_out, node)
+    attribute = scope.domain.attributes[scope.axis(node)] if type(node) is exp.Column else None
+    if not isinstance(attribute, Integers):
+        return 0
+    return int((int(attribute.starts[0]) + attribute.last) // 2)
 
 
 def represented(attribute: Attribute) -> tuple[Floats, Floats, NDArray[np.bool_]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lrm.batches.compiler.asked import Asked, Centre, Leaf
 from lrm.batches.compiler.binned import UNBOUNDED, cell_ends, ordered_cells
-from lrm.batches.compiler.derivations import Asked, Centre, Leaf
 from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.grouping import GroupingSet, Keys
 from lrm.batches.compiler.inputs import DerivedAnswer, Part, QuantileAnswer, reach

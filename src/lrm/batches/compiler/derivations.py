@@ -8,31 +8,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from lrm.batches.compiler.asked import Asked, Leaf, Middle, Steps
 from lrm.batches.compiler.constants import constant, is_constant, number
 from lrm.batches.compiler.expressions import Apart, shown
+from lrm.batches.compiler.moments import PAIRS, SPREADS, moments, pair
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse
 
-if TYPE_CHECKING:
-    from lrm.workload import Step
-
-__all__ = ["Asked", "Centre", "Leaf", "asked", "is_linear"]
+__all__ = ["asked", "is_linear"]
 
 _LINEAR = (exp.Count, exp.Sum, exp.CountIf)
-_SPREADS: dict[type[exp.Expr], tuple[str, bool]] = {
-    exp.Variance: ("sample", False),
-    exp.VariancePop: ("population", False),
-    exp.Stddev: ("sample", True),
-    exp.StddevSamp: ("sample", True),
-    exp.StddevPop: ("population", True),
-}
 _QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Sqrt: "sqrt",
+    exp.Ln: "ln",
+    exp.Exp: "exp",
+    exp.Abs: "abs",
+}
 _FOLDED: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -40,102 +36,12 @@ _FOLDED: dict[str, Callable[[float, float], float]] = {
     "/": operator.truediv,
 }
 _MOST_DIGITS = 12
+_ROUNDED = (exp.DType.DECIMAL, exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT)
 
 
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """A linear aggregate that an answer is computed from.
-
-    Parameters
-    ----------
-    node
-        The aggregate.
-    square
-        Whether numbers are squared before they are added up.
-    counted
-        For the numbers of an average: the leaf that counts them, so that they may be added up from
-        a centre on.
-    window
-        ``OVER (…)`` around its sum over groups, or None.
-    apart
-        Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
-    """
-
-    node: exp.Expr
-    square: bool = False
-    counted: int | None = None
-    window: exp.Expr | None = None
-    apart: bool = False
-
-    @property
-    def in_groups(self) -> bool:
-        """Whether it is over the rows of each group."""
-        return self.window is None and not self.apart
-
-
-@dataclass(frozen=True)
-class Centre:
-    """A constant that is known once the numbers are: the centre of a leaf's numbers."""
-
-    leaf: int
-
-
-Steps = list["Step | Centre"]
-
-
-@dataclass(eq=False)
-class Asked:
-    """One answer of a statement: its formula over its leaves.
-
-    A quantile has a level and a column instead: its leaf counts the rows that it is a quantile of.
-    """
-
-    steps: Steps = field(default_factory=list)
-    leaves: list[Leaf] = field(default_factory=list)
-    level: float | None = None
-    column: exp.Expr | None = None
-    apart: bool = False
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the answer is that of its one leaf."""
-        return self.level is None and self.steps == [0] and self.leaves[0].in_groups
-
-    @property
-    def is_average(self) -> bool:
-        """Whether the answer is a linear combination of averages, or a standard deviation."""
-        averages = sum(isinstance(step, Centre) for step in self.steps)
-        if averages:
-            return averages == self.products
-        last = self.steps[:-2] if self.steps[-1] == "round" else self.steps
-        return last[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
-
-    @property
-    def products(self) -> int:
-        """How many multiplications and divisions are not by a constant."""
-        pairs = zip(self.steps, self.steps[1:], strict=False)
-        return sum(two in ("*", "/") and not isinstance(one, float) for one, two in pairs)
-
-    def leaf(
-        self,
-        node: exp.Expr,
-        *,
-        square: bool = False,
-        counted: int | None = None,
-        window: exp.Expr | None = None,
-    ) -> int:
-        """The number of a leaf, which is added where it is new."""
-        for place, known in enumerate(self.leaves):
-            same = (known.square, known.counted, known.apart) == (square, counted, self.apart)
-            if same and known.node == node and known.window == window:
-                return place
-        self.leaves.append(Leaf(node, square, counted, window, self.apart))
-        return len(self.leaves) - 1
-
-
-def asked(node: exp.Expr) -> Asked:
-    """Take an answer apart."""
-    found = Asked()
+def asked(node: exp.Expr, middle: Middle) -> Asked:
+    """Take an answer apart; ``middle`` is a number near the middle of what an expression may be."""
+    found = Asked(middle=middle)
     if _quantile(node, found):
         return found
     found.steps = _steps(node, found)
@@ -180,7 +86,11 @@ def _level(node: exp.Expr) -> tuple[exp.Expr | None, float]:
 
 def _checked_level(node: exp.Expr | None) -> float:
     if node is None or not is_constant(node):
-        raise refuse("a quantile without one constant level", "write QUANTILE_CONT(x, 0.9)", node)
+        raise refuse(
+            "a quantile without one constant level",
+            "write one quantile per level: QUANTILE_CONT(x, 0.9)",
+            node,
+        )
     level = float(number(node))
     if not 0 < level < 1:
         raise at_line(node, f"the level of a quantile must be between 0 and 1, not {level:g}")
@@ -198,6 +108,8 @@ def is_linear(node: exp.Expr) -> bool:
         return factor or both_ways
     if kind in (exp.Paren, exp.Neg, exp.Coalesce) or (kind is exp.Cast and _is_float(node)):
         return is_linear(node.this)
+    if kind is exp.Cast:  # a count is not rounded
+        return _is_whole(node.this) and node.args["to"].this in _ROUNDED
     return kind in _LINEAR or (kind is exp.Filter and type(node.this) in _LINEAR)
 
 
@@ -232,15 +144,51 @@ def _negative(node: exp.Expr, found: Asked) -> Steps:
     return [*_inner(node, found), -1.0, "*"]
 
 
-def _root(node: exp.Expr, found: Asked) -> Steps:
-    return [*_inner(node, found), "sqrt"]
+def _function(node: exp.Expr, found: Asked) -> Steps:
+    return [*_unrounded(_inner(node, found), node), _FUNCTIONS[type(node)]]
 
 
-def _as_float(node: exp.Expr, found: Asked) -> Steps:
-    if not _is_float(node):
-        return [found.leaf(node)]
+def _unrounded(steps: Steps, node: exp.Expr) -> Steps:
+    if "round" in steps:
+        raise refuse("ROUND within a formula", "round the whole answer", node)
+    return steps
+
+
+def _power(node: exp.Expr, found: Asked) -> Steps:
+    """Squares, cubes and roots."""
+    only(node, "this", "expression")
+    inner = _unrounded(_steps(node.this, found), node)
+    exponent = float(number(node.expression)) if is_constant(node.expression) else 0.0
+    if exponent == 0.5:
+        return [*inner, "sqrt"]
+    if exponent not in {1.0, 2.0, 3.0}:
+        raise refuse(shown(node), "exponents are 0.5, 2 and 3", node)
+    return [*inner, *(step for _ in range(int(exponent) - 1) for step in (*inner, "*"))]
+
+
+def _cast(node: exp.Expr, found: Asked) -> Steps:
+    """CAST to a float leaves an answer as it is, and one to integers and decimals rounds it."""
     only(node, "this", "to", "_type")
-    return _steps(node.this, found)
+    kind = node.args["to"]
+    inner = _steps(node.this, found)
+    if _is_float(node):
+        return inner
+    if kind.this not in _ROUNDED:
+        raise refuse(f"CAST of an aggregate to {shown(kind)}", "cast it to DOUBLE", node)
+    digits = 0.0
+    if kind.this is exp.DType.DECIMAL:
+        sizes = [float(number(one.this)) for one in kind.expressions]
+        digits = sizes[1] if len(sizes) > 1 else 0.0 if sizes else 3.0
+    return [*inner, digits, "round"]
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    """Whether an aggregate is a whole number: a count, or a sum of counts."""
+    if type(node) in {exp.Add, exp.Sub}:
+        return _is_whole(node.this) and _is_whole(node.expression)
+    if type(node) in {exp.Paren, exp.Filter}:
+        return _is_whole(node.this)
+    return type(node) in {exp.Count, exp.CountIf}
 
 
 def _arithmetic(node: exp.Expr, found: Asked) -> Steps:
@@ -250,19 +198,20 @@ def _arithmetic(node: exp.Expr, found: Asked) -> Steps:
 
 
 def _filtered(node: exp.Expr, found: Asked) -> Steps:
-    if type(node.this) not in {exp.Avg, *_SPREADS}:
-        return [found.leaf(node)]
     only(node, "this", "expression")
-    return _moments(node.this, found, node.expression)
+    if type(node.this) in PAIRS:
+        return pair(node.this, found, node.expression)
+    if type(node.this) not in {exp.Avg, *SPREADS}:
+        return [found.leaf(node)]
+    return moments(node.this, found, node.expression)
 
 
 def _combined(step: str, left: Steps, right: Steps, node: exp.Expr) -> Steps:
     """``left step right``, with a constant in the second place wherever that is the same."""
-    for side in (left, right):
-        if "round" in side:
-            raise refuse("ROUND within a formula", "round the whole answer", node)
     one = left[0] if len(left) == 1 and isinstance(left[0], float) else None
     two = right[0] if len(right) == 1 and isinstance(right[0], float) else None
+    if one is None and two is None:
+        _unrounded([*left, *right], node)
     if step == "/" and two == 0:
         raise at_line(node, "an aggregate is divided by 0")
     if one is not None and two is not None:
@@ -272,6 +221,7 @@ def _combined(step: str, left: Steps, right: Steps, node: exp.Expr) -> Steps:
             return [*right, one, step]
         if step == "-":
             return [*right, -1.0, "*", one, "+"]
+        _unrounded(right, node)
     return [*left, *right, step]
 
 
@@ -283,6 +233,42 @@ def _unless(node: exp.Expr, found: Asked) -> Steps:
     if not zero or number(others[0]) != 0:
         raise refuse(shown(node), "only 0 may stand there", node)
     return _steps(node.this, found)
+
+
+def _guarded(node: exp.Expr, found: Asked) -> Steps:
+    """``CASE WHEN d = 0 THEN NULL ELSE … / d END``, which is ``… / NULLIF(d, 0)``."""
+    if type(node) is exp.If:
+        branches, default = [node], node.args.get("false")
+    else:
+        branches, default = node.args["ifs"], node.args.get("default")
+    guard = branches[0].this
+    while type(guard) is exp.Paren:
+        guard = guard.this
+    sides = (branches[0].args["true"], exp.Null() if default is None else default)
+    kept, other = sides if type(guard) in {exp.GT, exp.NEQ} else sides[::-1]
+    counts = type(guard) is not exp.GT or type(guard.this) in {exp.Count, exp.CountIf}
+    none = type(other) is exp.Null or (is_constant(other) and shown(other) in {"0", "0.0"})
+    understood = (
+        len(branches) == 1
+        and (type(node) is exp.If or node.this is None)
+        and type(guard) in {exp.EQ, exp.GT, exp.NEQ}
+        and shown(guard.expression) == "0"
+        and counts
+        and none
+        and any(_divisor(one) == guard.this for one in kept.find_all(exp.Div))
+    )
+    if not understood:
+        way_out = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is compiled"
+        raise refuse(shown(node), way_out, node)
+    return _steps(kept, found)
+
+
+def _divisor(node: exp.Expr) -> exp.Expr:
+    """What a quotient divides by, whatever it is cast to."""
+    found: exp.Expr = node.expression
+    while type(found) in {exp.Paren, exp.Cast, exp.Nullif}:
+        found = found.this
+    return found
 
 
 def _apart(node: exp.Expr, found: Asked) -> Steps:
@@ -312,42 +298,23 @@ def _window(node: exp.Expr, found: Asked) -> Steps:
     return [found.leaf(node.this.this, window=node)]
 
 
-def _moments(node: exp.Expr, found: Asked, where: exp.Expr | None = None) -> Steps:
-    """AVG, VARIANCE and STDDEV from sums, sums of squares and counts."""
-    only(node, "this")
-
-    def leaf(aggregate: type[exp.Expr], *, square: bool = False, counted: int | None = None) -> int:
-        made = aggregate(this=node.this.copy())
-        if where is not None:
-            made = exp.Filter(this=made, expression=where.copy())
-        return found.leaf(made, square=square, counted=counted)
-
-    if type(node.this) is exp.Distinct:
-        raise refuse(f"{node.key.upper()}(DISTINCT …)", "rows are counted as they are", node)
-    n = leaf(exp.Count)
-    total = leaf(exp.Sum, counted=n)
-    if type(node) is exp.Avg:
-        return [total, n, "/", Centre(total), "+"]
-    squares = leaf(exp.Sum, square=True, counted=n)
-    kind, root = _SPREADS[type(node)]
-    inner: Steps = [squares, total, total, "*", n, "/", "-", n]
-    inner += ["/"] if kind == "population" else [1.0, "-", "/"]
-    return [*inner, "sqrt"] if root else inner
-
-
 _KINDS: dict[type[exp.Expr], Callable[[exp.Expr, Asked], Steps]] = {
     Apart: _apart,
     exp.Paren: _inner,
     exp.Neg: _negative,
-    exp.Sqrt: _root,
-    exp.Cast: _as_float,
+    exp.Pow: _power,
+    exp.Case: _guarded,
+    exp.If: _guarded,
+    exp.Cast: _cast,
     exp.Nullif: _unless,
     exp.Coalesce: _unless,
     exp.Round: _rounded,
     exp.Window: _window,
     exp.Filter: _filtered,
-    exp.Avg: _moments,
+    exp.Avg: moments,
     **dict.fromkeys(_ARITHMETIC, _arithmetic),
-    **dict.fromkeys(_SPREADS, _moments),
+    **dict.fromkeys(_FUNCTIONS, _function),
+    **dict.fromkeys(SPREADS, moments),
+    **dict.fromkeys(PAIRS, pair),
 }
 """What each kind of node is taken apart by."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lrm.domain import Attribute
 
-__all__ = ["Wanted", "ascending", "wanted"]
+__all__ = ["Wanted", "ascending", "union_display", "wanted"]
 
 _OPERATIONS: dict[type[exp.Expr], str] = {
     exp.LT: "<",
@@ -108,6 +108,44 @@ def wanted(select: exp.Expr) -> Wanted | None:
     if order is not None:
         only(order, "expressions")
     return found
+
+
+def union_display(parts: Sequence[exp.Expr], ending: exp.Expr) -> Display:
+    """How the answers of all SELECTs that UNION ALL joins are displayed together."""
+    clause = next(iter(ending.args.values()))
+    if any(one.args.get(part) for one in parts for part in ("having", "order", "limit", "offset")):
+        raise refuse("choosing in a part of UNION ALL and after it", "choose at the end", clause)
+    first = parts[0].expressions
+    names = [item.alias for item in first]
+    texts = [
+        {
+            item.alias: item.this.name
+            for item in part.expressions
+            if type(item.unalias()) is exp.Literal
+        }
+        for part in parts
+    ]
+    queries = tuple(item.alias for item in first if item.find(exp.AggFunc) is not None)
+    named = all(
+        queries == tuple(one.alias for one in part.expressions if one.find(exp.AggFunc))
+        for part in parts
+    )
+    if not all(queries) or not named or sum(not some for some in texts) > 1:
+        way_out = "name the answers by AS, and each part by a text: SELECT 'a' AS part, …"
+        raise refuse("ORDER BY or LIMIT after this UNION ALL", way_out, clause)
+    found = wanted(ending)
+    assert found is not None  # noqa: S101 - it has at least one clause
+    order = []
+    for node, descending, nulls_first in found.order:
+        name = node.name
+        if type(node) is exp.Literal and name.isdigit() and 0 < int(name) <= len(names):
+            name = names[int(name) - 1]
+        labels = tuple(sorted({some[name] for some in texts if name in some}))
+        if name not in queries and not all(name in some for some in texts):
+            raise refuse(f"ORDER BY {shown(node)} after UNION ALL", "order by an answer", node)
+        kind = None if name in queries else labels
+        order.append(OrderKey(name, kind, descending, nulls_first))
+    return Display(queries, (), (), tuple(order), found.limit, found.offset)
 
 
 def _compared(node: exp.Expr, *, negated: bool = False) -> list[Clause]:

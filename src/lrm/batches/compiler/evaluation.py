@@ -181,7 +181,8 @@ class Evaluator:
         if count > MAX_VALUES:
             raise SqlError(
                 f"{question.shown} has {count:,} combinations of declared values, and at most "
-                f"{MAX_VALUES:,} are evaluated; compare each attribute by itself"
+                f"{MAX_VALUES:,} are evaluated; compare each attribute with constants, or have the "
+                "owner of the table add a column for it"
             )
         rows = np.indices([len(side.known) for side in sides]).reshape(len(sides), count)
         known = np.ones(count, dtype=bool)

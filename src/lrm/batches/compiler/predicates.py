@@ -57,6 +57,10 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
+Measure = Literal["value", "square", "binning", "presence"]
+"""What is added up of an expression: itself, its square, how far bins are off, or one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Context:
     """What the statements of a batch share: they repeat comparisons and expressions."""
@@ -79,7 +83,7 @@ class Scope:
     def __init__(self, context: Context) -> None:
         self.domain = context.domain
         self.cuts: list[Cut] = []
-        self.measure: Literal["value", "square", "binning", "presence"] = "value"
+        self.measure: Measure = "value"
         self.context = context
         self._merged = False
         self._texts: dict[int, tuple[exp.Expr, str]] = {}

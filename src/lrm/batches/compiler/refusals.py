@@ -27,9 +27,17 @@ PREDICATES = (
     "attributes and constants, joined by AND OR NOT"
 )
 AGGREGATES = (
-    "answers are COUNT(*), COUNT(expression), COUNT_IF(condition), SUM(expression), AVG, VARIANCE "
-    "and STDDEV, with + - * / between them"
+    "answers are COUNT(*), and COUNT, COUNT_IF, SUM, AVG, VARIANCE, STDDEV, quantiles, CORR and "
+    "REGR_SLOPE of expressions, with arithmetic between them"
 )
+
+DISTINCT = "it is no sum over rows; GROUP BY the column, and count the groups that are not near 0"
+_ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
+_RANKS = (
+    "SUM(COUNT(*)) OVER (…) is; ORDER BY and LIMIT rank the displayed answers, and differences of "
+    "released answers can be taken afterwards"
+)
+_SAME = "a batch must mean the same whenever it is compiled; write the constant"
 
 _WAYS_OUT: dict[str, tuple[str, str]] = {
     "joins": ("JOIN", ONE_TABLE),
@@ -42,7 +50,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "limit": ("LIMIT", EVERY_GROUP),
     "offset": ("OFFSET", EVERY_GROUP),
     "order": ("ORDER BY", "answers are in the order of the declared cells"),
-    "distinct": ("DISTINCT", "rows are counted as they are"),
+    "distinct": ("DISTINCT", "GROUP BY the columns: every declared group is answered"),
     "sample": ("TABLESAMPLE", "the whole table is counted"),
     "windows": ("WINDOW", AGGREGATES),
     "hint": ("a hint", "the text is never executed"),
@@ -57,8 +65,22 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "except_": ("EXCLUDE", AGGREGATES),
     "subquery": ("a subquery", ONE_TABLE),
     "select": ("a subquery", ONE_TABLE),
-    "exists": ("EXISTS", PREDICATES),
-    "any": ("ANY", PREDICATES),
+    "exists": ("EXISTS", "write key IN (SELECT key FROM lookup WHERE …)"),
+    "any": ("ANY", "list the constants: = ANY (ARRAY['a', 'b'])"),
+    "min": ("MIN()", _ONE_ROW),
+    "max": ("MAX()", _ONE_ROW),
+    "approxdistinct": ("APPROX_COUNT_DISTINCT()", DISTINCT),
+    "mode": ("MODE()", "GROUP BY the column, ORDER BY the count DESC LIMIT 1"),
+    "logicalor": ("BOOL_OR()", "count the rows with COUNT_IF(condition)"),
+    "logicaland": ("BOOL_AND()", "count the rows with COUNT_IF(NOT condition)"),
+    "arrayagg": ("ARRAY_AGG()", "rows are never listed; GROUP BY the column"),
+    "median": ("a quantile within a formula", "ask for each quantile by itself"),
+    "quantile": ("a quantile within a formula", "ask for each quantile by itself"),
+    "percentilecont": ("a quantile within a formula", "ask for each quantile by itself"),
+    "percentiledisc": ("a quantile within a formula", "ask for each quantile by itself"),
+    "rand": ("RANDOM()", "expressions must be deterministic"),
+    "currentdate": ("CURRENT_DATE", _SAME),
+    "currenttimestamp": ("CURRENT_TIMESTAMP", _SAME),
     "union": ("UNION", "write two statements, separated by ;"),
     "intersect": ("INTERSECT", "write one condition with AND"),
     "except": ("EXCEPT", "write one condition with AND NOT"),
@@ -68,15 +90,14 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "create": ("CREATE", "a batch holds only SELECT statements"),
     "drop": ("DROP", "a batch holds only SELECT statements"),
     "command": ("a command", "a batch holds only SELECT statements"),
-    "window": ("a window function (OVER)", AGGREGATES),
-    "withingroup": ("WITHIN GROUP", AGGREGATES),
+    "window": ("this window function (OVER)", _RANKS),
+    "withingroup": ("a quantile within a formula", "ask for each quantile by itself"),
     "div": ("division", "multiply by a constant: 0.5 * COUNT(*)"),
     "intdiv": ("integer division", "multiply by a constant: 0.5 * COUNT(*)"),
     "star": ("SELECT *", AGGREGATES),
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
     "placeholder": ("a placeholder", "write the constant"),
     "parameter": ("a parameter", "write the constant"),
-    "cast": ("a cast", "of an aggregate only CAST(… AS DOUBLE) is"),
     "interval": ("INTERVAL", "write the date itself"),
     "unnestfunction": ("UNNEST", ONE_TABLE),
     "values": ("VALUES", ONE_TABLE),

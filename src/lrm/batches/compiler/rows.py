@@ -5,19 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sqlglot import exp
 
 from lrm.batches.compiler.aggregates import weights
-from lrm.batches.compiler.binned import sums_bins
+from lrm.batches.compiler.asked import Leaf
+from lrm.batches.compiler.binned import middle, sums_bins
 from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
-from lrm.batches.compiler.derivations import Leaf, asked
-from lrm.batches.compiler.displays import Wanted, ascending, wanted
+from lrm.batches.compiler.derivations import asked
+from lrm.batches.compiler.displays import Wanted, ascending, union_display, wanted
 from lrm.batches.compiler.evaluation import Values
 from lrm.batches.compiler.expressions import CellLabel, LookedUp, shown
-from lrm.batches.compiler.grouping import GroupingSet, Keys, grouping_sets, split_keys
+from lrm.batches.compiler.grouping import Grouping, GroupingSet, Keys, groupings
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
@@ -104,11 +106,15 @@ def compile_condition(text: str, domain: Domain) -> list[Product] | None:
 def _compiled(text: str, domain: Domain) -> Iterator[Made]:
     context = Context(domain)
     seen: set[str] = set()
+    parts: list[exp.Expr] = []
     for statement in statements(text, domain):
-        seen = seen if statement.part > 1 else set()
+        seen, parts = (seen, parts) if statement.part > 1 else (set(), [])
+        parts.append(statement.select)
         with in_statement(statement.line):
-            found = _compile_statement(statement, context, seen)
-        yield found
+            found, display = _compile_statement(statement, context, seen)
+            if statement.ending is not None:
+                display = union_display(parts, statement.ending)
+        yield found, display
     for told in context.warnings:
         warnings.warn(told, SqlWarning, stacklevel=4)
 
@@ -116,34 +122,36 @@ def _compiled(text: str, domain: Domain) -> Iterator[Made]:
 def _compile_statement(statement: Statement, context: Context, seen: set[str]) -> Made:
     select = statement.select
     scope = Scope(context)
-    group, keys = split_keys(select, scope)
-    sets = grouping_sets(group, scope)
-    grouped = {axis for axes in sets for axis in axes}
-    columns = _columns(select, scope, grouped, keys)
+    variants = groupings(select, scope)
+    columns = _columns(select, scope, variants)
     displayed = wanted(select)
     named = _named_answers(statement, columns, displayed, seen)
-    answers = [(name, asked(node)) for name, node in named.items()]
+    answers = [(name, asked(node, partial(middle, scope=scope))) for name, node in named.items()]
     leaves = [leaf for _, answer in answers for leaf in answer.leaves]
+    windows = [leaf.window for leaf in leaves if leaf.window is not None]
+    if len(variants) > 1 and windows:
+        raise refuse("OVER beside several grouping sets", "write one statement per set", windows[0])
     where = select.args.get("where")
     _weigh(leaves, where, scope)
-    joint = _key_tuple(keys)
-    _groups(_key_values(joint, scope), keys, scope)
+    for one in variants:
+        _groups(_key_values(one.keys, scope), one.keys, scope)
     scope.merge()
-    compiled = iter(_weigh(leaves, where, scope))
-    values = _key_values(joint, scope)
-    groups = _groups(values, keys, scope)
-    _check_groups(groups, where, scope)
+    weighed = _weigh(leaves, where, scope)
     found: list[AnyAnswer] = []
-    for name, answer in answers:
-        own = [next(compiled) for _ in answer.leaves]
-        names = Names(name, statement.line, columns.constants, columns.renamed)
-        made = Compiled(names, sets, answer, own, scope, keys)
-        for fixed, tables in groups:
-            found += made.answers(fixed, tables)
-    if displayed is None:
-        return found, None
-    labels = _sorted_labels(grouped, columns, keys, values, scope)
-    return found, _display(displayed, named, columns, labels)
+    labels: dict[str, tuple[str, Labels]] = {}
+    for one in variants:
+        values = _key_values(one.keys, scope)
+        groups = _groups(values, one.keys, scope)
+        _check_groups(groups, where, scope)
+        labels |= _sorted_labels(one, columns, values, scope)
+        compiled = iter(weighed)
+        for name, answer in answers:
+            own = [next(compiled) for _ in answer.leaves]
+            names = Names(name, statement.line, columns.constants, columns.renamed)
+            made = Compiled(names, one.sets, answer, own, scope, one.keys)
+            for fixed, tables in groups:
+                found += made.answers(fixed, tables)
+    return found, None if displayed is None else _display(displayed, named, columns, labels)
 
 
 def _named_answers(
@@ -180,15 +188,15 @@ Labels = tuple[str, ...]
 
 
 def _sorted_labels(
-    grouped: set[int], columns: Columns, keys: Keys, values: Values | None, scope: Scope
+    grouping: Grouping, columns: Columns, values: Values | None, scope: Scope
 ) -> dict[str, tuple[str, Labels]]:
     """The columns of groups by their text: their names, and their labels in ascending order."""
     found: dict[str, tuple[str, Labels]] = {}
-    for axis in grouped:
+    for axis in {axis for axes in grouping.sets for axis in axes}:
         attribute = scope.domain.attributes[axis]
         name = columns.renamed.get(axis, attribute.name)
         found[attribute.name.casefold()] = name, ascending(attribute)
-    for place, (text, (name, node)) in enumerate(keys.items()):
+    for place, (text, (name, node)) in enumerate(grouping.keys.items()):
         if type(node) is CellLabel:
             attribute = scope.domain.attributes[scope.axis(node.this)]
             found[text] = name, ascending(attribute)
@@ -199,16 +207,12 @@ def _sorted_labels(
     return found
 
 
-def _key_tuple(keys: Keys) -> exp.Expr | None:
-    """All expressions that a statement is grouped by, as one row value."""
-    nodes = [node for _, node in keys.values()]
-    return exp.Tuple(expressions=[one.copy() for one in (*nodes, nodes[0])]) if nodes else None
-
-
-def _key_values(node: exp.Expr | None, scope: Scope) -> Values | None:
-    """The values of all expressions that a statement is grouped by, together."""
-    if node is None:
+def _key_values(keys: Keys, scope: Scope) -> Values | None:
+    """The values of all expressions that a statement is grouped by, together, as row values."""
+    if not keys:
         return None
+    nodes = [one for _, one in keys.values()]
+    node = exp.Tuple(expressions=[one.copy() for one in (*nodes, nodes[0])])
     said = shown(exp.Tuple(expressions=node.expressions[:-1]))[1:-1]
     found = scope.values(node, said)
     if not found.distinct:
@@ -287,8 +291,10 @@ class Columns:
     renamed: dict[int, str]
 
 
-def _columns(select: exp.Expr, scope: Scope, grouped: set[int], keys: Keys) -> Columns:
+def _columns(select: exp.Expr, scope: Scope, variants: list[Grouping]) -> Columns:
     """Split SELECT's list into columns of groups (checked) and answers."""
+    grouped = {axis for one in variants for axes in one.sets for axis in axes}
+    keys = {text for one in variants for text in one.keys}
     answers: list[tuple[str | None, exp.Expr]] = []
     constants: list[tuple[str, str]] = []
     renamed: dict[int, str] = {}

@@ -431,8 +431,10 @@ def _resolve_places(select: exp.Expr) -> None:
             group.set("all", None)
             plain = [item for item in items if not _is_answer(item)]
             group.set("expressions", [item.copy() for item in plain])
-        for node in list(group.expressions):
-            _put_item(node, items, "GROUP BY")
+        several = {exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren}
+        for node in list(group.find_all(exp.Literal)):
+            if type(node.parent) in several:
+                _put_item(node, items, "GROUP BY")
     for key in order.expressions if order is not None else ():
         _put_item(key.this, items, "ORDER BY")
     if order is not None and shown(order.expressions[0].this).casefold() == "all":

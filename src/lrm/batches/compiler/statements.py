@@ -43,7 +43,8 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 class Statement:
     """One SELECT: its number and line in the text, the table it reads, its tree.
 
-    ``part`` counts the SELECTs that UNION ALL joins, from 1.
+    ``part`` counts the SELECTs that UNION ALL joins, from 1; the last of them has the ``ending`` of
+    them all, a SELECT with nothing but ORDER BY, LIMIT and OFFSET.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Statement:
     part: int
     table: str
     select: exp.Expr
+    ending: exp.Expr | None = None
 
 
 def statements(text: str, domain: Domain) -> list[Statement]:
@@ -65,7 +67,9 @@ def statements(text: str, domain: Domain) -> list[Statement]:
         line = tokens[0].line
         with in_statement(line):
             _check_select_said(tokens)
-            selects = _selects(respell(_tree(parser, tokens, text)))
+            tree = respell(_tree(parser, tokens, text))
+            ending = _ending(tree)
+            selects = _selects(tree)
             for part, select in enumerate(selects, start=1):
                 at = line_of(select) or line
                 if part > 1:
@@ -75,7 +79,8 @@ def statements(text: str, domain: Domain) -> list[Statement]:
                 if not _same_table(plain.table, expected):
                     raise SqlError(_unknown(plain.table, expected, declared=table is not None))
                 number = len(checked) + 1
-                checked.append(Statement(number, at, part, expected, plain.select))
+                last = ending if part == len(selects) else None
+                checked.append(Statement(number, at, part, expected, plain.select, last))
     if not checked:
         raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked
@@ -167,6 +172,16 @@ def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _ending(tree: exp.Expr) -> exp.Expr | None:
+    """Take ORDER BY, LIMIT and OFFSET from a whole UNION ALL."""
+    found = exp.Select()
+    for part in ("order", "limit", "offset") if type(tree) is exp.Union else ():
+        if tree.args.get(part) is not None:
+            found.set(part, tree.args[part])
+            tree.set(part, None)
+    return found if found.args else None
 
 
 def _selects(tree: exp.Expr) -> list[exp.Expr]:

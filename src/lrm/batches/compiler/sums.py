@@ -9,13 +9,14 @@ import numpy as np
 from sqlglot import exp
 
 from lrm.batches.compiler.atoms import TRUE
-from lrm.batches.compiler.binned import Form, linear_form, represented
+from lrm.batches.compiler.binned import Form, is_binned, linear_form, represented
 from lrm.batches.compiler.constants import constant, is_constant
 from lrm.batches.compiler.cuts import Cut
 from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.refusals import at_line, only, refuse
 from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered, multiplied
 from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits
+from lrm.domain import Dates
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lrm.batches.compiler.predicates import Scope
+    from lrm.batches.compiler.predicates import Measure, Scope
 
-__all__ = ["holds_bins", "summed"]
+__all__ = ["present", "summed"]
 
 _NUMBERS = frozenset(
     [
@@ -59,17 +60,126 @@ def summed(node: exp.Expr, scope: Scope) -> Weights:
     form = linear_form(node, scope)
     if form is not None:
         return _represented(node, form, scope)
-    found_values = scope.values(node)
-    if found_values.kind not in _NUMBERS and not found_values.kind.startswith("DECIMAL"):
-        raise refuse(f"SUM({shown(node)})", f"it is {found_values.kind}, not a number", node)
-    numbers = _measured(found_values.numbers(), scope)
+    if type(node) is exp.Neg and _sides(node.this, scope) is not None:
+        return multiplied(summed(node.this, scope), -1.0 if scope.measure == "value" else 1.0)
+    return _separate(node, scope) or _evaluated(node, scope)
+
+
+def _evaluated(node: exp.Expr, scope: Scope) -> Weights:
+    """The values of an expression on declared values."""
+    values = scope.values(node)
+    if values.kind not in _NUMBERS and not values.kind.startswith("DECIMAL"):
+        raise refuse(f"SUM({shown(node)})", f"it is {values.kind}, not a number", node)
+    numbers = _measured(values.numbers(), scope)
     if scope.measure == "presence":
-        numbers = found_values.present()
-    if not np.all(np.isfinite(numbers)) or np.any(np.abs(numbers) > _EXACT):
-        raise refuse(f"SUM({shown(node)})", "its values must be within ±2^53", node)
-    table = scope.placed(found_values, numbers)
-    cut = scope.placed(found_values, found_values.undecided)
+        numbers = values.present()
+    strange = ~np.isfinite(numbers) | (np.abs(numbers) > _EXACT)
+    if strange.any():
+        if len(values.axes) > 1:
+            raise refuse(f"SUM({shown(node)})", "its values must be within ±2^53", node)
+        (axis,), (classes,) = values.axes, values.classes
+        cut = Cut(node, f"{shown(node)} has no number within ±2^53 on", axis, strange[classes])
+        scope.cuts.append(cut)
+    table = scope.placed(values, np.where(strange, 0.0, numbers))
+    open_cells = scope.placed(values, values.undecided | strange)
+    return (Summand(1.0, (Weighed(table.axes, table.values, open_cells.values),)),)
+
+
+def present(node: exp.Expr, scope: Scope) -> Weights | None:
+    """1 for rows on which an expression is not NULL, where no table of it is needed; else None."""
+    apart = _sides(node, scope) is not None
+    if not apart and not (type(node) in (exp.Case, exp.If) and holds_bins(node, scope)):
+        return None
+    measure, scope.measure = scope.measure, "presence"
+    found = summed(node, scope)
+    scope.measure = measure
+    return found
+
+
+def _separate(node: exp.Expr, scope: Scope) -> Weights | None:
+    """A sum, difference or product of two numbers that read different attributes.
+
+    Σ(x + y) is Σx where y is known and Σy where x is, so that no table of both is needed; Σxy is
+    one product. None for anything else.
+    """
+    sides = _sides(node, scope)
+    if sides is None:
+        return None
+    sign, one_side, two_side = sides
+
+    def of(measure: Measure) -> tuple[Weights, Weights]:
+        before, scope.measure = scope.measure, measure
+        found = tuple(
+            _days(side, one_side, scope) or summed(side, scope) for side in (one_side, two_side)
+        )
+        scope.measure = before
+        return found[0], found[1]
+
+    if not sign or scope.measure == "presence":
+        return _times(*of(scope.measure))
+    (one, two), (there, too) = of("value"), of("presence")
+    if scope.measure == "value":
+        return (*_times(one, too), *multiplied(_times(there, two), sign))
+    squares = of("square")
+    both = multiplied(_times(one, two), 2.0 * sign)
+    return (*_times(squares[0], too), *both, *_times(there, squares[1]))
+
+
+def _sides(node: exp.Expr, scope: Scope) -> tuple[float, exp.Expr, exp.Expr] | None:
+    """The sign (0 for a product) and the sides of what `_separate` takes."""
+    while type(node) is exp.Paren:
+        node = node.this
+    if scope.measure == "binning" or type(node) not in {exp.Add, exp.Sub, exp.Mul, exp.DateDiff}:
+        return None
+    sides = (node.this, node.expression)
+    if type(node) is exp.DateDiff:
+        day = node.args.get("unit") is not None and node.args["unit"].name.casefold() == "day"
+        if not day or not all(_is_day(side, scope) for side in sides):
+            return None
+    read = [{scope.axis(one) for one in side.find_all(exp.Column)} for side in sides]
+    if not all(read) or read[0] & read[1] or any(_reads_bins(axes, scope) for axes in read):
+        return None
+    dates = [_is_day(side, scope) for side in sides]
+    if any(dates) and not (all(dates) and type(node) in {exp.Sub, exp.DateDiff}):
+        return None
+    sign = 1.0 if type(node) is exp.Add else 0.0 if type(node) is exp.Mul else -1.0
+    return sign, *sides
+
+
+def _is_day(node: exp.Expr, scope: Scope) -> bool:
+    """Whether an expression is a column of single days."""
+    if type(node) is not exp.Column:
+        return False
+    attribute = scope.domain.attributes[scope.axis(node)]
+    return isinstance(attribute, Dates) and bool(np.all(attribute.starts == attribute.ends))
+
+
+def _days(node: exp.Expr, first: exp.Expr, scope: Scope) -> Weights | None:
+    """The days of a column of dates since the first that ``first`` declares; None for others."""
+    if not _is_day(node, scope):
+        return None
+    axis = scope.axis(node)
+    attribute, other = (scope.domain.attributes[scope.axis(one)] for one in (node, first))
+    assert isinstance(attribute, Dates)  # noqa: S101 - just asked
+    assert isinstance(other, Dates)  # noqa: S101 - both are or none
+    null = attribute.special_cell("(null)")
+    special = np.arange(attribute.size) >= attribute.regular
+    days = np.zeros(attribute.size)
+    days[: attribute.regular] = _measured((attribute.starts - other.starts[0]).astype(float), scope)
+    unknown = special & (np.arange(attribute.size) != (-1 if null is None else null))
+    if unknown.any():
+        scope.cuts.append(Cut(node, f"{shown(node)} has no day on", axis, unknown))
+    table, cut = scope.spread(days, axis), scope.spread(unknown, axis)
     return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
+
+
+def _reads_bins(axes: set[int], scope: Scope) -> bool:
+    return any(is_binned(scope.domain.attributes[axis]) for axis in axes)
+
+
+def _times(one: Weights, two: Weights) -> Weights:
+    """The product of two sums over different attributes."""
+    return tuple(a.times(b.tables, b.coefficient) for a in one for b in two)
 
 
 def _represented(node: exp.Expr, form: Form, scope: Scope) -> Weights:
