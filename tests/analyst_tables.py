@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pathlib
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -16,14 +17,29 @@ SEASONS = ["winter", "spring", "summer", "autumn"]
 FILES = pathlib.Path(__file__).parent / "sql" / "analyst"
 
 
+class Written(NamedTuple):
+    """A statement of a file, what DuckDB is asked instead, and why it is refused, if it is."""
+
+    text: str
+    reference: str | None
+    refused: str | None
+
+
 def statements(name):
-    """The statements of a file, without its comments."""
-    text = "\n".join(
-        line
-        for line in (FILES / f"{name}.sql").read_text("utf-8").splitlines()
-        if not line.startswith("--")
-    )
-    return [one.strip() for one in text.split(";") if one.strip()]
+    """The statements of a file, with what the comments before them say."""
+    found, waiting, said = [], [], {}
+    for line in (FILES / f"{name}.sql").read_text("utf-8").splitlines():
+        if line.startswith("--"):
+            word, _, rest = line[2:].strip().partition(": ")
+            if word in {"duckdb", "refused"}:
+                said[word] = rest.rstrip(";")
+            continue
+        waiting.append(line)
+        if line.endswith(";"):
+            text = "\n".join(waiting).strip().rstrip(";")
+            found.append(Written(text, said.get("duckdb"), said.get("refused")))
+            waiting, said = [], {}
+    return found
 
 
 def _table(name, frame, domain):

@@ -46,7 +46,7 @@ def release(request):
         ((1.0,), "must give one value"),
         ((1,), "numbered from 0 on"),
         ((0, float("inf"), "*"), "must be finite"),
-        ((0, "exp"), "operation 'exp'"),
+        ((0, "sin"), "operation 'sin'"),
         ((0, 2.0, "round", 1, "/"), "round may only come last"),
         ((0, 50.0, "round"), "between -12 and 12 digits"),
     ],

@@ -7,15 +7,15 @@ are ``matrix @ counts``. Whatever is not on the list below is refused by name.
 - answers: ``COUNT(*)``, ``COUNT(expression)``, ``COUNT_IF``, ``SUM(expression)``, each with
   ``FILTER (WHERE …)``; their sums, differences, constant multiples and quotients by constants;
   names by ``AS``
-- derived answers, computed from such linear ones: ``AVG``, ``VARIANCE``, ``STDDEV``, quotients and
-  products of aggregates, ``SUM(COUNT(*)) OVER (…)``, ``MEDIAN``, ``QUANTILE_CONT``,
-  ``PERCENTILE_CONT … WITHIN GROUP``
+- derived answers, computed from such linear ones: ``AVG``, ``VARIANCE``, ``STDDEV``, ``CORR``,
+  ``REGR_SLOPE``, quotients, products and functions of aggregates, ``SUM(COUNT(*)) OVER (…)``,
+  ``MEDIAN``, ``QUANTILE_CONT``, ``PERCENTILE_CONT … WITHIN GROUP``
 - conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` of an attribute and constants, on cells of
   any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
   value on every cell, evaluated by DuckDB on the declared values
 - groups: ``GROUP BY`` attributes or expressions, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
-- statements: ``WITH``, sub-selects that filter, rename or compute columns, ``UNION ALL``, ``JOIN``
-  to lookups of the domain
+- statements: ``WITH``, sub-selects that filter, rename or compute columns or have one row,
+  ``UNION ALL``, ``JOIN`` to lookups of the domain
 - ``ORDER BY``, ``LIMIT``, ``OFFSET`` and ``HAVING`` of the answers that are displayed
 
 What differs from running the text on the table:

@@ -36,10 +36,6 @@ def weights(node: exp.Expr, scope: Scope) -> Weights:
     if type(node) is exp.Column:
         name = node.name
         raise refuse(f"column {name!r} without an aggregate", f"GROUP BY {name} to list it", node)
-    listed = type(node) is not exp.Anonymous and node.find(exp.AggFunc) is None
-    if listed and node.find(exp.Column) is not None:
-        way_out = "rows are never listed: add it up with SUM or AVG, or GROUP BY it"
-        raise refuse(f"{shown(node)} without an aggregate", way_out, node)
     raise refuse_node(node, AGGREGATES)
 
 

@@ -36,6 +36,8 @@ _FOLDED: dict[str, Callable[[float, float], float]] = {
     "/": operator.truediv,
 }
 _MOST_DIGITS = 12
+_ALONE = (exp.Column, exp.Star, exp.Window)
+"""What has sentences of its own where it stands by itself."""
 _ROUNDED = (exp.DType.DECIMAL, exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT)
 
 
@@ -44,6 +46,12 @@ def asked(node: exp.Expr, middle: Middle) -> Asked:
     found = Asked(middle=middle)
     if _quantile(node, found):
         return found
+    if type(node) not in _ALONE and node.find(exp.AggFunc, exp.Anonymous, Apart) is None:
+        if node.find(exp.Grouping) is not None:
+            raise refuse("GROUPING()", "select the column: rows without it are totals", node)
+        if node.find(exp.Column) is not None:
+            way_out = "rows are never listed: GROUP BY it, or add it up with SUM or AVG"
+            raise refuse(f"{shown(node)} without an aggregate", way_out, node)
     found.steps = _steps(node, found)
     if not found.leaves:
         raise refuse("a constant as an answer", AGGREGATES, node)

@@ -228,6 +228,7 @@ def shown(node: exp.Expr) -> str:
     # Writing a copy is slow, and needed only where the generator rewrites what it writes.
     plain = all(type(one) in _PLAIN for one in node.walk())
     text = str(_generator().generate(node, copy=not plain))
+    text = text.replace("APART(", "(SELECT ") if "APART(" in text else text
     return _LOOKED_UP.sub(r"\1", text) if "LOOKUP(" in text else text
 
 
