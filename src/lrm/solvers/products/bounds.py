@@ -13,13 +13,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
 from lrm.maps.products.values import merge_values
+from lrm.solvers.gaussian import optimise_gaussian_gram
 
 __all__ = ["ROUNDING", "product_bound"]
 
@@ -34,6 +37,9 @@ NEGLIGIBLE = 1e-11
 MOST_VALUES = 1024
 """Grams over more values are left out: they are dense."""
 
+ROUNDS = 20
+"""Of the ascent for a factor by itself, which is within 1 % after fewer."""
+
 SCHUR_SHARE = 0.9
 """s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""
 
@@ -46,8 +52,8 @@ def product_bound(batch: ProductBatch) -> float:
 
     For tables and totals it is the optimum under L2 columns. Else it is the best of some
     bounds: terms with different factors of some attributes need at least the sum of what each
-    group needs alone, and terms that share factors F at least ``Π (tr √FᵀF)²/n`` times that of
-    the rest.
+    group needs alone, and terms that share factors at least the product of the optima of these
+    under L2 columns times that of the rest.
     """
     reduced = merge_values(batch).batch
     if not reduced.simple:
@@ -83,7 +89,7 @@ def _bound(batch: ProductBatch, apart: tuple[int, ...]) -> float:
         bound, choice = 1.0, own.choice.copy()
         for i, f in zip(apart, signature, strict=True):
             if f:
-                bound *= _root_sum(batch.factors[i][f].gram) ** 2 / batch.sizes[i]
+                bound *= _alone(batch.factors[i][f])
                 choice[:, i] = 0
         rest = merge_values(replace(own, choice=choice, _shapes={})).batch
         whole += bound * _together(Quadratic(rest))
@@ -117,10 +123,22 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     values, vectors = np.linalg.eigh(C)
     kept = values > NEGLIGIBLE * values.max(initial=0.0)
     schur = a - float(np.sum((vectors.T[kept] @ b) ** 2 / values[kept]))
-    if schur < NEGLIGIBLE * a:  # rounding alone
+    if schur <= NEGLIGIBLE * a:  # rounding alone
         return _root_sum(C - np.outer(b, b) / a) ** 2 if a > 0 else _root_sum(C) ** 2, 0.0
     s = SCHUR_SHARE * schur
     return _root_sum(C - np.outer(b, b) / (a - s)) ** 2, s
+
+
+@lru_cache(maxsize=256)
+def _alone(factor: Factor) -> float:
+    """The bound of one factor by itself, with its best weights of values; 0 where it is too large.
+
+    With weights v_i of sum 1 for the values of each attribute, those of a product are products, and
+    so is the bound ``(tr √(D·V·D))²`` with ``D² = diag(v)``.
+    """
+    if factor.size > MOST_VALUES or not factor.gram.any():
+        return 0.0
+    return optimise_gaussian_gram(factor.gram, tolerance=0.01, max_rounds=ROUNDS).lower
 
 
 def _root_sum(gram: Floats) -> float:

@@ -171,7 +171,7 @@ class GroupSearch:
             grams = [self.quadratic.grams[g] for g in self.quadratic.of_attribute(i)]
             key = (n, *(gram.left.key for gram in grams), *(gram.right.key for gram in grams))
             if key not in shared:
-                shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2)
+                shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2, 16)
                 rows = [max(1, min(n // share, MOST_ROWS)) for share in shares]
                 shared[key] = own_basis(point, i, self.rng, rows, self.watch)
             bases[i] = shared[key]

@@ -17,7 +17,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.search import SetSearch
 
-__all__ = ["Grouping", "group_terms"]
+__all__ = ["Grouping", "differing_terms", "group_terms"]
 
 RootOf = Callable[[ProductBatch], float]
 
@@ -93,16 +93,10 @@ def group_terms(
     ``go_on`` is called before each look, and may raise. Cost: a look of some milliseconds for
     each pair of an item (the terms that ask the same of all attributes) and a group.
     """
-    items = _items(batch)
-    if not 1 < len(items) <= MOST_ITEMS or not _differ(batch):
+    items = differing_terms(batch)
+    if not 1 < len(items) <= MOST_ITEMS:
         return None
     found = Grouping(batch, go_on, root_of)
-    # Terms that ask for nothing would be a group without measurements.
-    empty = frozenset(batch.idle_terms().tolist())
-    asking = [item for item in items if not item <= empty]
-    if len(asking) < 2:
-        return None
-    items = [asking[0] | empty, *asking[1:]]
     items.sort(key=found.root, reverse=True)
     for item in items:
         found.insert(item)
@@ -115,13 +109,18 @@ def group_terms(
     return found if len(found.groups) > 1 else None
 
 
-def _items(batch: ProductBatch) -> list[frozenset[int]]:
-    """The terms that choose the same factors, together."""
+def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
+    """The terms that choose the same factors, together; [] where groups would gain nothing."""
     same: dict[tuple[bytes, ...], list[int]] = {}
+    if not _differ(batch):
+        return []
     for term in range(batch.terms if batch.terms <= 100 * MOST_ITEMS else 0):
         rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
         same.setdefault(tuple(sorted(rows)), []).append(term)
-    return [frozenset(terms) for terms in same.values()]
+    # Terms that ask for nothing would be a group without measurements.
+    empty = frozenset(batch.idle_terms().tolist())
+    asking = [frozenset(terms) for terms in same.values() if not empty.issuperset(terms)]
+    return [asking[0] | empty, *asking[1:]] if asking else []
 
 
 def _differ(batch: ProductBatch) -> bool:

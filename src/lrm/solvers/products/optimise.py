@@ -19,7 +19,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.augmented import optimise_augmented
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
-from lrm.solvers.products.grouping import Grouping, group_terms
+from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
@@ -35,6 +35,10 @@ SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
 HOPELESS = 2.0
 #: Groups so far above the best known are not searched for thoroughly.
 NEAR = 1.1
+#: More terms that ask different things are not searched for one by one.
+MOST_APART = 12
+#: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
+BASES_SECONDS: dict[Effort, float] = {"quick": 0.0, "normal": 15.0, "thorough": 120.0}
 #: Most values of a fused axis, by effort.
 FUSED: dict[Effort, int] = {"quick": 128, "normal": 640, "thorough": 1200}
 #: Rows of a fused basis start as n/share random ones.
@@ -90,6 +94,10 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
             found.append(ProductStrategy.combine([_fused(batch, whole, effort, rng, watch)]))
     if grouped is not None:
         _finish(found, batch, grouped.groups, effort, rng, watch)
+    else:
+        with contextlib.suppress(StopSolver):
+            apart = _by_bases(batch, effort, np.random.default_rng([seed, 2]), watch)
+            _finish(found, batch, apart, effort, rng, watch)
     # Groups that are worse apart may be better together, so all of them are combined.
     for strategy in list(found):
         combination = combine_groups(batch, strategy)
@@ -121,6 +129,33 @@ def _grouped(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> _Gr
     return None
 
 
+def _by_bases(
+    batch: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
+) -> list[Group]:
+    """Groups of terms that would share no good bases, after a quick search; [] without any.
+
+    Over identities one group may seem best although different factors of an attribute want
+    different bases.
+    """
+    items = differing_terms(batch)
+    if not 1 < len(items) <= MOST_APART:
+        return []
+
+    def root_of(reduced: ProductBatch) -> float:
+        search = GroupSearch(Quadratic(reduced), rng, watch, SCOUT)
+        search.run()
+        return float(np.exp(search.value / 3))
+
+    grouping = Grouping(batch, watch.part(BASES_SECONDS[effort]), root_of)
+    with contextlib.suppress(StopSolver):
+        items.sort(key=grouping.root)
+        while items:
+            grouping.insert(items[-1])
+            items.pop()
+    groups = grouping.groups + items  # where there was no time, terms stay apart
+    return [_solve(batch, np.array(sorted(terms)), SCOUT, rng, watch) for terms in groups]
+
+
 def _finish(  # noqa: PLR0913, PLR0917 - one family of arguments
     found: list[ProductStrategy],
     batch: ProductBatch,
@@ -130,6 +165,8 @@ def _finish(  # noqa: PLR0913, PLR0917 - one family of arguments
     watch: Watch,
 ) -> None:
     """Add the strategy of some groups, and where it is near the best, what more effort finds."""
+    if not groups:
+        return
     least = min(strategy.error for strategy in found)
     found.append(ProductStrategy.combine(groups))
     if found[-1].error > NEAR * least:
