@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from lrm.batches.compiler.evaluation import CellColumn, Question
+from lrm.batches.compiler.lengths import check_lengths
 from lrm.batches.compiler.refusals import at_line, refuse, refuse_node
 from lrm.domain import Bins
 
@@ -202,6 +203,7 @@ def question(node: exp.Expr, scope: Scope) -> Question:
         return _searched(one)
 
     tree = node.copy().transform(replaced, copy=False)
+    check_lengths(tree)
     text = tree.sql(dialect="duckdb", comments=False)
     return Question(shown(node), text, frozenset(raw), tuple(conditions), tuple(columns))
 

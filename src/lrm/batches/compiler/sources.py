@@ -47,6 +47,9 @@ __all__ = ["Plain", "plain_select"]
 _PARTS = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset")
 _COMPUTED = "a sub-select may filter, rename and compute columns"
 
+MOST_WRITTEN = 10_000
+"""Parts of all that is written for the columns of one expression: a second's work."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plain:
@@ -248,6 +251,7 @@ class _Reader:
                 root = condition if among is root else root
                 every = list(root.find_all(exp.Subquery, exp.Column))
         inner = {id(one) for sub in every if type(sub) is exp.Subquery for one in sub.walk()}
+        room = MOST_WRITTEN
         for node in every:
             if type(node) is exp.Subquery and type(node.parent) is not exp.Subquery:
                 held = self._apart(node, root, source)
@@ -260,6 +264,9 @@ class _Reader:
             given = self._column(node, source, aliases)
             if given is node:
                 continue
+            room -= sum(1 for _ in given.walk())
+            if room < 0:  # columns of columns of columns may grow without end
+                raise refuse("so long an expression", f"{node.name!r} stands for too much", node)
             given = given.copy()
             top = node is root or type(node.parent) in {exp.Alias, exp.Group, exp.Ordered}
             held = given if top or isinstance(given, HELD) else exp.Paren(this=given)
