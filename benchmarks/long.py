@@ -81,7 +81,7 @@ began = time.process_time()
 plan = lrm.plan(batch, "best", effort=sys.argv[2])
 seconds = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-own = ("sparse rows", "own rows")
+own = ("sparse rows", "own rows", "periodic rows")
 rivals = [c for c in plan.details["candidates"] if c["name"] not in own]
 rival = min(rivals, key=lambda c: c["error"])
 found = [plan.strategy_error, rival["error"], rival["name"], seconds, peak, plan.details["winner"]]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError
 from lrm.exact.block_inverses import BlocksPlusFew, blocks_plus_few
+from lrm.exact.local_inverses import DiagonalPlusLocal, diagonal_plus_local
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
 __all__ = ["DiagonalPlusFew", "NormalEquations", "Spectral", "left_inverse"]
@@ -228,16 +229,19 @@ def _blocks_plus_few(strategy: LinearMap) -> BlocksPlusFew | None:
     return blocks_plus_few(strategy.sparse())
 
 
-def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | None:
-    """The Woodbury form, where every cell has a row of its own and few rows remain."""
+def _diagonal_plus_few(strategy: LinearMap) -> DiagonalPlusFew | DiagonalPlusLocal | None:
+    """The Woodbury form, where every cell has a row of its own and few or local rows remain."""
     owner = strategy.single_cell_rows()
     if owner is None:
         return None
     n = len(owner)
     others = np.setdiff1d(np.arange(strategy.shape[0]), owner)
     matrix = strategy.sparse()
-    if len(others) > min(n // 2, DENSE_CELLS) or matrix.nnz > DENSE_ENTRIES:
+    if matrix.nnz > DENSE_ENTRIES:
         return None
+    local = diagonal_plus_local(matrix, owner, others)
+    if local is not None or len(others) > min(n // 2, DENSE_CELLS):
+        return local
     diagonal = np.asarray(matrix[owner].sum(axis=1)).ravel()
     few = sp.csr_array(matrix[others]) if len(others) else sp.csr_array((0, n))
     inner = (few * diagonal**-2) @ few.T

@@ -3,8 +3,9 @@
 With ``G⁻¹ = Σ_ℓ (1/λ_ℓ)(A_ℓ − A_{ℓ+1})`` (see `levels`) the squared norm of B, and of each
 of its rows, follows from how much of W each block average sees:
 ``‖B‖² = Σ_ℓ (1/λ_ℓ)(a_ℓ − a_{ℓ+1})`` with ``a_ℓ = tr(W A_ℓ Wᵀ)``. For a matrix a_ℓ takes the sums
-over blocks, each from those of the level below: O(m·n) for all levels together. For prefix sums
-and all ranges a_ℓ is a sum of polynomials over blocks: O(n) for all levels together.
+over blocks, each from those of the level below: O(m·n) for all levels together, O(entries) for
+each level of a sparse one. For ranges it takes O(m) for each level. For prefix sums and all ranges
+a_ℓ is a sum of polynomials over blocks: O(n) for all levels together.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.maps.linear import Floats, LinearMap
 
 __all__ = ["level_energies", "level_sizes", "range_squared_norms"]
+
+SPARSE_PAYS = 8
+"""How many times fewer entries than places a matrix must have to be summed by its entries."""
 
 
 def level_sizes(fanouts: tuple[int, ...]) -> tuple[int, ...]:
@@ -40,10 +45,29 @@ def _matrix_energies(rows: Floats, fanouts: tuple[int, ...]) -> Floats:
     return np.array(seen)
 
 
+def _sparse_energies(matrix: sp.csr_array, fanouts: tuple[int, ...]) -> Floats:
+    """The same for all queries of a sparse matrix, from its entries alone."""
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    column, sums = matrix.indices, matrix.data
+    seen = [np.vdot(sums, sums)]
+    for fanout, size in zip(fanouts, level_sizes(fanouts)[1:], strict=True):
+        column = column // fanout
+        first = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(column, prepend=-1))
+        sums = np.add.reduceat(sums, first) if len(first) else sums
+        row, column = row[first], column[first]
+        seen.append(np.vdot(sums, sums) / size)
+    return np.array(seen)
+
+
 def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
     """``a_ℓ − a_{ℓ+1}`` of every level, leaves first."""
+    ends = None if queries.has_closed_forms else queries.range_ends()
     if queries.has_closed_forms:
         seen = np.array([queries.block_energy(size) for size in level_sizes(fanouts)])
+    elif ends is not None:
+        seen = np.array([_range_energy(*ends, size).sum() for size in level_sizes(fanouts)])
+    elif SPARSE_PAYS * queries.entry_count < prod(queries.shape):
+        seen = _sparse_energies(queries.sparse(), fanouts)
     else:
         blocks = queries.row_blocks(width=prod(fanouts))
         parts = (_matrix_energies(rows, fanouts) for _, rows in blocks)

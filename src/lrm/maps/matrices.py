@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -155,6 +156,18 @@ class SparseMap(LinearMap):
         owner = np.full(self.shape[1], -1, dtype=np.int64)
         owner[self.matrix.indices[self.matrix.indptr[single]]] = single
         return None if np.any(owner < 0) else owner
+
+    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        return self._range_ends
+
+    @cached_property
+    def _range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        lengths = np.diff(self.matrix.indptr).astype(np.int64)
+        if not lengths.all() or np.any(self.matrix.data != 1.0):
+            return None
+        first = self.matrix.indices[self.matrix.indptr[:-1]].astype(np.int64)
+        last = self.matrix.indices[self.matrix.indptr[1:] - 1].astype(np.int64)
+        return (first, last) if np.array_equal(last - first + 1, lengths) else None
 
     @property
     def entry_count(self) -> int:

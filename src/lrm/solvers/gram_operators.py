@@ -100,13 +100,7 @@ class FactorGram(GramOperator):
     @cached_property
     def _differences(self) -> sp.csr_array | None:
         """D with ``V = D·(running totals)``, where it has far fewer entries than V."""
-        if isinstance(self.factor, np.ndarray):
-            return None
-        last = sp.csr_array((self.factor.shape[0], 1))
-        shifted = sp.hstack([self.factor[:, 1:], last], format="csr")
-        found = sp.csr_array(self.factor - shifted)
-        found.eliminate_zeros()
-        return found if DIFFERENCES_PAY * found.nnz < self.factor.nnz else None
+        return None if isinstance(self.factor, np.ndarray) else _few_differences(self.factor)
 
     @cached_property
     def _square(self) -> Matrix | None:
@@ -143,12 +137,22 @@ class FactorGram(GramOperator):
         )
 
 
+def _few_differences(matrix: sp.csr_array) -> sp.csr_array | None:
+    """The differences of neighbouring columns, where they have far fewer entries."""
+    last = sp.csr_array((matrix.shape[0], 1))
+    found = sp.csr_array(matrix - sp.hstack([matrix[:, 1:], last], format="csr"))
+    found.eliminate_zeros()
+    return found if DIFFERENCES_PAY * found.nnz < matrix.nnz else None
+
+
 def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
-    """An array, or a sparse matrix of few entries."""
+    """An array, or a sparse matrix of few entries or of few differences."""
     if isinstance(matrix, np.ndarray):
         return matrix
     few = matrix.nnz < SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
-    return sp.csr_array(matrix) if few else np.asarray(matrix.toarray())
+    if few or _few_differences(matrix) is not None:
+        return sp.csr_array(matrix)
+    return np.asarray(matrix.toarray())
 
 
 def gram_operator(queries: LinearMap) -> GramOperator:

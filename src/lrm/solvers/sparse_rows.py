@@ -32,7 +32,7 @@ from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
-__all__ = ["SparseRows", "Stage", "optimise_sparse_rows", "sparse_rows_error"]
+__all__ = ["SparseRows", "Stage", "optimise_sparse_rows", "sparse_rows_error", "with_cells"]
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -79,10 +79,14 @@ class SparseRows:
 
     def strategy(self) -> sp.csr_array:
         """``L = [I; Θ]·D``, every column of L1 norm 1."""
-        rows = self.rows
-        scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
-        stacked = sp.vstack([sp.eye_array(rows.shape[1]), rows])
-        return sp.csr_array(stacked @ sp.diags_array(1.0 / scale))
+        return with_cells(self.rows)
+
+
+def with_cells(rows: sp.csr_array) -> sp.csr_array:
+    """``[I; Θ]·D``, every column of L1 norm 1."""
+    scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
+    stacked = sp.vstack([sp.eye_array(rows.shape[1]), rows])
+    return sp.csr_array(stacked @ sp.diags_array(1.0 / scale))
 
 
 class _Resolution:
@@ -257,12 +261,13 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     stages: tuple[Stage, ...],
     *,
     rng: np.random.Generator,
+    start: sp.csr_array | None = None,
     nonnegative: bool = True,
     hopeless: float = np.inf,
     on_step: OnStep = ignore_step,
     name: str = "sparse rows",
 ) -> SparseRows:
-    """Optimise ``rows`` extra rows from random ones, through stages of ever smaller blocks.
+    """Optimise ``rows`` extra rows through stages of ever smaller blocks.
 
     Parameters
     ----------
@@ -274,6 +279,8 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
         The resolutions. Each block is a multiple of the next one.
     rng
         For the first rows.
+    start
+        The first rows over single cells, where they are not random; the first block is one.
     nonnegative
         Whether entries of Θ may not be negative: enough for workloads without negative weights.
     hopeless
@@ -292,7 +299,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     (True, (16, 64))
     """
     run = _Run(on_step, name)
-    X: Matrix | sp.csr_array | None = None
+    X: Matrix | sp.csr_array | None = None if start is None else sp.csr_array(start.T)
     block, converged = 1, True
     for stage in stages:
         level = _Resolution(gram.coarser(stage.block), nonnegative=nonnegative)
@@ -306,11 +313,11 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
         if run.interrupted or (stage is stages[0] and run.error > hopeless):
             break
     assert X is not None  # noqa: S101 - there is a stage
-    fine = _finer(X, block, gram.cells)
-    error = sparse_rows_error(gram, sp.csr_array(fine.T))
-    return SparseRows(
-        sp.csr_array(fine.T), error, run.rounds, converged and not run.interrupted, run.interrupted
-    )
+    # Rows that are constant on blocks have the same error over blocks and over cells.
+    error = level.error(sp.csr_array(X))
+    fine = sp.csr_array(_finer(X, block, gram.cells).T)
+    ended = converged and not run.interrupted
+    return SparseRows(fine, error, run.rounds, ended, run.interrupted)
 
 
 def _finer(X: Matrix | sp.csr_array, factor: int, cells: int) -> sp.csr_array:

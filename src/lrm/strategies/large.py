@@ -12,15 +12,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import StopSolver
+from lrm.exact.inverses import left_inverse
+from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import SparseMap
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
+from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
 from lrm.solvers.progress import Step
-from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
+from lrm.solvers.segments import polish_segments
+from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, with_cells
 from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
 
 __all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
@@ -37,6 +42,9 @@ LOCAL_CELLS = 8192
 MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""
 
+LEAST_REACHES = 4
+"""How many times the longest range goes into the cells, where rows repeat along them."""
+
 HOPELESS = 3.0
 """Rows over coarse blocks that are further above the best known error are given up."""
 
@@ -45,6 +53,9 @@ MOST_ROWS = 512
 
 MOST_ENTRIES = 1 << 25
 """Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
+
+ROUNDING_SECONDS = 1.5e-7
+"""Of one core, per row and cell, that it takes to round a strategy and to invert it."""
 
 FEWER = 4
 """How many times fewer blocks there are at each coarser resolution."""
@@ -105,6 +116,10 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         known = _add_own_rows(problem, search, known)
     if known.details["interrupted"]:
         return known
+    if has_long_ranges(problem):
+        local = _add_periodic_rows(problem, search, effort, known)
+        if local is not None:
+            return local
     chain, basis = queries.gram_chain(), None
     if chain is not None and queries.shape[1] > LOCAL_CELLS and queries.shape[1] % BLOCK == 0:
         basis = local_basis()
@@ -113,6 +128,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         gram = gram_operator(queries)
     rows = row_count(gram.cells)
     levels = stages(gram.cells, rows)
+    search = search.less(ROUNDING_SECONDS * rows * queries.shape[1])
     found = optimise_sparse_rows(
         gram,
         rows,
@@ -130,6 +146,39 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         make, base = partial(local_strategy, found.rows, basis), f"basis of {BLOCK} cells"
     winner = f"{base} and {found.rows.shape[0]} sparse rows"
     return _better(problem, known, candidate, {**details, "winner": winner}, make)
+
+
+def _add_periodic_rows(
+    problem: Problem, search: Search, effort: str, known: Strategy
+) -> Strategy | None:
+    """The better of what is known and of rows that repeat along the cells, for short ranges.
+
+    None where ranges are too long beside the cells.
+    """
+    queries = problem.scaled_queries
+    W = queries.sparse()
+    lengths = np.diff(W.indptr)
+    cells, reach = W.shape[1], int(lengths.max())
+    if LEAST_REACHES * reach > cells:
+        return None
+    weights = W.data[W.indptr[:-1][lengths > 0]]
+    correlation = range_correlation(lengths[lengths > 0], weights, cells)
+    periodic = optimise_periodic_rows(correlation, rng=search.rng(), on_step=search.on_step)
+    rows, interrupted = periodic.over(cells), periodic.interrupted
+    if not interrupted and effort != "quick":
+        rows, interrupted = polish_segments(W, rows, reach, on_step=search.on_step)
+    strategy = with_cells(rows)
+    error = FlatReconstruction(
+        queries, SparseMap(strategy), left_inverse(SparseMap(strategy))
+    ).squared_norm
+    candidate = {"name": "periodic rows", "error": error, "iterations": periodic.iterations}
+    details = {
+        "winner": f"identity and {rows.shape[0]} local rows",
+        "effort": effort,
+        "converged": not interrupted,
+        "interrupted": interrupted,
+    }
+    return _better(problem, known, candidate, details, lambda: strategy)
 
 
 def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:

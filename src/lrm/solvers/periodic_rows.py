@@ -1,0 +1,210 @@
+"""Rows that repeat along a long attribute, for ranges that are alike everywhere.
+
+Problem: ranges of given widths over many thousands of cells. But for both ends ``(WᵀW)_ij`` is a
+function g of the distance ``|i − j|``, so a few rows are chosen that repeat every T cells, in
+addition to the identity: thousands of rows, of which k are unknown.
+
+Method: on a ring of K periods every matrix of the error of `lrm.solvers.sparse_rows` is block
+circulant, and a Fourier transform over the periods splits it into K blocks of k rows. Periods and
+numbers of rows are tried at a coarse resolution, where each descent takes a fraction of a second;
+the best are refined to single cells.
+
+Cost: O(K·k·T²) per round; K·T is a few times the longest range, whatever the number of cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.solvers.quasi_newton import descend_orthantwise
+
+__all__ = ["PeriodicRows", "optimise_periodic_rows", "range_correlation"]
+
+Matrix = NDArray[np.float64]
+
+COARSE = 48
+"""Blocks that the longest range is divided into at first."""
+
+SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)
+"""Periods that are tried, as shares of the longest range."""
+
+ROWS = (1, 2, 3, 5, 8)
+"""Rows of a period that are tried."""
+
+TRIES = 2
+"""Random starts of each."""
+
+FINE = 512
+"""Blocks that the longest range is divided into at last; single cells where it has fewer."""
+
+KEPT = 3
+"""How many of the coarse solutions are refined."""
+
+SPAN, RING = 2.0, 6.0
+"""Lengths of a row and of the ring, as multiples of the longest range."""
+
+FIRST_SUM = 8.0
+"""Largest sum of a cell's entries at the start, as in `lrm.solvers.sparse_rows`."""
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodicRows:
+    """The rows of one period (k × span), which begin anew every ``period`` cells."""
+
+    rows: Matrix
+    period: int
+    error: float
+    """Per cell, far from both ends."""
+    iterations: int
+    interrupted: bool
+
+    def over(self, cells: int) -> sp.csr_array:
+        """All rows that reach one of so many cells, in the order of their first cells."""
+        row, place = np.nonzero(self.rows)
+        span = self.rows.shape[1]
+        shifts = np.arange(-span, cells, self.period)
+        column = (place[:, None] + shifts).ravel()
+        number = (row[:, None] + len(self.rows) * np.arange(len(shifts))).ravel()
+        value = np.repeat(self.rows[row, place], len(shifts))
+        inside = (column >= 0) & (column < cells)
+        shape = (len(self.rows) * len(shifts), cells)
+        whole = sp.csr_array((value[inside], (number[inside], column[inside])), shape=shape)
+        whole = sp.csr_array(whole[np.diff(whole.indptr) > 0])
+        return sp.csr_array(whole[np.argsort(whole.indices[whole.indptr[:-1]], kind="stable")])
+
+
+def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
+    """The mean of ``(WᵀW)_ij`` over the cells, by distance, for ranges of the given lengths.
+
+    >>> range_correlation(np.array([3, 3]), np.array([1.0, 1.0]), 2).tolist()
+    [3.0, 2.0, 1.0]
+    """
+    squares = np.bincount(lengths, weights=weights**2)
+    longer = np.cumsum(squares[::-1])[::-1]  # ranges of at least so many cells
+    return np.asarray(np.cumsum(longer[:0:-1])[::-1] / cells)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ring:
+    """Errors of k rows per period of T blocks on a ring of K periods, beside noise on data."""
+
+    block: int
+    energy: float
+    spectrum: NDArray[np.complex128]
+    """G of each frequency: K × T × T."""
+
+    @classmethod
+    def of(cls, correlation: Matrix, block: int, period: int) -> _Ring:
+        reach = ceil(len(correlation) / block)
+        periods = ceil(RING * reach / period)
+        around = periods * period
+        gap = np.arange(-around * block // 2, around * block // 2)
+        inside = np.abs(gap) < len(correlation)
+        g = np.zeros(around * block)
+        g[gap[inside]] = correlation[np.abs(gap[inside])]
+        shifts = np.arange(1 - block, block)
+        blocks = (block - np.abs(shifts)) @ g[
+            (block * np.arange(around) + shifts[:, None]) % len(g)
+        ]
+        cell = np.arange(period)
+        first = period * np.arange(periods)[:, None, None]
+        whole = blocks[(first + cell - cell[:, None]) % around]
+        return cls(block, block * float(correlation[0]), np.fft.fft(whole, axis=0))
+
+    def evaluate(self, X: Matrix) -> tuple[float, Matrix, Matrix]:
+        """The error and its derivatives by the entries (k × periods of a row × T) and scales."""
+        periods, T, _ = self.spectrum.shape
+        unit = 2.0 / (self.energy * T)
+        scale = 1.0 + X.sum(axis=(0, 1))
+        theta = np.fft.fft(X, n=periods, axis=1).transpose(1, 0, 2)
+        scaled = theta * scale
+        inverse = np.linalg.inv(np.eye(len(X)) + self.block * theta @ _adjoint(theta))
+        Q = inverse @ (scaled @ self.spectrum)
+        back = Q @ _adjoint(scaled) @ inverse
+        gained = float(np.vdot(scaled, Q).real) / periods
+        error = self.energy * float(scale @ scale) - gained
+        by_entry = np.fft.ifft(self.block * back @ theta - Q * scale, axis=0).real
+        by_scale = self.energy * scale - np.einsum("fij,fij->j", Q, theta.conj()).real / periods
+        by_entry = by_entry.transpose(1, 0, 2)[:, : X.shape[1]]
+        return unit / 2 * error, unit * by_entry, np.broadcast_to(unit * by_scale, X.shape)
+
+
+def _adjoint(blocks: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    return blocks.conj().transpose(0, 2, 1)
+
+
+def optimise_periodic_rows(
+    correlation: Matrix, *, rng: np.random.Generator, on_step: OnStep = ignore_step
+) -> PeriodicRows:
+    """Choose a period and its rows for a mean ``WᵀW`` that reaches only so far.
+
+    Parameters
+    ----------
+    correlation
+        The mean of ``(WᵀW)_ij`` by distance, from 0 to the largest that matters.
+    rng
+        For the first rows.
+    on_step
+        Called once a round.
+
+    Examples
+    --------
+    >>> windows = range_correlation(np.array([32]), np.ones(1), 1)  # noise on data has 32 per cell
+    >>> round(optimise_periodic_rows(windows, rng=np.random.default_rng(0)).error, 1)
+    20.5
+    """
+    run = _Run(correlation, on_step)
+    reach = len(correlation)
+    fine = max(1, reach // FINE)
+    block = fine * max(1, reach // (fine * COARSE))
+    length = ceil(reach / block)
+    periods = {max(1, round(share * length)) for share in SHARES}
+    found = []
+    for _, period, rows in product(range(TRIES), sorted(periods), ROWS):
+        shape = (rows, ceil(SPAN * length / period), period)
+        start = FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
+        found.append((*run.descend(start, block, 100), block))
+        if run.interrupted:
+            break
+    found.sort(key=lambda one: one[0])
+    for _, coarse, _ in found[:KEPT]:
+        if not run.interrupted:
+            start = np.repeat(coarse, block // fine, axis=2)
+            found.append((*run.descend(start, fine, 200), fine))
+    error, best, block = min(found, key=lambda one: one[0])
+    return PeriodicRows(
+        np.repeat(best.reshape(len(best), -1), block, axis=1),
+        block * best.shape[2],
+        error * float(correlation[0]),
+        run.rounds,
+        interrupted=run.interrupted,
+    )
+
+
+class _Run:
+    """Rounds so far, and the wish to stop."""
+
+    def __init__(self, correlation: Matrix, on_step: OnStep) -> None:
+        self._correlation, self._on_step = correlation, on_step
+        self.rounds, self.interrupted = 0, False
+
+    def descend(self, start: Matrix, block: int, rounds: int) -> tuple[float, Matrix]:
+        """The error beside noise on data, and the rows over blocks, after so many rounds."""
+        run = descend_orthantwise(
+            _Ring.of(self._correlation, block, start.shape[2]).evaluate,
+            start,
+            on_round=lambda i, _: self._on_step(Step("periodic rows", self.rounds + i, np.inf)),
+            nonnegative=True,
+            tolerance=1e-5,
+            max_rounds=rounds,
+        )
+        self.rounds += run.rounds
+        self.interrupted = run.interrupted
+        return run.value, run.point

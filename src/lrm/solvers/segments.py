@@ -1,0 +1,83 @@
+"""Local rows, improved one segment of the cells after the other.
+
+Rows that repeat along the cells (`lrm.solvers.periodic_rows`) are chosen for the mean of all
+places. A segment with a margin on both sides is a small problem of its own, whose rows a
+descent moves on from there: at both ends, where ranges are fewer, and everywhere, where no two
+places are alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from lrm.maps.matrices import SparseMap
+from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.progress import OnStep, ignore_step
+from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, sparse_rows_error
+
+__all__ = ["polish_segments"]
+
+CORE, MARGIN = 4, 2
+"""Lengths of a segment and of the margins around it, in longest ranges."""
+
+LEAST_REACH = 128
+"""Shorter ranges have segments as if the longest had so many cells."""
+
+STAGE = Stage(1, 1e-5, 200, 4)
+"""Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""
+
+WORTH = 1e-3
+"""Segments in the middle are left as they are after one of them gains a smaller share."""
+
+
+def polish_segments(
+    W: sp.csr_array, rows: sp.csr_array, reach: int, *, on_step: OnStep = ignore_step
+) -> tuple[sp.csr_array, bool]:
+    """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for the ranges W.
+
+    Parameters
+    ----------
+    W
+        The queries, m × cells.
+    rows
+        Θ, of which each reaches about as far as a query.
+    reach
+        Cells of the longest query.
+    on_step
+        Called once a round.
+
+    Returns
+    -------
+    The rows, and whether the search was stopped.
+    """
+    cells, unit = W.shape[1], max(reach, LEAST_REACH)
+    count = max(1, cells // (CORE * unit))
+    ends = np.linspace(0, cells, count + 1).astype(int)
+    columns = sp.csc_array(W)
+    middle = np.asarray(rows @ np.arange(cells)).ravel() / np.asarray(rows.sum(axis=1)).ravel()
+    polished = sp.lil_array(rows)
+    for number in [0, *range(count - 1, 0, -1)]:
+        low, high = max(0, ends[number] - MARGIN * unit), ends[number + 1] + MARGIN * unit
+        part = sp.csr_array(columns[:, low:high])
+        gram = gram_operator(SparseMap(sp.csr_array(part[np.diff(part.indptr) > 0])))
+        inside = sp.csr_array(rows[:, low:high])
+        touching = np.flatnonzero(np.diff(inside.indptr))
+        start = sp.csr_array(inside[touching])
+        found = optimise_sparse_rows(
+            gram,
+            len(touching),
+            (STAGE,),
+            rng=np.random.default_rng(0),
+            start=start,
+            on_step=on_step,
+        )
+        own = (middle[touching] >= ends[number]) & (middle[touching] < ends[number + 1])
+        polished[touching[own], low:high] = found.rows[own]
+        if found.interrupted:
+            break
+        inner = number not in {0, count - 1}
+        if inner and sparse_rows_error(gram, start) - found.error < WORTH * found.error:
+            break
+    result = sp.csr_array(polished)
+    return sp.csr_array(result[np.diff(result.indptr) > 0]), found.interrupted

@@ -1,0 +1,130 @@
+"""Rows that repeat along the cells, and the inverse of the identity with thousands of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lrm
+from lrm.errors import StopSolver
+from lrm.exact.inverses import left_inverse
+from lrm.exact.local_inverses import DiagonalPlusLocal, inverse_band
+from lrm.maps.level_errors import level_energies
+from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.solvers.gram_operators import gram_operator
+from lrm.solvers.periodic_rows import _Ring, optimise_periodic_rows, range_correlation
+from lrm.solvers.segments import polish_segments
+from lrm.solvers.sparse_rows import sparse_rows_error, with_cells
+from lrm.workload import Workload, families
+
+seeds = st.integers(0, 10_000)
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(1, 4), st.integers(1, 3))
+def test_a_ring_has_the_error_of_its_rows_written_out(seed: int, period: int, block: int) -> None:
+    rng = np.random.default_rng(seed)
+    width = int(rng.integers(2, 7))
+    ring = _Ring.of(range_correlation(np.array([width]), np.ones(1), 1), block, period)
+    periods = len(ring.spectrum)
+    X = rng.random((2, 2, period)) * (rng.random((2, 2, period)) < 0.7)
+    cells = periods * period * block
+    windows = (np.arange(cells) + np.arange(width)[:, None]) % cells
+    W = np.zeros((cells, cells))
+    W[np.arange(cells), windows] = 1.0
+    row = np.zeros((2, periods * period))
+    row[:, : 2 * period] = X.reshape(2, -1)
+    fine = np.repeat(row, block, axis=1)
+    rows = np.vstack([np.roll(fine, i * period * block, axis=1) for i in range(periods)])
+    wanted = sparse_rows_error(gram_operator(SparseMap(sp.csr_array(W))), sp.csr_array(rows))
+    value, by_entry, by_scale = ring.evaluate(X)
+    assert value == pytest.approx(wanted / np.sum(W**2))
+    direction = rng.random(X.shape)
+    step = 1e-6 * direction
+    slope = (ring.evaluate(X + step)[0] - ring.evaluate(X - step)[0]) / 2e-6
+    assert slope == pytest.approx(float(np.vdot(direction, by_entry + by_scale)), abs=1e-7)
+
+
+@settings(max_examples=20)
+@given(seeds, st.integers(1, 40), st.integers(1, 6))
+def test_the_band_of_an_inverse_is_that_of_the_whole(seed: int, rows: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    gap = np.arange(rows) - np.arange(rows)[:, None]
+    random = np.triu(rng.standard_normal((rows, rows)), 1)
+    matrix = np.where(np.abs(gap) <= size, random + random.T, 0.0) + 8 * size * np.eye(rows)
+    near = inverse_band(sp.csr_array(matrix), size)
+    whole = np.linalg.inv(matrix)
+    for number, pair in enumerate(near):
+        part = slice(number * size, (number + 2) * size)
+        wanted = whole[part, part]
+        np.testing.assert_allclose(pair[: len(wanted), : len(wanted)], wanted, atol=1e-12)
+
+
+def test_an_inverse_of_local_rows_is_that_of_the_matrix() -> None:
+    rng = np.random.default_rng(0)
+    queries = families.width_ranges(600, 9).queries
+    offsets = range(0, 590, 4)
+    rows = sp.csr_array((len(offsets), 600)).tolil()
+    for number, first in enumerate(offsets):
+        rows[number, first : first + 9] = rng.random(9)
+    L = with_cells(sp.csr_array(rows))
+    shuffled = SparseMap(sp.csr_array(L[rng.permutation(L.shape[0])]))
+    inverse = left_inverse(shuffled)
+    assert isinstance(inverse, DiagonalPlusLocal)
+    B = queries.dense() @ np.linalg.pinv(shuffled.dense())
+    np.testing.assert_allclose(inverse.rows_times(queries.dense()), B, atol=1e-9)
+    np.testing.assert_allclose(inverse.row_squared_norms(queries), (B**2).sum(axis=1))
+    counts = rng.random(600)
+    np.testing.assert_allclose(inverse.estimate(shuffled.apply(counts)), counts)
+
+
+def test_polishing_lowers_the_error_at_both_ends_and_in_between() -> None:
+    W = families.width_ranges(1_600, 24).queries.sparse()
+    correlation = range_correlation(np.array([24]), np.ones(1), 1)
+    rows = optimise_periodic_rows(correlation, rng=np.random.default_rng(0)).over(1_600)
+    gram = gram_operator(SparseMap(W))
+    polished, interrupted = polish_segments(W, rows, 24)
+    assert not interrupted
+    assert sparse_rows_error(gram, polished) < sparse_rows_error(gram, rows)
+
+
+def test_windows_over_thousands_of_cells_are_far_below_noise_on_data() -> None:
+    """The search from random rows came to 0.975 × noise on data."""
+    plan = lrm.plan(families.width_ranges(4_096, 32), effort="quick")
+    errors = {one["name"]: one["error"] for one in plan.details["candidates"]}
+    assert plan.strategy_error < 0.642 * errors["noise-on-data"]
+    assert plan.strategy_error == pytest.approx(errors["periodic rows"], rel=1e-6)
+
+
+def test_a_search_that_is_stopped_at_once_still_has_rows() -> None:
+    calls = 0
+
+    def stop(_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 30:
+            raise StopSolver
+
+    batch = Workload(families.width_ranges(2_400, 8).queries.sparse() * 2.0)
+    plan = lrm.plan(batch, on_step=stop)
+    assert plan.details["interrupted"]
+    assert plan.strategy_error <= 1.001 * 4 * 8 * 2_393
+
+
+@settings(max_examples=20)
+@given(seeds, st.integers(2, 4), st.booleans())
+def test_trees_see_as_much_of_sparse_queries_as_of_dense_ones(
+    seed: int, fanout: int, ranges: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 70, 9)
+    ends = [(int(a), int(a + b)) for a, b in zip(first, rng.integers(0, 9, 9), strict=True)]
+    sparse = families.ranges(80, ends).queries.sparse() * (1.0 if ranges else 2.0)
+    queries = SparseMap(sp.csr_array(sparse))
+    assert (queries.range_ends() is None) != ranges
+    fanouts = (fanout,) * 7
+    seen = level_energies(queries, fanouts)
+    np.testing.assert_allclose(seen, level_energies(DenseMap(queries.dense()), fanouts), atol=1e-9)
