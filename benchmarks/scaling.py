@@ -1,6 +1,7 @@
-"""How the cost of planning grows: time and peak memory over cells and queries.
+"""How the cost of planning grows: time, its stages and peak memory over cells and queries.
 
-Each cell of the table runs in a process of its own, so that its peak memory is its own.
+Each row of the table is made in a process of its own, so that its peak memory is its own. All times
+are CPU seconds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lrm.plans.planner import STAGES
+
 __all__ = ["run"]
 
 CASES = [
@@ -20,39 +23,51 @@ CASES = [
         for m, n in ((64, 256), (64, 1024), (256, 1024), (256, 4096), (1024, 8192), (64, 65536))
     ],
     *[f"{family}:{n}" for family in ("prefix", "all-ranges") for n in (256, 1024, 4096, 65536)],
+    "identity:4000",
+    "wrange:256x2048",
+    "random ranges 50000",
+    "sparse rows 200000",
+    "pyramids by region",
+    "one-way 36×16×8",
 ]
 
 CHILD = """
 import json, resource, sys, time
 from lrm.workload.file import read_workload
 import lrm
-began = time.perf_counter()
-plan = lrm.plan(read_workload(sys.argv[1]), "best", effort=sys.argv[2])
-seconds = time.perf_counter() - began
+from benchmarks.long import build
+from benchmarks.table_batches import TABLES
+name = sys.argv[1]
+batch = TABLES[name]() if name in TABLES else build(name) if " " in name else read_workload(name)
+began = time.process_time()
+plan = lrm.plan(batch, "best", effort=sys.argv[2])
+seconds = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([plan.strategy_error, plan.at_most_above_best, seconds, peak]))
+stages = [plan.details["timings"][stage] for stage in sys.argv[3].split()]
+print(json.dumps([plan.strategy_error, plan.at_most_above_best, peak, seconds, *stages]))
 """
 
 
 def run(path: Path, efforts: tuple[str, ...] = ("quick", "normal"), only: str = "") -> None:
     """Print the table as it grows, and write it to ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    print(f"{'workload':22}{'effort':>8}{'error':>14}{'above best ≤':>14}{'seconds':>10}{'MB':>8}")
+    head = f"{'workload':20}{'effort':>8}{'error':>13}{'above best ≤':>14}{'MB':>6}{'seconds':>9}"
+    print(head + "".join(f"{stage:>12}" for stage in STAGES))
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["workload", "effort", "error", "at_most_above_best", "seconds", "peak_mb"])
+        head = ["workload", "effort", "error", "at_most_above_best", "peak_mb", "seconds"]
+        writer.writerow([*head, *STAGES])
         for case in (case for case in CASES if only in case):
             for effort in efforts:
                 done = subprocess.run(
-                    [sys.executable, "-c", CHILD, case, effort],
+                    [sys.executable, "-c", CHILD, case, effort, " ".join(STAGES)],
                     check=True,
                     capture_output=True,
                     text=True,
                 )
-                error, above, seconds, peak = json.loads(done.stdout)
-                writer.writerow([case, effort, error, above, round(seconds, 2), round(peak)])
+                error, above, peak, *seconds = json.loads(done.stdout)
+                writer.writerow([case, effort, error, above, round(peak), *seconds])
                 file.flush()
-                print(
-                    f"{case:22}{effort:>8}{error:14.6g}{above:14.2f}{seconds:10.1f}{peak:8.0f}",
-                    flush=True,
-                )
+                spent = "".join(f"{stage:12.1f}" for stage in seconds[1:])
+                line = f"{case:20}{effort:>8}{error:13.6g}{above:14.2f}{peak:6.0f}"
+                print(f"{line}{seconds[0]:9.1f}{spent}", flush=True)

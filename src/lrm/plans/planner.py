@@ -27,8 +27,12 @@ from lrm.strategies.certificate import (
 
 __all__ = ["STAGES", "plan", "plan_of", "timed"]
 
-STAGES = ("reduction", "search", "rounding", "certificate")
+STAGES = ("reduction", "search", "rounding", "certificate", "intervals")
 """Where the time of a plan goes."""
+
+SHARE, AT_LEAST = 1 / 8, 0.2
+"""Each of the two bounds after a search of `best` may take such a share of the time so far, or so
+many seconds: the certificate is then at most a fifth of the whole."""
 
 AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
@@ -96,7 +100,17 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         with problem.timings.of("search"):
             strategy = build_strategy(mechanism, problem, search, options)
         made = plan_of(problem, strategy, noise=noise, max_records=max_records, deadline=deadline)
+        with problem.timings.of("intervals"):
+            if made.exact and not deadline.expired:
+                _try_intervals(made)
     return timed(made, problem.timings, time.perf_counter() - began)
+
+
+def _try_intervals(made: Plan) -> None:
+    """Compute the intervals of three queries, which shows how long they take."""
+    queries = made.workload.shape[0]
+    privacy = made.privacy(epsilon=1) if made.noise == "laplace" else made.privacy(rho=1)
+    made.accuracy(privacy).half_widths(rows=sorted({0, queries // 2, queries - 1}))
 
 
 def timed(made: Plan, timings: Timings, seconds: float) -> Plan:
@@ -158,10 +172,11 @@ def _rounded(
 def _bounds(
     problem: Problem, strategy: AnyStrategy, error: float, deadline: Deadline
 ) -> tuple[float, Spectrum | None]:
-    """The bounds of a problem, for which a fifth of the time of the search is well spent."""
+    """The bounds of a problem, as far as they take a small part of the whole time."""
     if deadline.stopped:  # Ctrl-C: a little more patience, and a second one ends it
         deadline = Deadline(AFTER_STOP)
-    most = max(CHEAP_SECONDS, problem.timings.seconds.get("search", 0.0) / 5)
+    spent = sum(problem.timings.seconds.values())
+    most = max(AT_LEAST if strategy.mechanism == "best" else CHEAP_SECONDS, SHARE * spent)
     least = strategy.least_error
     if least is None:
         least = least_error(problem, deadline, error=error, most=most)

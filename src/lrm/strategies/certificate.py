@@ -19,11 +19,11 @@ CLOSED_FORM_CELLS = 2048
 PRODUCT_ENTRIES = 2e7
 """Queries × cells up to which a batch over products is written out for its singular values."""
 
-TOTAL_WORK = 3e10
-"""About how many products a bound may cost: some seconds."""
+MOST_SECONDS = 27.0
+"""About how long the rounds of a bound may take, whatever the caller allows."""
 
 CHEAP_SECONDS = 20.0
-"""Of one core, that bounds may take after any search, however short."""
+"""Of one core, that bounds of a mechanism may take, however fast it is."""
 
 PROVEN = 1.001
 """An error no more above a bound that costs nothing needs no better one."""
@@ -71,8 +71,8 @@ def least_error(
     needed = certificate_seconds(problem)
     if needed > most or not deadline.affords(needed) or not problem.reduced.any():
         return quick
-    k, n = problem.reduced.shape
-    rounds = int(np.clip(TOTAL_WORK / (k * k * n), 2, 200))
+    seconds = max(problem.decomposition_seconds, 1e-9)
+    rounds = int(np.clip(min(most, MOST_SECONDS) / seconds, 2, 200))
     found = optimise_gaussian(
         problem.reduced, tolerance=0.01, max_rounds=rounds, on_step=deadline.watch(ignore_step)
     )
