@@ -44,7 +44,7 @@ matrices = st.one_of(integer_matrices(), real_matrices())
 few_slow_examples = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking searches takes minutes
     deadline=None,
-    max_examples=15,
+    max_examples=10,
     suppress_health_check=[HealthCheck.too_slow],
 )
 """For properties of whole plans, each of which takes a search."""

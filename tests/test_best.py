@@ -4,13 +4,24 @@ import pytest
 from benchmarks.unseen import KINDS, RIVALS, ROUNDING, draw
 
 import lrm
+from long_runs import cases
 from lrm.errors import ConvergenceError
 
 
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
 def test_best_is_never_above_a_rival(number):
+    assert_never_above_a_rival(number, "quick")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(cases(len(KINDS))))
+def test_best_with_more_effort_is_never_above_a_rival(number):
+    assert_never_above_a_rival(number, "normal")
+
+
+def assert_never_above_a_rival(number, effort):
     _, workload = draw(7, number, largest=12)
-    best = lrm.plan(workload).strategy_error
+    best = lrm.plan(workload, effort=effort).strategy_error
     for rival in RIVALS:
         try:
             theirs = lrm.plan(workload, rival).strategy_error

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 
 import lrm
 from batches import few_slow_examples, matrices
+from long_runs import cases
 from lrm.errors import ConvergenceError, UsageError
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
@@ -21,8 +22,20 @@ EXAMPLE_2 = [[0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]]
 @few_slow_examples
 @given(matrices)
 def test_what_every_mechanism_must_satisfy(matrix):
+    assert_laws_of_plans(matrix, effort="quick")
+
+
+@pytest.mark.long
+@settings(few_slow_examples, max_examples=cases(20))
+@given(matrices)
+def test_what_every_mechanism_must_satisfy_with_more_effort(matrix):
+    assert_laws_of_plans(matrix, effort="normal")
+
+
+def assert_laws_of_plans(matrix, effort):
     """Every law on the same plans, for each of them takes a search."""
-    plans = {mechanism: lrm.plan(matrix, mechanism) for mechanism in MECHANISMS}
+    options = {"best": {"effort": effort}}
+    plans = {name: lrm.plan(matrix, name, **options.get(name, {})) for name in MECHANISMS}
     for mechanism, plan in plans.items():
         assert_gives_the_workload(plan, matrix)
         assert_sensitivity_bounds_every_neighbour(plan.measured, matrix.shape[1])
@@ -80,14 +93,14 @@ def test_importance_moves_accuracy_to_where_it_matters():
     batch = families.prefix(12)
     weights = np.ones(12)
     weights[11] = 100
-    weighted = lrm.plan(lrm.Workload(batch.queries, importance=weights))
-    plain = lrm.plan(batch)
+    weighted = lrm.plan(lrm.Workload(batch.queries, importance=weights), effort="quick")
+    plain = lrm.plan(batch, effort="quick")
     assert weighted.standard_errors(1)[11] < 0.9 * plain.standard_errors(1)[11]
     assert weighted.lower_bound(1) <= weighted.expected_squared_error(1)
 
 
 def test_same_seed_same_plan():
-    batch = families.wdiscrete(10, 16, seed=0)
+    batch = families.wdiscrete(6, 8, seed=0)
     assert lrm.plan(batch, seed=5).digest == lrm.plan(batch, seed=5).digest
 
 
@@ -108,10 +121,11 @@ def test_half_widths_of_a_single_laplace_variable():
 @pytest.mark.parametrize("mechanism", ["best", "wavelet", "hierarchical"])
 def test_structured_workloads_agree_with_their_matrices(mechanism):
     """Closed forms for prefix sums and all ranges give what the matrix gives."""
+    options = {"effort": "quick"} if mechanism == "best" else {}
     for structured in (families.prefix(13), families.all_ranges(9)):
         dense = lrm.Workload(structured.queries.dense())
-        closed = lrm.plan(structured, mechanism)
-        explicit = lrm.plan(dense, mechanism)
+        closed = lrm.plan(structured, mechanism, **options)
+        explicit = lrm.plan(dense, mechanism, **options)
         assert closed.strategy_error == pytest.approx(explicit.strategy_error, rel=0.02)
         if mechanism != "best":  # the same strategy, so the same error of each query
             np.testing.assert_allclose(
