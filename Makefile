@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # One BLAS thread: two on a busy machine were measured to be up to 600 times slower.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-long quick lint format bench graph clean
 .DEFAULT_GOAL := demo

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import lrm
 from engine_talk import Talk
 from engines import postgres_url
+from long_runs import new_cases
 from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
 from lrm.exact.integers import IntegerStrategy
@@ -129,14 +130,28 @@ AMOUNTS = {"laplace": {"epsilon": "0.5"}, "gaussian": {"epsilon": 1, "delta": "1
 NOISES = {"csv": "laplace", "parquet": "gaussian", "postgres": "laplace", "spark": "gaussian"}
 
 
+KINDS = ("row 2 added", "last row removed", "row exchanged")
+KINDS += ("person inserted between others", "person exchanged")
+"""One pair for every way in which tables are neighbours."""
+
+ALL = [(pair, "few cells") for pair in PAIRS] + [(pair, "many bins") for pair in KINDS]
+
+
+def on_engines(cases, few):
+    """Each case on each engine; on a server, where one takes seconds, the ``few`` every time.
+
+    A whole ``make test-long`` tries the others.
+    """
+    quick = [(engine, *case) for engine in ("csv", "parquet") for case in cases]
+    quick += [(engine, *case) for engine in ("postgres", "spark") for case in few]
+    rest = [(engine, *case) for engine in ENGINES for case in cases] if new_cases() else []
+    return quick + [pytest.param(*one, marks=pytest.mark.long) for one in rest if one not in quick]
+
+
 @pytest.mark.parametrize(
-    ("pair", "batch"),
-    [
-        *((pair, "few cells") for pair in PAIRS),
-        *((pair, "many bins") for pair in ("row 2 added", "last row removed", "row exchanged")),
-        ("person inserted between others", "many bins"),
-        ("person exchanged", "many bins"),
-    ],
+    ("engine", "pair", "batch"),
+    on_engines(ALL, [(pair, "few cells") for pair in KINDS] + [("person exchanged", "many bins")]),
+    indirect=["engine"],
 )
 def test_true_intermediates_move_by_at_most_the_sensitivity(planned, replay, pair, engine, batch):
     unit, table, neighbour = PAIRS[pair]
@@ -242,9 +257,13 @@ def traced(prepared):
 
 # An empty table has no batch of rows to loop over: the time that takes is not promised.
 @pytest.mark.parametrize(
-    "pair", ["row 2 added", "person inserted between others", "person exchanged"]
+    ("engine", "pair", "batch"),
+    on_engines(
+        [case for case in ALL if case[0] in KINDS and case[0] not in {KINDS[1], KINDS[2]}],
+        [("person exchanged", "few cells"), ("person inserted between others", "many bins")],
+    ),
+    indirect=["engine"],
 )
-@pytest.mark.parametrize("batch", ["few cells", "many bins"])
 def test_control_flow_is_the_same(planned, replay, pair, engine, batch, monkeypatch):
     unit, table, neighbour = PAIRS[pair]
     plan, domain = planned(unit, "laplace", batch), domain_of(unit, batch)
@@ -301,7 +320,11 @@ def test_what_can_be_seen_from_outside_is_the_same(planned, replay, engine, batc
     assert [row["name"] for row in answers][:2] == expected
 
 
-@pytest.mark.parametrize("fault", [KeyError, MemoryError, ValueError])
+@pytest.mark.parametrize(
+    ("engine", "fault"),
+    on_engines([(fault,) for fault in (KeyError, MemoryError, ValueError)], [(ValueError,)]),
+    indirect=["engine"],
+)
 def test_errors_are_the_same_whatever_the_table_holds(planned, monkeypatch, fault, engine):
     """A fault that quotes the counts is told in the same words for both tables."""
     planned(ROWS, "laplace").save("plan.lrm")
