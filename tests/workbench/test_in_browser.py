@@ -131,7 +131,7 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.wait(f"{text('#statements')}.includes('teens')", 120)
         assert "teens" in (tmp_path / "questions.sql").read_text()
         assert typical(tab) != before
-        planned(tab)
+        stop(tab)
         reload(tab)
         tab.wait(f"{text('#statements')}.includes('teens')")
 
