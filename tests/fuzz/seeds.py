@@ -69,7 +69,8 @@ def _plans_and_releases(folder, grouped):
     for number, (name, workload) in enumerate(workloads.items()):
         for place, mechanism in enumerate(MECHANISMS):
             noise = "gaussian" if (number + place) % 3 == 0 else "laplace"
-            plan = lrm.plan(workload, mechanism, noise=noise, time_limit=5)
+            options = {"effort": "quick"} if mechanism == "best" else {}
+            plan = lrm.plan(workload, mechanism, noise=noise, **options)
             plan.save(folder / f"{name}-{mechanism}.plan")
             if (number + place) % 2:
                 promise = {"epsilon": "0.5"} if noise == "laplace" else {"rho": "0.1"}
@@ -100,7 +101,7 @@ def _products(folder):
         "marginals": lrm.plan(families.products(sizes[:3], prefixes), "marginals"),
         "dropped": lrm.plan(families.products(sizes, longer[1]), effort="quick"),
         "tree": lrm.plan(families.products(sizes, longer[0]), "hierarchical"),
-        "residual": lrm.plan(families.products(sizes, longer[0]), noise="gaussian"),
+        "residual": lrm.plan(families.products(sizes, longer[0]), noise="gaussian", effort="quick"),
         "tables": lrm.plan(families.marginals([3, 2, 2, 1 << 19], [1]), "noise-on-results"),
         "small": lrm.plan(families.products([6, 4, 3], prefixes), noise="gaussian"),
     }

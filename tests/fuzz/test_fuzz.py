@@ -17,7 +17,7 @@ from fuzz.seeds import make_seeds
 from long_runs import cases
 
 TESTS = Path(__file__).parent.parent
-FEW, MANY = 400, cases(10_000)
+FEW, MANY = 250, cases(10_000)
 BATCH = 1000
 
 
