@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from awkward_domains import DOMAINS, random_domain
+from long_runs import cases
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap, merge_cells
 from lrm.maps.matrices import SparseMap
@@ -38,7 +39,9 @@ def test_counts_are_those_of_plain_python(awkward, name):
     np.testing.assert_array_equal(counted, expected)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 2 + cases(10)))]
+)
 def test_random_domains(awkward, seed):
     _, table, rows = awkward
     domain = random_domain(seed)
