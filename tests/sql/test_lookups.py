@@ -12,6 +12,7 @@ import lrm
 from lrm.batches import marginals, parse_batch, sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
 from lrm.domain.file import domain_text, parse_domain, read_domain
+from lrm.domain.lookups import lookup_rows
 from lrm.errors import DomainError, FileFormatError, SqlError, UsageError, WorkloadError
 from sql_answers import Table
 
@@ -165,6 +166,27 @@ def test_a_domain_file_keeps_lookups_and_reads_csv(tmp_path):
     airlines, seasons = read_domain(tmp_path / "domain.yaml").lookups
     assert airlines.rows == (("UA", "United", 3.0), ("AA", None, 2.5))
     assert seasons == Lookup("seasons", "month", ["season"], [[1, "cold"], [2, "cold"]])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("carrier,x,x\nUA,1,2\n", "two columns called 'x'"),
+        ("carrier,carrier,x\nUA,AA,2\n", "two columns called 'carrier'"),
+        ('carrier,x\nUA,"open\nAA,1\n', "cannot be read: unexpected end of data"),
+        (f"carrier,x\nUA,{'z' * 200_000}\n", "cannot be read: field larger than"),
+    ],
+)
+def test_a_csv_file_of_a_lookup_is_refused_with_a_sentence(text, sentence):
+    with pytest.raises(DomainError, match=sentence):
+        lookup_rows(text, "carrier", DOMAIN.attribute("carrier"))
+
+
+def test_a_csv_file_of_a_lookup_is_read_as_it_is_written():
+    text = 'carrier,x,y\nUA,"two\nlines",1_0\nAA,a\u2028b,2\n'
+    columns, rows = lookup_rows(text, "carrier", DOMAIN.attribute("carrier"))
+    assert columns == ["x", "y"]
+    assert rows == [["UA", "two\nlines", "1_0"], ["AA", "a\u2028b", "2"]]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -170,10 +171,16 @@ def lookup_rows(
 
     A column of which every field is a whole number holds integers, and likewise other numbers.
     """
-    table = list(csv.reader(text.splitlines()))
+    try:
+        table = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except csv.Error as reason:
+        raise DomainError(f"the CSV file cannot be read: {reason}") from None
     if not table or key_column not in table[0]:
         raise DomainError(f"the CSV file has no column {key_column!r}")
-    header, *rows = (row for row in table if row)
+    header, *rows = table
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise DomainError(f"the CSV file has two columns called {twice!r}")
     if any(len(row) != len(header) for row in rows):
         raise DomainError("the lines of the CSV file have different numbers of fields")
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -190,7 +197,8 @@ def lookup_rows(
 def _typed(fields: Sequence[Any]) -> Sequence[Value]:
     for kind in (int, float):
         try:
-            return [None if field == "" else kind(field) for field in fields]
+            # Python reads 1_000 as a number, and nobody else does.
+            return [None if field == "" else kind(field.replace("_", "?")) for field in fields]
         except ValueError:
             continue
     return [None if field == "" else field for field in fields]
