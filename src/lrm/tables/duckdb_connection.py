@@ -31,6 +31,9 @@ def connection() -> Iterator[DuckDBPyConnection]:
         }
         with duckdb.connect(":memory:", config=config) as db:
             db.execute("SET TimeZone = 'UTC'")
+            # The least and greatest numbers that Parquet files state leave NaN out. Folding
+            # comparisons by them would let one row move every NaN to another cell.
+            db.execute("SET disabled_optimizers = 'statistics_propagation'")
             yield db
 
 
