@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +68,20 @@ class ParquetFiles:
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002
         """Every file has the columns, of one type: a cast between types may fail on a value."""
-        for file in self._files[1:]:
+        for file in self._files:
             found = self._describe(file)
+            own = guarded(f"reading the schema of {file!r}", partial(_own_names, file))
             for column in needed:
                 if column not in found:
                     raise TableError(
                         f"file {file!r} has no column {column.name!r} of type "
                         f"{column.type_text}, as {self._files[0]!r} has"
+                    )
+                # DuckDB renames the second of two equal names, and Arrow does not.
+                if own.count(column.name) > 1 or own[found.index(column)] != column.name:
+                    raise TableError(
+                        f"file {file!r} has several columns that may be called {column.name!r}; "
+                        "write it with names that differ in more than case"
                     )
 
     def ways(self) -> tuple[Read, Read]:
@@ -105,6 +113,11 @@ class ParquetFiles:
         rows = ArrowRows(domain, needed, types)
         db.register("lrm_parquet", rows.reader(batches()))
         return rows.reading("lrm_parquet")
+
+
+def _own_names(file: str) -> list[str]:
+    """The names of columns as a Parquet file states them."""
+    return list(load_engine("pyarrow.parquet").read_schema(file).names)
 
 
 def _with_collations(
