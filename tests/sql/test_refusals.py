@@ -78,6 +78,8 @@ STATEMENTS = {
     "ATTACH 'x.db'": "is not compiled; a batch holds only SELECT statements",
     "PRAGMA version": "is not compiled; a batch holds only SELECT statements",
     "SELEC COUNT(*) FROM patients": "cannot parse the SQL",
+    "SELECT COUNT(*) FROM [patients]": "expected table name near '['; write names in double quotes",
+    "SELECT TOP 3 age, COUNT(*) FROM patients GROUP BY age": "TOP 3 is not compiled; write LIMIT 3",
     "SELECT COUNT(* FROM patients": "cannot parse the SQL",
     "SELECT COUNT(*) FROM patients WHERE": "parse the SQL: something is missing near 'WHERE'",
     "SELECT 'abc": "a quotation or comment that starts here never ends",
@@ -117,13 +119,13 @@ STATEMENTS = {
     "SELECT SUM(state) FROM patients": "SUM(state) is not compiled; it is VARCHAR, not a number",
     "SELECT SUM(income * income) FROM patients": "has no one value on the cells of 'income'",
     "SELECT COUNT(NULL) FROM patients": "COUNT(NULL) is not compiled",
-    "SELECT COUNT(*) // COUNT(*) FROM patients": "integer division is not compiled",
+    "SELECT COUNT(*) // COUNT(*) FROM patients": "integer division of answers is not compiled",
     "SELECT COUNT(*) / (2 - 2) FROM patients": "an aggregate is divided by 0",
     "SELECT COALESCE(AVG(age), 1) FROM patients": "only 0 may stand there",
     "SELECT COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY age) FROM patients": "PARTITION BY age",
     "SELECT SUM(COUNT(*)) OVER () FROM patients GROUP BY CUBE (age)": "beside several grouping",
     "SELECT COUNT(*) / 0 FROM patients": "an aggregate is divided by 0",
-    "SELECT COUNT(*) // 2 FROM patients": "integer division is not compiled",
+    "SELECT COUNT(*) // 2 FROM patients": "integer division of answers is not compiled",
     "SELECT COALESCE(COUNT(*), 1) FROM patients": "only 0 may stand for a sum over no rows",
     "SELECT SUM(CASE WHEN age > 1 THEN 'x' END) FROM patients": "expected a number to sum, got 'x'",
     "SELECT COUNT(*) % 2 FROM patients": "is not compiled; answers are COUNT(*)",
@@ -137,13 +139,22 @@ STATEMENTS = {
     "SELECT SUM(a) FROM (SELECT AVG(age) AS a FROM patients GROUP BY state)": "a sum of rates or",
     "SELECT n / SUM(n) FROM (SELECT COUNT(*) AS n FROM patients) GROUP BY n": "beside sums of answ",
     "WITH a AS (SELECT age, COUNT(*) n FROM patients GROUP BY 1), b AS (SELECT state, COUNT(*) m "
-    "FROM patients GROUP BY 1) SELECT n, m FROM a JOIN b ON a.n = b.m": "with different groups is",
+    "FROM patients GROUP BY 1) SELECT n, m FROM a JOIN b ON a.n = b.m": "compare the same columns",
     "SELECT CASE WHEN COUNT(*) > 9 THEN AVG(age) END FROM patients": "of aggregates, CASE WHEN d",
     "SELECT POWER(AVG(age), 1.7) FROM patients": "exponents are 0.5, 2 and 3",
     "SELECT CORR(age, income) FROM patients": "a correlation of 'income' is not compiled",
     "SELECT SQRT(age) FROM patients": "SQRT(age) without an aggregate is not compiled",
     "SELECT MEDIAN(age) - AVG(age) FROM patients": "a quantile within a formula is not compiled",
     "SELECT SUM(COUNT(*)) OVER () FROM patients GROUP BY age HAVING COUNT(*) > 1": "OVER beside",
+    "SELECT n / SUM(n) OVER () FROM (SELECT age, COUNT(*) n FROM patients GROUP BY 1) WHERE n>9": (
+        "OVER after the condition COUNT(*) > 9 is not compiled; which groups are kept"
+    ),
+    "SELECT n / SUM(n) OVER () FROM (SELECT age, COUNT(*) n FROM patients GROUP BY 1 LIMIT 3)": (
+        "OVER after LIMIT is not compiled"
+    ),
+    "SELECT n FROM (SELECT age, SUM(COUNT(*)) OVER () n FROM patients GROUP BY 1) WHERE age > 5": (
+        "WHERE age > 5 after OVER is not compiled; write the condition before OVER"
+    ),
     "SELECT COUNT(*) FROM patients UNION ALL SELECT COUNT(*) FROM patients LIMIT 1": "by a text",
     "SELECT CAST(COUNT(*) AS DATE) FROM patients": "CAST of an aggregate to DATE is not compiled",
     "SELECT COUNT(*) AS n FROM patients; SELECT COUNT(*) AS n FROM patients": "'n' is already",
@@ -184,6 +195,8 @@ CONDITIONS = {
     "age = ?": "a placeholder is not compiled",
     "age = $1": "a placeholder is not compiled",
     "age < band": "age < band has no one value on the cell 0..9 of 'band'",
+    "1 < age < 3": "the chain 1 < age < 3 is not compiled; join two comparisons by AND",
+    "TRUE = age > 3": "or write parentheses",
     "age < random()": "RANDOM() is not compiled",
     "age BETWEEN SYMMETRIC 5 AND band": "BETWEEN SYMMETRIC is not compiled",
     "age IN (SELECT 1)": "a subquery is not compiled",

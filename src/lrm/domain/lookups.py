@@ -161,6 +161,8 @@ def label_text(value: object) -> str:
     """What a group is called that has this value."""
     if value is None:
         return "(null)"
+    if isinstance(value, float):
+        value += 0.0  # -0.0 equals 0.0, and SQL has one group for both
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -70,7 +70,7 @@ SELECT COALESCE(CASE WHEN dep_delay > 15 THEN 'Late' WHEN dep_delay <= 15 THEN '
 SELECT origin AS "Airport", COUNT(*) AS "Flights", SUM(COALESCE(dep_delay, 0)) AS "Total delay", SUM(COALESCE(dep_delay, 0)) / COUNT(*) AS "Delay per flight" FROM flights GROUP BY origin;
 SELECT carrier AS "Carrier", SUM(CASE WHEN month = 1 THEN 1 ELSE 0 END) AS "Jan", SUM(CASE WHEN month = 2 THEN 1 ELSE 0 END) AS "Feb", SUM(CASE WHEN month = 3 THEN 1 ELSE 0 END) AS "Mar" FROM flights GROUP BY carrier;
 SELECT * FROM (SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier) AS t WHERE n > 1000 ORDER BY n DESC LIMIT 5;
--- refused: cannot parse the SQL: Invalid expression / Unexpected token near '10'
+-- refused: TOP 10 is not compiled; write LIMIT 10 at the end
 SELECT TOP 10 carrier, COUNT(*) FROM flights GROUP BY carrier;
 SELECT COUNT(*) "Anzahl" FROM flights WHERE (("flights"."origin" = 'JFK') AND ("flights"."month" >= 6));
 SELECT SUM(CASE WHEN origin = 'JFK' THEN 1 ELSE 0 END) / SUM(1.0) AS "JFK share" FROM flights;

@@ -3,3 +3,11 @@
 SELECT ward, AVG(discharged - admitted) AS days, STDDEV(discharged - admitted) AS sd FROM stays GROUP BY ward;
 SELECT SUM(DATE_DIFF('day', admitted, discharged)) AS days, COUNT(discharged - admitted) AS n, AVG(age * los) FROM stays WHERE sex = 'F';
 SELECT ward, SUM(los * (CASE WHEN severity > 2 THEN 2 ELSE 1 END)) AS w FROM stays GROUP BY ward;
+WITH t AS (SELECT insurance, COUNT(*) AS n FROM stays GROUP BY 1) SELECT insurance, n / SUM(n) OVER () AS share FROM t WHERE insurance <> 'public';
+WITH a AS (SELECT insurance, COUNT(*) AS n FROM stays GROUP BY 1), b AS (SELECT insurance, COUNT(*) AS m FROM stays WHERE readmitted GROUP BY 1)
+  SELECT a.insurance, a.n, b.m FROM a LEFT JOIN b USING (insurance);
+WITH a AS (SELECT severity, COUNT(*) AS n FROM stays GROUP BY 1), b AS (SELECT severity, AVG(los) AS days FROM stays GROUP BY 1)
+  SELECT a.severity, a.n, b.days FROM a JOIN b ON a.severity = b.severity;
+SELECT TRUNC((severity - 2) / 2) AS step, COUNT(*) AS n FROM stays GROUP BY step;
+SELECT severity, los % (2) AS odd, COUNT(*) AS n FROM stays WHERE severity <> ALL (ARRAY[1, 2]) GROUP BY severity, los % (2) ORDER BY (3) DESC LIMIT 3;
+SELECT CAST(cost / 1000 AS INT) > 1 AS dear, COUNT(*) AS n FROM stays WHERE cost >= 2000 OR cost < 1000 GROUP BY dear;

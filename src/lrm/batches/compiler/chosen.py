@@ -18,9 +18,11 @@ __all__ = [
     "adds_up",
     "apart",
     "beside",
+    "check_join",
     "check_sums",
     "chosen",
     "has_answers",
+    "known",
     "put_sums",
     "restrict",
     "scalar",
@@ -33,6 +35,7 @@ HELD = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
 _CUT = ("having", "limit", "offset")
 _SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _ONE = "a subquery in an expression must have one aggregate and no groups"
+_KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
 _SUMS = "only SUM adds up answers by groups: others depend on which groups are empty"
 
 
@@ -130,6 +133,46 @@ def over_rows(item: exp.Expr, where: exp.Expr | None) -> exp.Expr:
     return found
 
 
+def known(node: exp.Expr) -> exp.Expr:
+    """The condition that an expression is not NULL."""
+    held = node.copy() if isinstance(node, HELD) else exp.Paren(this=node.copy())
+    return exp.Not(this=exp.Is(this=held, expression=exp.Null()))
+
+
+def check_join(
+    join: exp.Expr,
+    by: set[str],
+    groups: Mapping[str, exp.Expr],
+    ours: tuple[str, Mapping[str, exp.Expr]],
+    name: str,
+) -> None:
+    """Check that answers are joined by all of their groups, each by itself.
+
+    Parameters
+    ----------
+    by
+        The columns that USING names.
+    groups
+        The groups of the answers that are joined, which are called ``name``.
+    ours
+        What the other answers are called, and their columns.
+    """
+    qualifier, columns = ours
+    on = join.args.get("on")
+    for part in [] if on is None else on.flatten() if type(on) is exp.And else [on]:
+        sides = [part.this, part.expression] if type(part) is exp.EQ else [part]
+        pair = {one.table.casefold(): one for one in sides if type(one) is exp.Column}
+        mine, theirs = pair.get(qualifier), pair.get(name)
+        if mine is None or theirs is None or mine.name.casefold() not in columns:
+            raise refuse(f"JOIN ON {shown(part)}", "compare the columns of groups", join)
+        own = groups.get(theirs.name.casefold())
+        if own is None or columns[mine.name.casefold()] != own:
+            raise refuse(f"JOIN ON {shown(part)}", "compare the same columns of groups", join)
+        by = by | {theirs.name.casefold()}
+    if by != set(groups) or any(columns.get(one) != groups[one] for one in by if on is None):
+        raise refuse("JOIN of answers by some of their groups", "name all of them", join)
+
+
 def beside(one: exp.Expr, two: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
     """Two SELECTs with the same groups as one, and the columns of the second in it."""
     way_out = "join answers with the same groups, by all of them"
@@ -156,12 +199,25 @@ def beside(one: exp.Expr, two: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
     return one, columns[1]
 
 
-def chosen(select: exp.Expr, answers: exp.Expr) -> exp.Expr:
-    """The sub-select itself, with what the SELECT around it chooses."""
+def chosen(
+    select: exp.Expr, answers: exp.Expr, condition: exp.Expr | None, *, over: bool
+) -> exp.Expr:
+    """The sub-select itself, with what the SELECT around it chooses.
+
+    Parameters
+    ----------
+    condition
+        What further tables in FROM ask of the rows.
+    over
+        Whether the SELECT adds up over groups: those that were chosen before.
+    """
     where = select.args.get("where")
     cut = next((answers.args[part] for part in ("limit", "offset") if answers.args.get(part)), None)
+    if over and cut is not None:
+        raise refuse("OVER after LIMIT", _KEPT, cut)
     if cut is not None and any(select.args.get(part) for part in ("where", "order", "limit")):
         raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
+    totals = any(item.find(exp.Window) is not None for item in answers.expressions)
     answers.set("expressions", select.expressions)
     for item in select.expressions:  # columns of lookups follow from what is grouped by
         named = item.this if type(item) is exp.Alias else item
@@ -172,7 +228,24 @@ def chosen(select: exp.Expr, answers: exp.Expr) -> exp.Expr:
     for part in ("order", "limit", "offset"):
         if select.args.get(part) is not None:
             answers.set(part, select.args[part])
+    if condition is not None:
+        restrict(answers, "where", condition)
+    if not totals:
+        split_having(answers)
+    _check_order(answers, over=over, totals=totals)
     return answers
+
+
+def _check_order(answers: exp.Expr, *, over: bool, totals: bool) -> None:
+    """Check that sums over groups come before what is chosen by answers, never after it."""
+    having = answers.args.get("having")
+    if having is None:
+        return
+    if over:
+        raise refuse(f"OVER after the condition {shown(having.this)}", _KEPT, having)
+    if totals and having.this.find(exp.AggFunc) is None:
+        way_out = "write the condition before OVER, or choose rows of the answer afterwards"
+        raise refuse(f"WHERE {shown(having.this)} after OVER", way_out, having)
 
 
 def restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:

@@ -208,21 +208,21 @@ class Evaluator:
         question = Question(shown, text, frozenset([axis]), ())
         sides = ends(attribute)
         cells = len(sides[0])
-        beyond = pa.array([None, np.nan], pa.float64())
-        column = pa.concat_arrays([pa.array(np.concatenate(sides[:2])), beyond])
-        found = self._on(question, column)
-        null, nan = found[-2:]
-        known = [found[:cells], found[cells:-2]]
+        special = attribute.labels[cells:]
+        beyond = [np.nan if one == "(nan)" else None for one in special]
+        column = [pa.array(np.concatenate(sides[:2])), pa.array(beyond, pa.float64())]
+        found = self._on(question, pa.concat_arrays(column))
+        known = [found[:cells], found[cells : 2 * cells]]
+        others = found[2 * cells :]
         if len(sides) > 2:
             found = self._on(question, pa.array(np.concatenate(sides[2:])))
             known += [found[:cells], found[cells:]]
-        special = [nan if one == "(nan)" else null for one in attribute.labels[cells:]]
         places: dict[Hashable, int] = {None: _NULL}
         codes = [
             places.setdefault(row[0], len(places) - 1)
             if all(value == row[0] for value in row)
             else _UNKNOWN
-            for row in (*zip(*known, strict=True), *((one,) for one in special))
+            for row in (*zip(*known, strict=True), *((one,) for one in others))
         ]
         values = pa.array(list(places)[1:], None if len(places) > 1 else pa.float64())
         return CellColumn(axis, values, np.array(codes))

@@ -93,7 +93,7 @@ _WAYS_OUT: dict[str, tuple[str, str]] = {
     "window": ("this window function (OVER)", _RANKS),
     "withingroup": ("a quantile within a formula", "ask for each quantile by itself"),
     "div": ("division", "multiply by a constant: 0.5 * COUNT(*)"),
-    "intdiv": ("integer division", "multiply by a constant: 0.5 * COUNT(*)"),
+    "intdiv": ("integer division of answers", "divide by /, and round the released answer"),
     "star": ("SELECT *", AGGREGATES),
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
     "placeholder": ("a placeholder", "write the constant"),

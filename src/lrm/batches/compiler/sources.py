@@ -19,9 +19,11 @@ from lrm.batches.compiler.chosen import (
     adds_up,
     apart,
     beside,
+    check_join,
     check_sums,
     chosen,
     has_answers,
+    known,
     put_sums,
     restrict,
     scalar,
@@ -37,6 +39,7 @@ from lrm.batches.compiler.joins import (
     joined_lookup,
     own_column,
 )
+from lrm.batches.compiler.places import resolve_places
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -105,10 +108,12 @@ class _Reader:
         sums = source.answers is not None and adds_up(select)
         if sums:
             source = _added_up(select, source)
+        sorted_by = [one for one in (select.args.get("order"),) if one is not None]
+        over = any(one.find(exp.Window) is not None for one in (*select.expressions, *sorted_by))
         self._resolve(select, source)
         if sums:
             put_sums(select)
-        return Plain(source.table, _finished(select, source))
+        return Plain(source.table, _finished(select, source, over=over))
 
     def _without_table(self, select: exp.Expr) -> Plain:
         """Read a SELECT of answers of sub-selects alone."""
@@ -187,13 +192,25 @@ class _Reader:
         only(join, "this", "on", "using", "side", "kind")
         if source.answers is None or join.args.get("side") not in {None, "", "LEFT"}:
             raise refuse("JOIN of answers", "join answers with the same groups", join)
-        answers, theirs = beside(source.answers, select)
         groups = {own: item for own, item in items.items() if item.find(exp.AggFunc) is None}
-        _check_join(join, by, groups, source, name)
+        check_join(join, by, groups, (source.qualifier.casefold(), source.columns), name)
+        for key in filter(self._may_be_null, groups.values()):  # NULL equals no NULL
+            restrict(select, "where", known(key))
+            if join.args.get("side") != "LEFT":
+                restrict(source.answers, "where", known(key))
+        answers, theirs = beside(source.answers, select)
         ours = {one.alias_or_name.casefold(): one.unalias() for one in answers.expressions}
         added = {one.alias_or_name.casefold(): one.unalias() for one in theirs}
         others = {**source.others, name: added}
         return replace(source, answers=answers, columns=ours, others=others)
+
+    def _may_be_null(self, key: exp.Expr) -> bool:
+        """Whether a group may be that of NULL, as far as its form tells."""
+        names = [one.casefold() for one in self.domain.names]
+        if type(key) is not exp.Column or key.name.casefold() not in names:
+            return True
+        attribute = self.domain.attributes[names.index(key.name.casefold())]
+        return attribute.special_cell("(null)") is not None
 
     def _offered(self, inner: Plain, qualifier: str) -> _Source:
         """The columns of a sub-select."""
@@ -239,7 +256,7 @@ class _Reader:
             if select.args.get(part) is not None:
                 self._settle(select.args[part], source, aliases)
         _drop_scalars(select)
-        _resolve_places(select)  # what it puts there stands for itself already
+        resolve_places(select)  # what it puts there stands for itself already
 
     def _settle(self, root: exp.Expr, source: _Source, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         """Replace the columns of an expression by what they stand for."""
@@ -341,25 +358,6 @@ def _check_same(inner: Plain, source: _Source, node: exp.Expr) -> None:
         raise refuse(f"a subquery of {inner.table!r}", ONE_TABLE, node)
 
 
-def _check_join(
-    join: exp.Expr, by: set[str], groups: Mapping[str, exp.Expr], source: _Source, name: str
-) -> None:
-    """Check that answers are joined by all of their groups, each by itself."""
-    on = join.args.get("on")
-    for part in [] if on is None else on.flatten() if type(on) is exp.And else [on]:
-        sides = [part.this, part.expression] if type(part) is exp.EQ else [part]
-        pair = {one.table.casefold(): one for one in sides if type(one) is exp.Column}
-        ours, theirs = pair.get(source.qualifier.casefold()), pair.get(name)
-        if ours is None or theirs is None or ours.name.casefold() not in source.columns:
-            raise refuse(f"JOIN ON {shown(part)}", "compare the columns of groups", join)
-        own = groups.get(theirs.name.casefold())
-        if own is None or source.columns[ours.name.casefold()] != own:
-            raise refuse(f"JOIN ON {shown(part)}", "compare the same columns of groups", join)
-        by = by | {theirs.name.casefold()}
-    if by != set(groups) or any(source.columns.get(one) != groups[one] for one in by if on is None):
-        raise refuse("JOIN of answers by some of their groups", "name all of them", join)
-
-
 def _added_up(select: exp.Expr, source: _Source) -> _Source:
     """The rows that a sub-select's answers are of, for a SELECT that adds up the answers."""
     answers = source.answers
@@ -371,18 +369,16 @@ def _added_up(select: exp.Expr, source: _Source) -> _Source:
     return replace(source, answers=None, condition=condition)
 
 
-def _finished(select: exp.Expr, source: _Source) -> exp.Expr:
-    """A SELECT whose columns are resolved, with the conditions of what it reads."""
+def _finished(select: exp.Expr, source: _Source, *, over: bool) -> exp.Expr:
+    """A SELECT whose columns are resolved, with the conditions of what it reads.
+
+    ``over`` says whether it adds up over groups itself: those that were chosen before.
+    """
     if source.answers is not None:
-        answers = chosen(select, source.answers)
-        if source.condition is not None:
-            restrict(answers, "where", source.condition)
-        if not any(one.find(exp.Window) for one in answers.expressions):
-            split_having(answers)  # sums over all groups come before what is chosen
-        return answers
+        return chosen(select, source.answers, source.condition, over=over)
     _check_one_row(select)
     split_having(select)
-    if select.args.get("having") and any(one.find(exp.Window) for one in select.expressions):
+    if over and select.args.get("having"):
         way_out = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
         raise refuse("OVER beside HAVING", way_out, select.args["having"])
     if source.condition is not None:
@@ -426,41 +422,6 @@ def _check_alias(node: exp.Expr) -> None:
     alias = node.args.get("alias")
     if alias is not None:
         only(alias, "this")
-
-
-def _resolve_places(select: exp.Expr) -> None:
-    """Put expressions for the positions and ALL of GROUP BY and ORDER BY."""
-    items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
-    group, order = select.args.get("group"), select.args.get("order")
-    if group is not None:
-        only(group, "expressions", "all", "rollup", "cube", "grouping_sets")
-        if group.args.get("all"):
-            group.set("all", None)
-            plain = [item for item in items if not _is_answer(item)]
-            group.set("expressions", [item.copy() for item in plain])
-        several = {exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren}
-        for node in list(group.find_all(exp.Literal)):
-            if type(node.parent) in several:
-                _put_item(node, items, "GROUP BY")
-    for key in order.expressions if order is not None else ():
-        _put_item(key.this, items, "ORDER BY")
-    if order is not None and shown(order.expressions[0].this).casefold() == "all":
-        kind = order.expressions[0].args
-        every = [exp.Ordered(**{**kind, "this": item.copy()}) for item in items]
-        order.set("expressions", every)
-
-
-def _is_answer(item: exp.Expr) -> bool:
-    return item.find(exp.AggFunc) is not None or isinstance(item, exp.Literal)
-
-
-def _put_item(node: exp.Expr, items: list[exp.Expr], clause: str) -> None:
-    if type(node) is not exp.Literal or node.is_string or not str(node.this).isdigit():
-        return
-    place = int(str(node.this))
-    if not 1 <= place <= len(items):
-        raise at_line(node, f"{clause} {place}: the SELECT list has {len(items)} items")
-    node.replace(items[place - 1].copy())
 
 
 def _is_star(item: exp.Expr) -> bool:

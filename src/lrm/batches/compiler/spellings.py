@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from lrm.batches.compiler.constants import is_constant, number
+from lrm.batches.compiler.expressions import shown
 from lrm.batches.compiler.refusals import only, refuse
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Spoken(DuckDB):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - as sqlglot declares it
 
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _FORMATS = {"to_char": ("YYYY", "YY", "MM", "DD"), "date_format": ("yyyy", "yy", "MM", "dd")}
 _STRFTIME = ("%Y", "%y", "%m", "%d")
 _MOST_BUCKETS = 1000
@@ -46,15 +48,41 @@ def respell(tree: exp.Expr) -> exp.Expr:
 
 def _any_of(node: exp.Expr) -> exp.Expr:
     """``a = ANY (ARRAY['x', 'y'])`` as ``a IN ('x', 'y')``."""
+    listed = _listed(node, "any")
+    if listed is None:
+        return _compared(node)
+    return exp.In(this=node.this, expressions=listed)
+
+
+def _none_of(node: exp.Expr) -> exp.Expr:
+    """``a <> ALL (ARRAY['x', 'y'])`` as ``a NOT IN ('x', 'y')``."""
+    listed = _listed(node, "all")
+    if listed is None:
+        return _compared(node)
+    return exp.Not(this=exp.In(this=node.this, expressions=listed))
+
+
+def _listed(node: exp.Expr, word: str) -> list[exp.Expr] | None:
+    """The constants of ``ANY (ARRAY[…])`` or ``ALL (ARRAY[…])``; None for anything else."""
     listed = node.expression
-    if type(listed) is not exp.Any:
-        return node
-    listed = listed.this
+    if type(listed) is exp.Any and word == "any":
+        listed = listed.this
+    elif type(listed) is exp.Anonymous and listed.name.casefold() == word:
+        listed = listed.expressions[0] if len(listed.expressions) == 1 else None
+    else:
+        return None
     while type(listed) is exp.Paren:
         listed = listed.this
-    if type(listed) is not exp.Array:
-        return node
-    return exp.In(this=node.this, expressions=listed.expressions)
+    return list(listed.expressions) if type(listed) is exp.Array else None
+
+
+def _compared(node: exp.Expr) -> exp.Expr:
+    """A comparison; ``1 < a < 3`` would compare a truth with 3, and DuckDB has no such thing."""
+    sides = [one for one in (node.this, node.expression) if type(one) in _COMPARISONS]
+    if sides:
+        way_out = "join two comparisons by AND, or write parentheses"
+        raise refuse(f"the chain {shown(node)}", way_out, node)
+    return node
 
 
 def _symmetric(node: exp.Expr) -> exp.Expr:
@@ -144,7 +172,9 @@ def _either(node: exp.Expr) -> exp.Expr:
 
 
 _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    **dict.fromkeys(_COMPARISONS, _compared),
     exp.EQ: _any_of,
+    exp.NEQ: _none_of,
     exp.Between: _symmetric,
     exp.Group: _with_rollup,
     exp.WidthBucket: _bucket,

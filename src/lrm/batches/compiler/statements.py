@@ -33,6 +33,7 @@ _CLOSING = frozenset("'\"`*$")  # a line without these ends no quotation or comm
 _DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
 """Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 _MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
+_TOKEN = re.compile(r"Expected (.*) but got <Token .*", re.DOTALL)
 _LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
 
 # sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
@@ -148,6 +149,11 @@ def _check_select_said(tokens: list[Token]) -> None:
     kinds = {token.token_type for token in tokens}
     if tokens[0].token_type is TokenType.FROM and TokenType.SELECT not in kinds:
         raise refuse("FROM without SELECT", AGGREGATES)
+    for one, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        top = one.token_type is TokenType.SELECT and two.text.upper() == "TOP"
+        if top and three.token_type is TokenType.NUMBER:
+            way_out = f"write LIMIT {three.text} at the end"
+            raise SqlError(f"line {two.line}: TOP {three.text} is not compiled; {way_out}")
 
 
 def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
@@ -158,11 +164,11 @@ def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
         detail = error.errors[0] if error.errors else {}
         where = detail.get("line") or line
         what = str(detail.get("description") or "not understood").rstrip(".")
-        what = _MISSING.sub("something is missing", what)
+        what = _TOKEN.sub(r"expected \1", _MISSING.sub("something is missing", what))
         near = str(detail.get("highlight") or "")
-        raise SqlError(
-            f"line {where}: cannot parse the SQL: {what}" + (f" near {near!r}" if near else "")
-        ) from None
+        found = f" near {near!r}" if near else ""
+        hint = '; write names in double quotes: "name"' if near == "[" else ""
+        raise SqlError(f"line {where}: cannot parse the SQL: {what}{found}{hint}") from None
     except (SqlglotError, RecursionError, ValueError) as error:
         raise SqlError(f"line {line}: cannot parse the SQL: {_first_line(error)}") from None
     if tree is None:

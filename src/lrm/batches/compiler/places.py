@@ -1,0 +1,57 @@
+"""Positions and ALL in GROUP BY and ORDER BY → the expressions that they stand for."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.refusals import at_line, only
+
+__all__ = ["resolve_places"]
+
+_LISTS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+"""What a position may stand in: the lists of GROUP BY, not an expression."""
+
+
+def resolve_places(select: exp.Expr) -> None:
+    """Put expressions for the positions and ALL of GROUP BY and ORDER BY."""
+    items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
+    group, order = select.args.get("group"), select.args.get("order")
+    if group is not None:
+        only(group, "expressions", "all", "rollup", "cube", "grouping_sets")
+        if group.args.get("all"):
+            group.set("all", None)
+            plain = [item for item in items if not _is_answer(item)]
+            group.set("expressions", [item.copy() for item in plain])
+        for node in [one for one in group.find_all(exp.Literal) if _is_listed(one, group)]:
+            _put_item(node, items, "GROUP BY")
+    for key in order.expressions if order is not None else ():
+        place = key.this
+        while type(place) is exp.Paren:
+            place = place.this
+        _put_item(place, items, "ORDER BY")
+    if order is not None and shown(order.expressions[0].this).casefold() == "all":
+        kind = order.expressions[0].args
+        every = [exp.Ordered(**{**kind, "this": item.copy()}) for item in items]
+        order.set("expressions", every)
+
+
+def _is_listed(node: exp.Expr, group: exp.Expr) -> bool:
+    """Whether a number stands in GROUP BY by itself: ``GROUP BY a % (2)`` has no position."""
+    parent = node.parent
+    while parent is not None and parent is not group and isinstance(parent, _LISTS):
+        parent = parent.parent
+    return parent is group
+
+
+def _is_answer(item: exp.Expr) -> bool:
+    return item.find(exp.AggFunc) is not None or isinstance(item, exp.Literal)
+
+
+def _put_item(node: exp.Expr, items: list[exp.Expr], clause: str) -> None:
+    if type(node) is not exp.Literal or node.is_string or not str(node.this).isdigit():
+        return
+    place = int(str(node.this))
+    if not 1 <= place <= len(items):
+        raise at_line(node, f"{clause} {place}: the SELECT list has {len(items)} items")
+    node.replace(items[place - 1].copy())
