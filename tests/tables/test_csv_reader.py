@@ -181,7 +181,7 @@ def test_forms_whose_lines_or_fields_would_be_ambiguous_are_refused(facts, fault
     [
         (b"", "is empty"),
         (b"\n1\n", "is empty"),
-        (b"a,a\n1,2\n", "has column 'a' twice"),
+        (b"a,a\n1,2\n", "names columns 1 and 2 alike"),
         (b"a\r1\r2\r", "contains a carriage return"),
         (b"\xe9,b\n1,2\n", "not utf-8 text"),
         (b'"a,b\n1,2\n', "not utf-8 text with fields"),

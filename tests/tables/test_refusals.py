@@ -19,11 +19,18 @@ from lrm.tables.base import guarded
 def test_a_missing_column_is_named_with_those_that_exist(awkward):
     _, table, _ = awkward
     with pytest.raises(TableError, match=r"no column 'wage'; it has 'who', 'alias', 'state'"):
-        table.check(Domain([Integers("wage", 0, 1)]))
+        table.check(Domain([Integers("age", 0, 1), Integers("wage", 0, 1)]))
     with pytest.raises(TableError, match=r"no column 'Age'; did you mean 'age'\?"):
         table.check(Domain([Integers("Age", 0, 1)]))
     with pytest.raises(TableError, match="no column 'patient'"):
         table.check(Domain([Integers("age", 0, 1)], unit=PrivacyUnit("patient", 1)))
+
+
+def test_a_csv_file_without_a_header_shows_none_of_its_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("f,62\nm,31\n")
+    with pytest.raises(TableError, match="nor any other that is declared") as refused:
+        open_table(str(tmp_path / "t.csv")).check(Domain([Integers("age", 0, 99)]))
+    assert "62" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,7 @@ def test_files_of_a_pattern_must_agree(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"), [("", "is empty"), ("a,b,a\n1,2,3\n", "has column 'a' twice")]
+    ("text", "fault"), [("", "is empty"), ("a,b,a\n1,2,3\n", "names columns 1 and 3 alike")]
 )
 def test_headers(tmp_path, text, fault):
     (tmp_path / "x.csv").write_text(text)

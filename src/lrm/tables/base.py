@@ -130,6 +130,7 @@ def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:
 def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict[str, Column]:
     """Return the columns that ``domain`` needs by name, or say which is missing or unusable."""
     found = {column.name: column for column in columns}
+    _check_header(table, domain, columns)
     needed = {name: _needed(table, name, found) for name in domain.names}
     for attribute in domain.attributes:
         words, kinds = usable_kinds(attribute)
@@ -145,6 +146,17 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
         _check_person(table, person)
         needed[person.name] = person
     return needed
+
+
+def _check_header(table: str, domain: Domain, columns: Sequence[Column]) -> None:
+    """Refuse a CSV file none of whose columns is declared: its first line may be a row of data."""
+    declared = {name.casefold() for name in domain.names}
+    csv = all(column.kind == "raw" for column in columns)
+    if csv and declared.isdisjoint(column.name.casefold() for column in columns):
+        raise TableError(
+            f"table {table!r} has no column {domain.names[0]!r}, nor any other that is declared; "
+            "the first line of a CSV file must name its columns (it may be data: it is not shown)"
+        )
 
 
 def _check_person(table: str, column: Column) -> None:

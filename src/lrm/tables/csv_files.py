@@ -156,8 +156,12 @@ def _header(file: str, form: CsvForm) -> tuple[str, ...]:
             "declare delimiter, quote and encoding under csv in the domain"
         )
     header = tuple("" if field is None else field.decode() for field in fields)
-    twice = {name for name in header if header.count(name) > 1}
-    if not line or twice:
-        fault = f"has column {min(twice)!r} twice" if twice else "is empty"
-        raise TableError(f"the header of {file!r} {fault}; name each column once")
+    if not line:
+        raise TableError(f"the header of {file!r} is empty; name each column once")
+    places: dict[str, int] = {}
+    for place, name in enumerate(header, 1):
+        if places.setdefault(name, place) != place:
+            # By their places: where the header is missing, a name is a value of the first row.
+            both = f"{places[name]} and {place}"
+            raise TableError(f"the header of {file!r} names columns {both} alike; name each once")
     return header
