@@ -86,13 +86,14 @@ class TakenLabels:
                 if all(value in axes[attribute] for attribute, value in label.group):
                     return label
             for other in bucket:
-                shared = [
-                    (attribute, next((value for value in labels if value in axes[attribute]), None))
+                # A batch may have hundreds of parts of one query, and each is compared with each.
+                if any(axes[attribute].isdisjoint(labels) for attribute, labels in other.axes):
+                    continue
+                group = tuple(
+                    (attribute, next(value for value in labels if value in axes[attribute]))
                     for attribute, labels in other.axes
-                ]
-                if all(value is not None for _, value in shared):
-                    group = tuple((attribute, str(value)) for attribute, value in shared)
-                    return Label(part.query, group, other.line)
+                )
+                return Label(part.query, group, other.line)
         bucket.append(part)
         return None
 
