@@ -1,6 +1,5 @@
 """``lrm explain``: a plan's error at an epsilon, or the epsilon for an error."""
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,14 +89,10 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
     """The promise asked for, or the least one with the wanted error."""
-    from lrm.errors import BudgetError
+    from lrm.facts.plans import total_for_typical
 
     amounts = read_amounts(choices)
     if amounts:
         return plan.privacy(**amounts)
-    wanted, rmse = choices["error"], choices["rmse"]
-    if rmse is not None:
-        if not (math.isfinite(rmse) and rmse > 0):
-            raise BudgetError(f"the wanted error must be a number above 0, not {rmse}")
-        wanted = rmse**2 * plan.workload.shape[0]
-    return plan.privacy_for(wanted)
+    rmse = choices["rmse"]
+    return plan.privacy_for(choices["error"] if rmse is None else total_for_typical(plan, rmse))

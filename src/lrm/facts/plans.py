@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lrm.accuracy import Accuracy
+from lrm.errors import BudgetError
 from lrm.facts.derived import expected_facts
 from lrm.plans import Plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
@@ -29,6 +30,7 @@ __all__ = [
     "plan_facts",
     "plan_lines",
     "title",
+    "total_for_typical",
     "total_lines",
     "unit_privacy",
     "worst_queries",
@@ -44,6 +46,14 @@ PROVED = 1.0005
 def unit_privacy(noise: Noise) -> Privacy:
     """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
     return PureDP(Fraction(1)) if noise == "laplace" else ZCDP(Fraction(1))
+
+
+def total_for_typical(plan: Plan, wanted: float) -> float:
+    """The total squared error of a batch if the root mean square of an error is ``wanted``."""
+    if not (math.isfinite(wanted) and wanted > 0):
+        raise BudgetError(f"the wanted error must be a number above 0, not {wanted:g}")
+    # Beyond these no amount has the error, and a square is not finite, or 0.
+    return float(min(max(wanted, 1e-140), 1e140) ** 2 * plan.workload.shape[0])
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from lrm.facts.comparisons import (
     side_by_side_facts,
     side_by_side_rows,
 )
-from lrm.facts.plans import bound_words, certificate, error_lines, plan_lines, unit_privacy
+from lrm.facts.plans import bound_words, total_for_typical, unit_privacy
 from lrm.facts.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
@@ -95,11 +95,10 @@ class Rated:
             "promise": parameter_words(privacy),
             "noise": self.plan.noise,
             "confidence": confidence,
+            "queries": self.plan.workload.shape[0],
             "typical": expected.root_mean_squared_error,
             "best_possible": float(np.sqrt(expected.lower_bound / self.plan.workload.shape[0])),
-            "certificate": certificate(self.plan),
             "bound": bound_words(self.plan),
-            "lines": error_lines(self.plan, expected),
             "statements": [
                 {
                     **_row(one, float(typical[i]), self._error(expected, worst[i]), float(half[i])),
@@ -129,11 +128,6 @@ class Rated:
             exact = expected.half_widths(confidence, rows)
             self._ratios = {confidence: exact / expected.deviation}
         return self._ratios[confidence] * expected.deviation
-
-    @cached_property
-    def facts(self) -> list[tuple[str, str]]:
-        """What ``lrm show`` says about the plan."""
-        return plan_lines(self.plan)
 
     @cached_property
     def _rivals(self) -> dict[str, Floats]:
@@ -194,15 +188,15 @@ def beside(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -
 def inverse(rated: Rated, wanted: float, statement: int | None) -> dict[str, str]:
     """The least amount with which a typical answer, or the worst of a statement, has an error."""
     plan = rated.plan
-    if not (np.isfinite(wanted) and wanted > 0):
-        raise BudgetError(f"the wanted error must be a number above 0, not {wanted:g}")
-    total = wanted**2 * plan.workload.shape[0]
+    total = total_for_typical(plan, wanted)
     if statement is not None:
         if not 0 <= statement < len(rated.selects):
             raise UsageError("the plan has no such statement; wait until the batch is planned")
         unit = plan.accuracy(unit_privacy(plan.noise))
         largest = rated.at(unit.privacy, 0.95)["statements"][statement]["error"]
-        total = unit.squared_error * (wanted / largest) ** 2
+        if not largest:
+            raise BudgetError("the answers of this statement have no error at any amount")
+        total *= unit.squared_error / plan.workload.shape[0] / largest**2
     found = plan.privacy_for(total)
     ((name, amount),) = asdict(found).items()
     return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}
