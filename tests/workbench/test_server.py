@@ -92,6 +92,9 @@ def test_a_request_is_limited(client):
     assert client.send("/api/state", body=b"[]")[0] == 400
     assert client.send("/api/nothing")[0] == 400
     assert client.send("/elsewhere")[0] == 404
+    status, headers, data = client.send("/api/state", method="PUT")
+    assert (status, headers["X-Content-Type-Options"]) == (501, "nosniff")
+    assert "error" in json.loads(data)
 
 
 @pytest.mark.parametrize("path", ["/", "/app.js", "/style.css"])
@@ -123,6 +126,11 @@ def test_tables_are_never_sent(client, folder):
     for form in ("lrm", "csv", "html", "json"):
         for name in ("visits.csv", "../bench/visits.csv", "plans/../visits.csv"):
             assert client.ask("download", file=name, **{"as": form})[0] == 400
+        (folder / "table.lrm").write_bytes((folder / "visits.csv").read_bytes())
+        address = client.must("download", file="table.lrm", **{"as": form})["address"]
+        status, _, data = client.send(address, method="GET")
+        assert (status, b",59" in data) == (400, False)
+        (folder / "table.lrm").unlink()
     state = client.must("state")
     assert state["files"]["table"] == ["visits.csv"]
     assert ",59" not in json.dumps(state)
@@ -281,11 +289,15 @@ def test_what_a_release_would_refuse_is_refused_before(client, folder, planned):
         assert words in found["error"]
     state = client.must("state", **NAMES)
     seal = state["texts"]["batch"]["seal"]
+    ticket = client.must("dry-run", **asked, epsilon="0.1")["ticket"]
     saved = client.must(
         "save", name="questions.sql", text=QUESTIONS + "SELECT COUNT(*) AS n FROM visits", base=seal
     )
     status, found = client.ask("dry-run", **asked, epsilon="0.1")
     assert "is of other questions" in found["error"]
+    status, found = client.ask("release", ticket=ticket)
+    assert status == 409
+    assert "questions.sql has changed since the dry run" in found["error"]
     client.must("save", name="questions.sql", text=QUESTIONS, base=saved["seal"])
 
 

@@ -23,7 +23,7 @@ from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
 from lrm.report.release_page import LISTED, answers_beside, release_page
-from lrm.workbench.commands import plan_command, release_command, run, typed
+from lrm.workbench.commands import amount_options, plan_command, release_command, run, typed
 from lrm.workbench.compiling import SLICE, Compiler, Outcome, compile_whole
 from lrm.workbench.folder import Folder, Text
 from lrm.workbench.jobs import Planner
@@ -45,6 +45,9 @@ unit: row
 attributes: [{name: a, kind: integers, low: 0, high: 1, null: drop, outside: drop}]
 """
 """A domain to compile a first statement over."""
+
+EXAMPLE = ("demo", "--folder", ".", "--files-only")
+"""The command that writes the worked example."""
 
 AMOUNTS = ("epsilon", "delta", "rho")
 
@@ -123,15 +126,15 @@ class Actions:
             "job": self.planner.shown,
             "release": self.cashier.shown,
             "ledger": shown(self.ledger),
+            "example": typed(EXAMPLE),
         }
 
     def _example(self, params: Params) -> dict[str, Any]:
         """Write the worked example into the folder."""
-        command = ["demo", "--folder", ".", "--files-only"]
-        ran = run(command, self.folder.root)
+        ran = run(EXAMPLE, self.folder.root)
         if ran.facts is None:
             raise UsageError(ran.error)
-        return {**self._state(params), "command": typed(command)}
+        return self._state(params)
 
     def _save(self, params: Params) -> dict[str, Any]:
         """Write a text where it was not changed by others."""
@@ -151,7 +154,7 @@ class Actions:
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
-        found: dict[str, str | None] = {"laplace": None, "gaussian": None, "equal": None}
+        found: dict[str, str | None] = {"laplace": None, "gaussian": None}
         if outcome.key is not None and outcome.equal_key is not None:
             for noise in ("laplace", "gaussian"):
                 found[noise] = self.folder.find_plan(noise, outcome.key)
@@ -192,10 +195,9 @@ class Actions:
     def _load(self, name: str, read: Callable[[Path], Any]) -> Any:
         """Load a file, unless it is the one that was loaded before."""
         path = self.folder.made(name)
-        try:
-            key = (name, path.stat().st_mtime_ns)
-        except OSError:
-            raise UsageError(f"{name} is gone; plan again") from None
+        if not path.is_file():
+            raise UsageError(f"there is no file {name} any more; choose another, or plan again")
+        key = (name, path.stat().st_mtime_ns)
         with self._lock:
             if key not in self._loaded:
                 self._loaded[key] = read(path)
@@ -218,11 +220,11 @@ class Actions:
         rated = self._rated(name)
         given, privacy = _promise(rated.plan, params)
         confidence = params.number("confidence", 0.95)
-        command = ["explain", name, *_options(given)]
+        command = ["explain", name, *amount_options(given)]
         if confidence != 0.95:
             command += ["--confidence", f"{confidence:g}"]
         facts = rated.at(privacy, confidence)
-        return {**facts, "plan": name, "plan_lines": rated.facts, "command": typed(command)}
+        return {**facts, "plan": name, "command": typed(command)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms beside the plan."""
@@ -230,7 +232,7 @@ class Actions:
         given, privacy = _promise(rated.plan, params)
         asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
-        command = typed([*asked, *extra, *_options(given)])
+        command = typed([*asked, *extra, *amount_options(given)])
         return {**rated.rivals(privacy), "command": command}
 
     def _beside(self, params: Params) -> dict[str, Any]:
@@ -291,7 +293,8 @@ class Actions:
         given, _ = _promise(rated.plan, params)
         ledger, budget = self._ledger(params), params.text("budget", "")
         command = release_command(name, table, given, ledger, budget)
-        asked = Asked(command, rated.plan, table, given, ledger, budget or None)
+        files = (name, params.text("domain"), params.text("batch"))
+        asked = Asked(command, files, rated.plan, table, given, ledger, budget or None)
         facts = self.cashier.dry_run(asked)
         return {**facts, "table": shown(table), "ledger": shown(ledger), "plan": name}
 
@@ -349,9 +352,9 @@ class Actions:
             return None
         name, form = asked
         stem = Path(name).stem
+        release = self._release_of(name)  # first: any file may be called so, a table as well
         if form == "lrm":
             return f"{stem}.lrm", TYPES[form], self.folder.made(name).read_bytes()
-        release = self._release_of(name)
         if form == "html":
             beside_page = answers_beside(release, f"{stem}.html", LISTED)
             file = None if beside_page is None else beside_page.name
@@ -370,7 +373,3 @@ def _promise(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
         raise BudgetError("give an amount, such as 0.1")
     noise: Noise = plan.noise
     return given, privacy_of(noise, given.get("epsilon"), given.get("delta"), given.get("rho"))
-
-
-def _options(given: dict[str, str]) -> list[str]:
-    return [word for name, value in given.items() for word in (f"--{name}", value)]

@@ -13,7 +13,6 @@ import math
 import re
 import threading
 import time
-import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -27,6 +26,7 @@ from lrm.errors import LrmError, UsageError
 from lrm.showing.spelling import how_many
 from lrm.workbench.folder import Text
 from lrm.workbench.selects import Select, rows_by_select, selects
+from lrm.workbench.warned import caught
 from lrm.workload import CrossTabs, Grouped, Labels, TakenLabels, Workload
 
 __all__ = ["SLICE", "Compiler", "Outcome", "Problem", "compile_whole"]
@@ -37,7 +37,7 @@ REMEMBERED = 4000
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""
 
-SLICE = 0.12
+SLICE = 0.1
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
 
 _LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
@@ -142,8 +142,7 @@ def domain_facts(domain: Domain) -> dict[str, Any]:
 
 def compile_whole(text: Text, domain: Domain) -> Workload:
     """Compile a batch in one piece, as ``lrm plan`` does; warnings are not shown again."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with caught():
         if text.name.lower().endswith(".sql"):
             return sql(text.text, domain)
         return parse_batch(text.text, domain, text.name)
@@ -232,13 +231,12 @@ class Compiler:
 
 
 def _compile_piece(text: str, domain: Domain) -> Piece:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught() as told:
         try:
             labels = sql(text, domain).shown
         except LrmError as reason:
             return Piece(None, _problem(reason), ())
-    return Piece(labels, None, tuple(str(one.message) for one in caught))
+    return Piece(labels, None, tuple(told))
 
 
 def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
@@ -251,13 +249,12 @@ def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
 
 
 def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught() as warned:
         try:
             compiled = parse_batch(batch.text, domain, batch.name)
         except LrmError as reason:
             return Outcome(domain, None, (_problem(reason),), (), (), None, None)
-    told = tuple(Problem(1, str(one.message)) for one in caught)
+    told = tuple(Problem(1, message) for message in warned)
     weights, shown = compiled.importance, selects(compiled.shown)
     found = tuple(
         (one, 1.0 if weights is None or not rows else float(weights[rows[0][0]]), None, one.line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import threading
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from pathlib import Path
 
 from lrm.errors import FileConflict, FileFormatError, UsageError
 from lrm.files.archive import archive_format
-from lrm.files.reading import TEXT_LIMIT
 from lrm.files.writing import write_text
 
 __all__ = ["Folder", "Text"]
+
+MOST_TEXT = 1 << 22
+"""Bytes of a domain or a batch in the page."""
 
 PLANS = "plans"
 """Where plans that were made in the background are kept."""
@@ -50,7 +53,7 @@ class Folder:
         self._kinds: dict[tuple[str, int, int], str] = {}
 
     def files(self) -> dict[str, list[str]]:
-        """The names of the files of each kind: domains, questions, plans, releases, …."""
+        """The names of the files of each kind: domains, questions, plans, …; releases by age."""
         found: dict[str, list[str]] = {
             kind: [] for kind in ("domain", "batch", "plan", "release", "table", "ledger")
         }
@@ -59,10 +62,18 @@ class Folder:
             kind = self._kind(name)
             if kind in found:
                 found[kind].append(name)
+        found["release"].sort(key=self._age, reverse=True)
         # What a release has written beside itself is no table to release.
         answers = {Path(name).with_suffix(".csv").name for name in found["release"]}
         found["table"] = [name for name in found["table"] if name not in answers]
         return found
+
+    def _age(self, name: str) -> float:
+        """Seconds since a file was written, up to a constant; the newest where it is gone."""
+        try:
+            return -(self.root / name).stat().st_mtime
+        except OSError:
+            return -math.inf
 
     def _kind(self, name: str) -> str:
         lower = name.lower()
@@ -94,11 +105,18 @@ class Folder:
         """Read a domain or a batch; one that does not exist is empty."""
         path = self.written(name)
         try:
-            data = path.read_bytes() if path.exists() else b""
+            if not path.exists():
+                return Text(name, "")
+            if not path.is_file():  # a pipe would keep the page waiting
+                raise FileFormatError(f"cannot read {name}: it is not a regular file")
+            with path.open("rb") as file:
+                data = file.read(MOST_TEXT + 1)
         except OSError as reason:
             raise FileFormatError(f"cannot read {name}: {reason.strerror}") from None
-        if len(data) > TEXT_LIMIT:
-            raise FileFormatError(f"{name} has more than {TEXT_LIMIT >> 20} MiB of text")
+        if len(data) > MOST_TEXT:
+            raise FileFormatError(
+                f"{name} has more than {MOST_TEXT >> 20} MiB; use it on the command line"
+            )
         return Text(name, data.decode("utf-8", "replace"))
 
     def save(self, name: str, text: str, base: str) -> Text:

@@ -1,22 +1,22 @@
 """Budgets, dry runs and releases: what is spent is confirmed first, and spent once.
 
 A dry run issues a ticket for exactly what it showed. A ticket is used once: a double click, a
-reload or a second tab that sends it again learns how the first one went. A ticket whose budget has
-changed since is void.
+reload or a second tab that sends it again learns how the first one went. A ticket is void if the
+budget, the plan, the domain or the questions have changed since.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lrm.errors import LedgerError, LrmError, UsageError
+from lrm.errors import FileConflict, LedgerError, LrmError, UsageError
 from lrm.facts.budgets import (
     BUDGET_COLUMNS,
     ENTRY_COLUMNS,
@@ -32,9 +32,10 @@ from lrm.privacy.amounts import format_amount
 from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.report.release_page import write_release_page
-from lrm.showing.spelling import many, spell_amount
+from lrm.showing.spelling import many, parameter_words, spell_amount
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
+from lrm.workbench.warned import caught
 
 __all__ = ["Asked", "Cashier", "budgets"]
 
@@ -69,10 +70,10 @@ class Ticket:
     stem: str
     ledger: str
     budget: Budget
+    files: Mapping[str, str]
     state: str = "ready"
     error: str = ""
     warnings: tuple[str, ...] = ()
-    done: threading.Event = field(default_factory=threading.Event)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -89,9 +90,13 @@ class Ticket:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A release that is asked for: the command that makes it, and what the command is about."""
+    """A release that is asked for: the command that makes it, and what the command is about.
+
+    ``files`` are those that what is confirmed was read from: the plan, the domain, the questions.
+    """
 
     command: list[str]
+    files: Sequence[str]
     plan: Plan
     table: str
     amounts: Mapping[str, Any]
@@ -105,7 +110,6 @@ class Cashier:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._checking = threading.Lock()
         self._tickets: dict[str, Ticket] = {}
         self._current: Ticket | None = None
 
@@ -118,9 +122,9 @@ class Cashier:
     def dry_run(self, asked: Asked) -> dict[str, Any]:
         """Check all that a release checks, and issue a ticket for it."""
         stem = self._folder.unused("answers")
+        files = {name: self._digest(name) for name in asked.files}
         whole = [*asked.command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
-        with self._checking, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with caught() as warned:
             found = preview(
                 asked.plan, asked.table, **asked.amounts, ledger=asked.ledger, budget=asked.budget
             )
@@ -129,7 +133,7 @@ class Cashier:
             raise UsageError("name the ledger that pays")
         paid = after.cost(found.cost, unit)
         before = replace(after, spent=after.spent - paid)
-        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before)
+        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before, files)
         name = after.accounting.value
         with self._lock:
             self._tickets = {ticket.id: ticket} | {
@@ -139,10 +143,11 @@ class Cashier:
             "ticket": ticket.id,
             "command": typed([*whole, "--dry-run"]),
             "release_command": typed(whole),
-            "warnings": [str(one.message) for one in caught],
+            "warnings": warned,
             "cost": f"{_exact(paid)} {name}",
             "budget": after.table,
             "left": f"{_exact(after.remaining)} of {_exact(after.limit)} {name}",
+            "promise": parameter_words(found.privacy),
             "lines": preview_lines(found),
             "unit": unit.words,
             "limit": unit.limit,
@@ -169,7 +174,13 @@ class Cashier:
         return ticket.shown
 
     def _check_unchanged(self, ticket: Ticket) -> None:
-        """Refuse a ticket whose cost or remainder are no longer what was confirmed."""
+        """Refuse a ticket if a file, the cost or the remainder is no longer what was confirmed."""
+        for name, digest in ticket.files.items():
+            if self._digest(name) != digest:
+                ticket.state = "void"
+                raise FileConflict(
+                    f"{name} has changed since the dry run; nothing was spent, make a new dry run"
+                )
         kept = Ledger.open(ticket.ledger).budget(ticket.budget.table)
         if kept != ticket.budget:
             ticket.state = "void"
@@ -178,6 +189,14 @@ class Cashier:
                 f"{spell_amount(kept.remaining, 'down')} {kept.accounting.value} is left; "
                 "nothing was spent, make a new dry run"
             )
+
+    def _digest(self, name: str) -> str:
+        """Differs if the file does; empty where there is none."""
+        try:
+            with (self._folder.root / name).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return ""
 
     def _run(self, ticket: Ticket) -> None:
         try:
@@ -191,7 +210,6 @@ class Cashier:
         with self._lock:
             ticket.error, ticket.warnings = ran.error or page, ran.warnings
             ticket.state = "failed" if ran.facts is None else "done"
-        ticket.done.set()
 
     def _write_page(self, stem: str) -> str:
         """Write the report beside the release; return why that failed, or nothing."""

@@ -20,14 +20,15 @@ from urllib.parse import quote
 from lrm.errors import FileConflict, LrmError
 from lrm.files.locations import redacted
 from lrm.workbench.checks import KEY_HEADER, Keys, Visitors
+from lrm.workbench.folder import MOST_TEXT
 
 if TYPE_CHECKING:
     from lrm.workbench.actions import Actions
 
 __all__ = ["Server"]
 
-MOST_BYTES = 1 << 23
-"""Bytes of a request: twice what a text may have, since JSON escapes it."""
+MOST_BYTES = 4 * MOST_TEXT
+"""Bytes of a request: it may have two texts, and JSON escapes them."""
 
 PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -71,6 +72,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128
 
     def __init__(self, root: Path, host: str, port: int, ledger: str) -> None:
         super().__init__((host, port), Handler)
@@ -126,6 +128,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Log nothing: addresses of downloads are secrets."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what no page sends, such as another method, with the headers of all answers."""
+        del explain
+        self._refuse(code, message or "this request is not understood")
 
     def do_GET(self) -> None:
         """Send a file of the page, or one that was asked for."""
