@@ -1,6 +1,6 @@
 // The workbench: the texts of the folder, what the compiler says, the search, and the rest.
 
-import { $, Refused, ask, command, count, h, key, later, newest, problem, sentence, shown, table }
+import { $, Refused, ask, command, count, h, key, later, many, newest, problem, sentence, shown, table }
   from "./elements.js";
 import { Editor, suggestSql, suggestYaml, withRemark } from "./editor.js";
 import { Errors } from "./errors.js";
@@ -14,7 +14,11 @@ class Bench {
     this.plans = {};
     this.plan = null;
     this.texts = { domain: { name: "", seal: "" }, batch: { name: "", seal: "" } };
-    const edited = (kind) => () => { this.texts[kind].dirty = true; this.typed(); };
+    const edited = (kind) => () => {
+      this.texts[kind].dirty = true;
+      this.releases.forget(); // a dry run is of the questions as they were
+      this.typed();
+    };
     this.editors = {
       domain: new Editor($("domain-editor"), "The domain, in YAML",
         { onedit: edited("domain"), suggest: suggestYaml }),
@@ -29,7 +33,11 @@ class Bench {
     $("use-empty").addEventListener("click", () => this.begin("empty"));
     $("stop").addEventListener("click", () => ask("stop").then(({ job }) => this.showJob(job), this.fail));
     $("thorough").addEventListener("click", () => this.startPlan({ again: true, effort: "thorough" }));
-    $("plan-file").addEventListener("change", () => { this.choosePlan(); this.errors.refresh(); });
+    $("plan-file").addEventListener("change", () => {
+      this.releases.forget();
+      this.choosePlan();
+      this.errors.refresh();
+    });
     for (const kind of KINDS) {
       $(`${kind}-file`).addEventListener("change", (event) => this.choose(kind, event.target.value));
     }
@@ -41,9 +49,10 @@ class Bench {
   // Whether the plan on the screen is of the text in the editor.
   get current() { return Boolean(this.compiled?.key) && this.planKey === this.compiled.key; }
 
+  get weighed() { return Boolean(this.compiled?.batch.statements?.some((one) => one.importance !== 1)); }
+
   get equalPlan() {
-    const weighed = this.compiled?.batch.statements?.some((one) => one.importance !== 1);
-    return weighed && this.current ? this.plans[`${this.errors.noise} equal`] : null;
+    return this.weighed && this.current ? this.plans[`${this.errors.noise} equal`] : null;
   }
 
   warn(text, reason = null) {
@@ -146,7 +155,8 @@ class Bench {
     document.title = `${state.folder} · lrm workbench`;
     const empty = !state.texts.domain.exists && !state.texts.batch.exists;
     $("start").hidden = !empty;
-    $("work").hidden = empty;
+    $("work").hidden = $("sections").hidden = empty;
+    command($("start-command"), state.example);
     let changed = false;
     for (const kind of KINDS) {
       const told = state.texts[kind], own = this.texts[kind];
@@ -155,6 +165,7 @@ class Bench {
         this.editors[kind].value = told.text;
         own.seal = told.seal;
         changed = true;
+        this.releases.forget();
       }
       options($(`${kind}-file`), [...new Set([told.name, ...state.files[kind]])], told.name);
     }
@@ -245,7 +256,8 @@ class Bench {
     this.releases.showBudgets();
     this.releases.offerTable(this.files.table, domain.table);
     if (this.errors.facts) this.errors.showStatements();
-    const answers = `${count(batch.answers)} answers in ${count(batch.statement_count)} statements`;
+    const answers = `${many(batch.answers, "answer", "answers")} in `
+      + many(batch.statement_count, "statement", "statements");
     $("asked-note").textContent = pending ? `${answers}, ${count(pending)} to be compiled …` : answers;
     const rows = batch.statements.map((one) => [String(one.line), one.tables.slice(0, 8).join("; "), count(one.count)]);
     $("asked").replaceChildren(table("Tables and answers", ["line", "asks for", "answers"], rows,
@@ -254,11 +266,12 @@ class Bench {
 
   showAttributes(domain) {
     const all = domain.attributes;
-    $("attributes-note").textContent = `${count(all.length)} attributes, ${domain.cells} cells; protects ${domain.protects}`;
+    $("attributes-note").textContent = `${many(all.length, "attribute", "attributes")}, `
+      + `${domain.cells} cells; protects ${domain.protects}`;
     const rows = all.map((one) => [one.name, one.kind, count(one.size),
       one.values.slice(0, 8).join(", ") + (one.size > 8 ? ", …" : ""), one.null, one.outside]);
     $("attributes").replaceChildren(table("Declared attributes",
-      ["attribute", "kind", "cells", "values", "null", "outside"], rows, { words: [0, 1, 3, 4, 5], hidden: true }));
+      ["attribute", "kind", "cells", "values", "null", "outside"], rows, { words: [1, 3, 4, 5], hidden: true }));
   }
 
   listPlans() {
@@ -318,12 +331,13 @@ class Bench {
 
   // The typical error of the best strategy so far, at the chosen promise.
   soFar(error) {
-    const answers = this.compiled.batch.answers;
-    const { amounts, noise } = this.errors;
+    const { amounts, noise, facts } = this.errors;
     const amount = Number(noise === "laplace" ? amounts.epsilon : amounts.rho);
-    if (!(amount > 0)) return "";
+    if (this.weighed || !(amount > 0)) return "";
     const total = noise === "laplace" ? (2 * error) / amount ** 2 : error / (2 * amount);
-    return ` Best so far: typical error ${shown(Math.sqrt(total / answers))}.`;
+    // One part of the search may be behind what another has found.
+    const typical = Math.min(facts.typical, Math.sqrt(total / facts.queries));
+    return ` Best so far: typical error ${shown(typical)}.`;
   }
 
   // Write an importance or an expected size as a remark before its statement.
@@ -333,10 +347,12 @@ class Bench {
     const value = Number(text.replaceAll(",", ""));
     const none = text === "" || (kind === "importance" && value === 1);
     if (!none && !(value > 0)) {
-      problem($("amount-problem"), `The ${kind === "importance" ? "importance" : "expected size"} must be a number above 0.`);
+      problem($("remark-problem"), `The ${kind === "importance" ? "importance" : "expected size"} of '${one.title}' `
+        + `must be a number above 0, not '${text}'.`);
       return;
     }
-    problem($("amount-problem"), "");
+    problem($("remark-problem"), "");
+    this.releases.forget();
     this.editors.batch.value = withRemark(this.editors.batch.value, one.first_line, kind, none ? null : String(value));
     this.texts.batch.dirty = true;
     this.check();

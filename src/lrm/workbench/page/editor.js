@@ -3,6 +3,7 @@
 import { h } from "./elements.js";
 
 const WORD = /[\p{L}\p{N}_$.-]*$/u;
+const OWN_WORDS = /(--|#)[^\n]*$|\bas\s+\S*$/i; // a remark, or a new name: nothing is offered unasked
 
 export class Editor {
   constructor(place, label, { onedit, suggest }) {
@@ -28,7 +29,7 @@ export class Editor {
     this.found = [];
     this.area.addEventListener("input", () => { this.number(); this.complete(false); onedit(); });
     this.area.addEventListener("scroll", () => this.scrolled());
-    this.area.addEventListener("keydown", (event) => this.pressed(event, onedit));
+    this.area.addEventListener("keydown", (event) => this.pressed(event));
     this.area.addEventListener("blur", () => setTimeout(() => this.close(), 150));
     this.number();
   }
@@ -104,7 +105,7 @@ export class Editor {
     const before = this.area.value.slice(0, caret);
     const typed = before.match(WORD)[0];
     this.typed = typed;
-    if (!asked && typed.length < 1) return this.close();
+    if (!asked && (!typed || OWN_WORDS.test(before))) return this.close();
     const low = typed.toLowerCase();
     const all = this.suggest(before.slice(0, before.length - typed.length), this.area.value);
     this.found = all.filter(({ text }) => text.toLowerCase().startsWith(low) && text !== typed);

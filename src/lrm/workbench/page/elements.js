@@ -16,15 +16,20 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-export function table(caption, columns, rows, { words = [0], hidden = false } = {}) {
-  const side = (index) => (words.includes(index) ? "" : "number");
+// Numbers stand on the right, but for the first column and those of words.
+export function table(caption, columns, rows, { words = [], hidden = false } = {}) {
+  const side = (index) => (index === 0 || words.includes(index) ? "" : "number");
   const head = columns.map((name, i) => h("th", { scope: "col", class: side(i) }, name));
-  const body = rows.map((row) => h("tr", {}, ...row.map((cell, i) =>
-    h(i ? "td" : "th", i ? { class: side(i) } : { scope: "row" }, cell))));
+  const body = rows.map((row) => h("tr", {}, ...row.map((cell, i) => (i
+    ? h("td", { class: `${side(i)} ${width(cell)}` }, cell)
+    : h("th", { scope: "row", class: width(cell) }, cell)))));
   return scrolling(caption, h("table", {},
     h("caption", hidden ? { class: "unseen" } : {}, caption),
     h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...body)));
 }
+
+// A date is not broken, and a long name is, wherever that may be.
+export const width = (text) => (text.length > 24 ? "long" : text.length < 13 ? "short" : "");
 
 export function scrolling(name, content) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, content);
@@ -101,9 +106,11 @@ export function problem(element, sentence) {
 export const sentence = (reason) => {
   if (!(reason instanceof Refused)) console.error(reason);
   const text = reason.message || "Something went wrong.";
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  const isName = /^\S*[._/]/.test(text); // questions.sql is no Questions.sql
+  return isName ? text : text.charAt(0).toUpperCase() + text.slice(1);
 };
 
 const FORMAT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 export const shown = (value) => (Number.isFinite(value) ? FORMAT.format(value) : "—");
 export const count = (value) => new Intl.NumberFormat("en").format(value);
+export const many = (value, one, more) => `${count(value)} ${value === 1 ? one : more}`;

@@ -1,6 +1,6 @@
 // The errors of a plan at a promise: cards, a picture, tables, comparisons, the inverse.
 
-import { $, ask, command, count, h, later, newest, problem, sentence, shown, scrolling, table }
+import { $, ask, command, count, h, later, many, newest, problem, say, sentence, shown, scrolling, table, width }
   from "./elements.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,6 +27,9 @@ export class Errors {
     $("rivals-part").addEventListener("toggle", () => this.compare());
     $("beside-part").addEventListener("toggle", () => this.compare());
     this.sorted = { column: "typical", down: true };
+    // For those who do not see the slider move the numbers: once it rests.
+    this.tell = later(700, () => say(`${this.facts.promise}: typical error ${shown(this.facts.typical)}.`));
+    addEventListener("resize", later(100, () => { if (this.facts) this.showPicture(); }));
   }
 
   get kind() { return document.querySelector("input[name=noise]:checked").value; }
@@ -55,6 +58,7 @@ export class Errors {
   }
 
   changeNoise() {
+    this.bench.releases.forget();
     this.nameAmount();
     this.bench.choosePlan();
     this.refresh();
@@ -89,7 +93,7 @@ export class Errors {
       card("promise", facts.promise, facts.noise === "laplace" ? "Laplace noise" : "Gaussian noise"),
       card("typical error", shown(facts.typical), "root mean square of an answer"),
       card("best possible", shown(facts.best_possible), "no strategy is below it"),
-      card("answers", count(answers), `in ${count(facts.statements.length)} statements`),
+      card("answers", count(answers), `in ${many(facts.statements.length, "statement", "statements")}`),
     );
     $("bound").textContent = facts.bound;
     this.showPicture();
@@ -97,15 +101,18 @@ export class Errors {
     this.showAnswers();
     this.showChoices();
     command($("errors-command"), facts.command);
+    this.tell();
   }
 
   get rows() {
-    const written = this.bench.current ? this.bench.compiled.batch.statements : [];
+    const written = this.bench.compiled?.batch.statements || [];
     return this.facts.statements.map((one, index) => {
-      const said = written[index] || {};
+      // The plan may be the last one, and its statements may have moved or gone since.
+      const place = written[index]?.title === one.title ? index : written.findIndex(({ title }) => title === one.title);
+      const said = written[place] || {};
       const expected = said.expected;
       return {
-        ...one, index, line: said.first_line, expected, importance: said.importance ?? 1,
+        ...one, index, place, line: said.first_line, expected, importance: said.importance,
         relative: expected > 0 ? one.typical / expected : NaN,
         against: this.equal?.[index] ? one.typical / this.equal[index].typical : NaN,
       };
@@ -125,7 +132,9 @@ export class Errors {
   showPicture() {
     const rows = this.rows.sort((a, b) => b.typical - a.typical).slice(0, 12);
     const most = Math.max(...rows.map((row) => row.half), 1e-300);
-    const height = 30, width = 600, left = 200;
+    // Drawn in its own size: a picture that is scaled down cannot be read.
+    const height = 30, full = Math.min(760, Math.max(280, $("picture").clientWidth - 24));
+    const left = Math.min(200, Math.round(full * 0.36)), letters = Math.floor((left - 8) / 6.9);
     const draw = (tag, attributes, text) => {
       const element = document.createElementNS(SVG, tag);
       for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -133,12 +142,12 @@ export class Errors {
       return element;
     };
     const picture = draw("svg", {
-      viewBox: `0 0 ${width} ${rows.length * height + 6}`, role: "img",
+      width: full, height: rows.length * height + 6, role: "img",
       "aria-label": `Typical error and interval of ${rows.length} statements; the table has the numbers`,
     });
     rows.forEach((row, i) => {
-      const y = i * height + 4, scale = (value) => ((width - left - 70) * value) / most;
-      const name = row.title.length > 28 ? `${row.title.slice(0, 27)}…` : row.title;
+      const y = i * height + 4, scale = (value) => ((full - left - 70) * value) / most;
+      const name = row.title.length > letters ? `${row.title.slice(0, letters - 1)}…` : row.title;
       picture.append(
         draw("text", { x: left - 8, y: y + 15, "text-anchor": "end", class: "name" }, name),
         draw("rect", { x: left, y: y + 8, width: Math.max(1, scale(row.half)), height: 6, class: "half", rx: 2 }),
@@ -182,12 +191,12 @@ export class Errors {
     const number = (text) => h("td", { class: "number" }, text);
     const field = (kind, value, label, note = null) => {
       const input = h("input", { type: "text", inputmode: "decimal", size: "6", id: `${kind}-${row.index}`,
-        value: value ?? "", "aria-label": `${label} of ${row.title}`, disabled: !this.bench.editable,
-        onchange: () => this.bench.remark(row.index, kind, input.value.trim()) });
+        value: value ?? "", "aria-label": `${label} of ${row.title}`, disabled: !this.bench.editable || row.place < 0,
+        onchange: () => this.bench.remark(row.place, kind, input.value.trim()) });
       return h("td", { class: "number" }, input, note ? h("span", { class: "note" }, note) : null);
     };
     const cells = [
-      h("th", { scope: "row" }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null,
+      h("th", { scope: "row", class: width(row.title) }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null,
         row.derived ? h("span", { class: "note" }, "derived: errors of what it is computed from") : null),
       number(count(row.count)), number(row.typical_text), number(row.error_text), number(row.half_text),
       field("expected", row.expected, "Expected size",
@@ -202,7 +211,7 @@ export class Errors {
     const rows = this.facts.answers.map((one) => [one.name, one.error_text, one.half_text]);
     const percent = `${100 * this.facts.confidence} % interval`;
     $("answers").replaceChildren(rows.length
-      ? table(`The ${rows.length} largest`, ["answer", "standard error", percent], rows)
+      ? table(rows.length > 1 ? `The ${rows.length} largest` : "The only one", ["answer", "standard error", percent], rows)
       : h("p", { class: "note" }, "There are too many answers to list them."));
   }
 

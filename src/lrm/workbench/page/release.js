@@ -1,6 +1,6 @@
 // Budgets, the dry run, the one confirmation, the report, and further questions.
 
-import { $, Refused, ask, command, h, problem, say, sentence, table } from "./elements.js";
+import { $, Refused, ask, command, h, many, problem, say, sentence, table } from "./elements.js";
 
 export class Release {
   constructor(bench) {
@@ -39,7 +39,7 @@ export class Release {
     const name = this.bench.compiled?.domain?.table;
     const known = found.budgets.map((one) => one.table);
     $("budgets").replaceChildren(found.rows.length
-      ? table("What is left", found.columns, found.rows, { words: [0, 1] })
+      ? table("What is left", found.columns, found.rows, { words: [1] })
       : h("p", { class: "note" }, "This ledger has no budget yet."),
     ...found.budgets.map((one) => h("p", { class: "note" }, `'${one.table}' protects ${one.words}`)));
     $("create-budget").hidden = !name || known.includes(name);
@@ -47,7 +47,7 @@ export class Release {
       + `It protects ${this.bench.compiled?.domain?.protects}. Neither can be changed later.`;
     $("history-part").hidden = !found.entries.length;
     if (found.entries.length) {
-      $("history").replaceChildren(table(`All ${found.entry_count} entries, the newest first`,
+      $("history").replaceChildren(table(`${many(found.entry_count, "entry", "entries")}, the newest first`,
         found.entry_columns, found.entries, { words: [1, 2, 3, 5] }));
     }
     command($("budget-command"), found.command);
@@ -104,7 +104,8 @@ export class Release {
       h("p", {}, "This spends ", h("b", {}, found.cost), ` from the budget of '${found.budget}' in ${found.ledger}, `
         + `and leaves ${found.left}. It cannot be taken back.`),
       facts([["table", found.table], ["protects", found.unit], ...(found.limit ? [["rows", found.limit]] : []),
-        ["promise", this.bench.errors.facts.promise], ["answers", found.answers], ["files", found.files.join(", ")]]));
+        ["promise", found.promise], ["answers", found.answers], ["files", found.files.join(", ")]]));
+    command($("confirm-command"), found.release_command);
     $("confirm-yes").textContent = `Release, and spend ${found.cost}`;
     $("confirm-yes").disabled = false;
     $("confirm").showModal();
@@ -120,6 +121,7 @@ export class Release {
     } catch (reason) { problem($("release-problem"), sentence(reason)); }
     $("confirm").close();
     $("release-title").scrollIntoView();
+    $("release-title").focus(); // what opened the dialog is gone
     this.bench.poll();
   }
 
@@ -131,15 +133,16 @@ export class Release {
         this.names = names;
         $("release-file").replaceChildren(...files.map((name) => h("option", { value: name }, name)));
         $("results").hidden = !files.length;
-        if (files.length && !files.includes(this.shownRelease)) this.open(files.at(-1));
+        if (files.length && !files.includes(this.shownRelease)) this.open(files[0]); // the newest
       }
     }
     if (!latest) return;
-    const words = { running: "The release is being made …", failed: "", done: "" }[latest.state] ?? "";
     const mark = `${latest.ticket} ${latest.state}`;
     if (mark === this.seen) return;
     this.seen = mark;
-    if (latest.state === "running") $("dry-result").replaceChildren(h("p", { class: "note" }, words));
+    if (latest.state === "running") {
+      $("dry-result").replaceChildren(h("p", { class: "note" }, "The release is being made …"));
+    }
     if (latest.state === "failed") {
       $("dry-result").replaceChildren();
       problem($("release-problem"), `The release failed: ${latest.error}`);
