@@ -1,7 +1,14 @@
 """Fixtures that tests of several folders share, one Spark session for the whole process first."""
 
+import os
+import platform
 import shutil
 import signal
+
+if platform.machine() in {"x86_64", "AMD64"}:
+    # OpenBLAS has code of its own for each kind of processor, which rounds differently, and a
+    # search then ends elsewhere. One kind, which processors since 2013 can run, for all tests.
+    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import pytest
 from hypothesis import settings

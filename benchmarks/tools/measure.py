@@ -110,7 +110,7 @@ def read_rows(path: Path) -> list[Row]:
 def summary(rows: Sequence[Row]) -> str:
     """The whole batch as a Markdown table, the smallest expected error first."""
     lines = [
-        "| tool | asked for | answers | error per answer | expected |",
+        "| tool | measured | answers | error per answer | expected |",
         "|---|---|--:|--:|--:|",
     ]
     whole = [row for row in rows if row.statement == BATCH]
@@ -126,7 +126,7 @@ def summary(rows: Sequence[Row]) -> str:
 def by_statement(rows: Sequence[Row], figure: Literal["rmse", "expected_rmse"] = "rmse") -> str:
     """Errors as a Markdown table with one column per statement."""
     names = [statement.name for statement in STATEMENTS]
-    lines = [f"| tool | asked for | {' | '.join(names)} |", "|---|---|" + "--:|" * len(names)]
+    lines = [f"| tool | measured | {' | '.join(names)} |", "|---|---|" + "--:|" * len(names)]
     for tool, way in dict.fromkeys((row.tool, row.way) for row in rows):
         of_way = [row for row in rows if (row.tool, row.way) == (tool, way)]
         errors = {row.statement: getattr(row, figure) for row in of_way}

@@ -106,11 +106,12 @@ def plan_lines(plan: Plan) -> Lines:
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     if facts["timings"]:
-        stages = (
+        stages = [
             f"{stage} {spent:.{1 if spent < 9.95 else 0}f} s"
             for stage, spent in facts["timings"].items()
-        )
-        lines.append(("", ", ".join(stages)))
+        ]
+        # All five together are too wide for 80 columns.
+        lines += [("", ", ".join(part)) for part in (stages[:3], stages[3:])]
     return [*lines, ("digest", facts["digest"][:16])]
 
 

@@ -20,6 +20,12 @@ Floats = NDArray[np.float64]
 BLOCK_ANSWERS = 1 << 18
 """Answers that are computed and held at a time (2 MB per column)."""
 
+WRITTEN_ENTRIES = 1 << 22
+"""Entries of some rows of a factor that are written out at a time (32 MB)."""
+
+LONGEST_TERM = 1 << 26
+"""Answers of a term over one long identity, which is not written out (0.5 GB)."""
+
 Product = Mapping[int, Factor]
 """The factors of a product by axis, ascending; axes that are not in it are summed out."""
 
@@ -69,10 +75,9 @@ class MergedTerms:
             found.append((float(self.batch.coefficients[number]), product))
         return found
 
-    def first_length(self, term: int) -> int:
-        """Number of rows of the factor on the first axis that a term does not sum out."""
-        product = self.summands(term)[0][1]
-        return len(next(iter(product.values()))) if product else 1
+    def first_factors(self, term: int) -> list[Factor]:
+        """The factors on the first axis that a term does not sum out, one for each summand."""
+        return [next(iter(product.values())) for _, product in self.summands(term)]
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,8 @@ def pieces_of(
 ) -> Iterator[Piece]:
     """Yield the pieces that cover the queries ``start:stop`` of a batch, in order.
 
-    A term of more than ``BLOCK_ANSWERS`` queries is cut along its first axis.
+    A term of more than ``BLOCK_ANSWERS`` queries is cut along its first axis; the rows of a factor
+    are then written out, so there are few of them over a long axis.
     """
     ends = batch.term_ends()
     for term in range(int(np.searchsorted(ends, start, side="right")), batch.terms):
@@ -108,9 +114,15 @@ def pieces_of(
         if end - begin <= BLOCK_ANSWERS:
             yield Piece(term, begin, end)
             continue
-        length = merged[group_of[term]].first_length(term)
+        factors = merged[group_of[term]].first_factors(term)
+        length, values = len(factors[0]), factors[0].size
         each = (end - begin) // length
-        step = max(1, BLOCK_ANSWERS // each)
+        block, written = BLOCK_ANSWERS // each, WRITTEN_ENTRIES // values
+        plain = all(factor.kind == "identity" for factor in factors)
+        if written < block and plain and end - begin <= LONGEST_TERM:
+            yield Piece(term, begin, end)
+            continue
+        step = max(1, min(block, written))
         for first in range(0, length, step):
             last = min(first + step, length)
             piece = Piece(term, begin + first * each, begin + last * each, slice(first, last))

@@ -25,6 +25,8 @@ GoOn = Callable[[float], None]
 
 #: A row whose largest entry is smaller is dropped at the end of a descent.
 VANISHED = 1e-3
+#: Largest entry of a row, beside the 1 of the identity: longer ones leave the error few digits.
+LONGEST = 1e3
 
 
 def own_basis(
@@ -90,8 +92,9 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
         go_on(value)
         return value, np.concatenate([by_logs, *[by_rows[i].ravel() for i in free]])
 
-    start = np.concatenate([np.log(family.weights), *[bases[i].extra_rows.ravel() for i in free]])
-    bounds = [(None, None)] * m + [(0.0, None)] * (len(start) - m)
+    rows = [np.minimum(bases[i].extra_rows, LONGEST).ravel() for i in free]
+    start = np.concatenate([np.log(family.weights), *rows])
+    bounds = [(None, None)] * m + [(0.0, LONGEST)] * (len(start) - m)
     with contextlib.suppress(StopSolver):
         minimize(
             evaluate,
