@@ -17,8 +17,9 @@ from click.testing import CliRunner
 from lrm.cli import main
 from lrm.domain import Categories, Domain
 from lrm.domain.file import write_domain
-from lrm.errors import UsageError
+from lrm.errors import FileFormatError, UsageError
 from lrm.files.writing import write_text
+from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
 
 SOURCE = Path(__file__).parents[2] / "src" / "lrm"
@@ -89,6 +90,19 @@ def test_what_is_no_regular_file_is_refused_and_stays(kind):
         after.st_rdev,
     )
     assert [one.name for one in Path().iterdir()] == [path]
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("command", [["show"], ["report"], ["domain", "check"]])
+def test_nothing_else_is_read_and_nobody_waits_for_a_pipe(kind, command):
+    result = CliRunner().invoke(main, [*command, SPECIAL[kind]()])
+    assert result.exit_code in {1, 2}
+    assert "special" in result.stderr
+
+
+def test_a_name_with_nul_is_one_sentence():
+    with pytest.raises(FileFormatError, match="no plan file at"):
+        load_plan("a\0")
 
 
 def test_a_link_stays_and_its_target_is_replaced(in_folder):

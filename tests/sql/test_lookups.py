@@ -202,6 +202,7 @@ def test_a_csv_file_of_a_lookup_is_read_as_it_is_written():
         ("{name: a, key: town, columns: [x], rows: [[UA, 1]]}", "'town' is not an attribute"),
         ("{name: a, key: carrier, columns: [x], rows: [[UA]]}", "each row needs 2 values"),
         ("{name: a, key: carrier, columns: [x], rows: [[UA, 1], [AA, b]]}", "texts, numbers or"),
+        (f"{{name: a, key: carrier, columns: [x], rows: [[UA, 1{'0' * 400}]]}}", "finite float64s"),
         ("{name: a, key: carrier, columns: [x], rows: []}", "it needs 1 to 100,000 rows, not 0"),
         (
             "{name: a, key: carrier, columns: [carrier], rows: [[UA, 1]]}",

@@ -105,10 +105,12 @@ def _write(file: str, place: str, choices: dict[str, Any]) -> tuple[str, str | N
 
 def _is_archive(file: str) -> bool:
     """Whether it begins as a zip does; then loading it as a plan reports what is wrong."""
+    from lrm.errors import FileFormatError
+    from lrm.files.reading import read_bytes
+
     try:
-        with Path(file).open("rb") as opened:
-            return opened.read(2) == b"PK"
-    except OSError:
+        return read_bytes(file, "file").startswith(b"PK")
+    except FileFormatError:
         return True
 
 

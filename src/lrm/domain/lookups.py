@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,8 +92,8 @@ class Lookup:
             kinds = {float if type(one) is int else type(one) for one in own}
             if len(kinds) > 1 or not kinds <= {str, float, bool}:
                 raise self.error(f"column {column!r} must hold texts, numbers or booleans alone")
-            if kinds == {float} and not all(map(math.isfinite, own)):  # type: ignore[arg-type] # numbers
-                raise self.error(f"the numbers of column {column!r} must be finite")
+            if kinds == {float} and not all(abs(one) <= sys.float_info.max for one in own):  # type: ignore[arg-type] # numbers
+                raise self.error(f"the numbers of column {column!r} must be finite float64s")
 
     def error(self, sentence: str) -> DomainError:
         """Blame this lookup."""

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import BinaryIO
 
 from lrm.errors import FileFormatError
 
@@ -17,6 +17,9 @@ FILE_LIMIT = 1 << 30
 
 TEXT_LIMIT = 1 << 26
 """Most bytes of a text (64 MiB): the objects that it becomes take up to 30 times as much."""
+
+# Without waiting: a pipe that nobody writes to is seen to be a pipe only once it is open.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
@@ -48,7 +51,7 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int = FILE_LIMIT)
     limit
         Most bytes that it may have.
     """
-    with opening(path, what), Path(path).open("rb") as file:
+    with opening(path, what), _opened(path, what) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise FileFormatError(f"cannot read the {what} {path}: it is not a regular file")
@@ -59,3 +62,10 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int = FILE_LIMIT)
                 f"cannot read the {what} {path}: it has more than {limit >> 20:,} MiB"
             )
         return data
+
+
+def _opened(path: str | os.PathLike[str], what: str) -> BinaryIO:
+    try:
+        return os.fdopen(os.open(path, _FLAGS), "rb")
+    except ValueError:  # no name has a NUL character
+        raise FileFormatError(f"no {what} at {os.fspath(path)!r}; check the name") from None
