@@ -373,3 +373,10 @@ def test_hidden_counts_are_hidden():
     counts = open_table(write(BASE, "csv")).counts(domain_of(ROWS))
     assert isinstance(counts, TrueCounts)
     assert repr(counts) == str(counts) == f"{counts}" == "<TrueCounts of 308 cells, hidden>"
+
+
+def test_counts_in_memory_are_hidden():
+    """A release that is prepared shows no count that it was given."""
+    plan = lrm.plan([[1, 1]], "noise-on-data")
+    given = prepare(plan, [8213, 8214], plan.privacy(1), plan.unit, None)
+    assert "821" not in repr(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lrm.errors import UsageError
@@ -75,7 +75,7 @@ class GivenCounts:
     """
 
     plan: Plan
-    given: Any
+    given: Any = field(repr=False)
     needs_ledger: bool = False
 
     @property

@@ -76,7 +76,7 @@ class Ran:
 def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
     """Run a command in a process of its own, which goes on if the server is ended."""
     done = subprocess.run(  # noqa: S603 - this interpreter, on our own command
-        [sys.executable, "-c", _FROM_INPUT],
+        [sys.executable, "-P", "-c", _FROM_INPUT],  # -P: no module of the folder is imported
         cwd=folder,
         input=json.dumps([*command, *(["--json"] if as_json else [])]) + "\n",
         capture_output=True,

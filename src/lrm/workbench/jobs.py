@@ -143,7 +143,7 @@ class Planner:
 
 def _launch(asked: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "lrm.workbench.planning"],
+        [sys.executable, "-P", "-m", "lrm.workbench.planning"],  # -P: no module of the folder
         cwd=folder.root,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
