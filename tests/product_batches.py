@@ -54,6 +54,17 @@ BATCHES = {
             [(1, ["identity", "total", "total"])],
         ],
     ),
+    "or anything": sum_batch(
+        [2, 3, 2],
+        [
+            [
+                (1, [[[1, 0]], "total", "total"]),
+                (1, ["total", [[1, 1, 1]], "total"]),
+                (-1, [[[1, 0]], [[1, 1, 1]], "total"]),
+            ],
+            [(1, ["total", "identity", "identity"])],
+        ],
+    ),
 }
 
 

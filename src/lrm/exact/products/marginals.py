@@ -119,7 +119,7 @@ class Point:
             residual[numbers], total[numbers] = found.residual, found.total
         # Rows of a million times a cell leave no digits of κ; such a point is far from any good.
         kappas = np.maximum([basis.kappa for basis in bases], LEAST_KAPPA)
-        v = np.maximum(quadratic.values(residual, total), 0.0)
+        v = quadratic.demands(residual, total)
         return cls(quadratic, statistics, residual, total, v, np.log(kappas))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +22,9 @@ Integers = NDArray[np.int64]
 
 #: Most pairs of a term and a subset of its attributes that are held: 8 bytes each, a few times.
 MAX_PATTERNS = 20_000_000
+#: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
+#: they would ask apart. Summands may cancel, as in "a or anything", but each of them is answered.
+LEAST_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,7 @@ class _Block:
     attributes: Integers  # J x k
     grams: Integers  # J x k, numbers over all attributes
     coefficients: Floats  # J
+    sizes: Floats  # J, the same where nothing cancels
     subsets: Integers  # J x 2^k, numbers of the subsets; bit m of the column: position m is in
 
 
@@ -137,19 +142,23 @@ class Quadratic:
             distinct, first, place = np.unique(
                 grams[places], axis=0, return_index=True, return_inverse=True
             )
-            weights = np.bincount(place.reshape(-1), coefficients[rows], len(distinct))
-            kept = weights != 0
+            weights, sizes = (
+                np.bincount(place.reshape(-1), own, len(distinct))
+                for own in (coefficients[rows], np.abs(coefficients[rows]))
+            )
+            kept = sizes != 0
             where = attributes[places[first[kept]]]
             masks = self._subset_masks(where, distinct[kept])
-            blocks.append((where, distinct[kept], weights[kept], masks))
-        every = [block[3].reshape(-1, block[3].shape[-1]) for block in blocks]
+            blocks.append((where, distinct[kept], weights[kept], sizes[kept], masks))
+        every = [block[-1].reshape(-1, block[-1].shape[-1]) for block in blocks]
         words = bits_of(self.d).shape[1]
         masks = np.concatenate(every) if every else np.zeros((0, words), dtype=np.uint64)
         self.index = SubsetIndex(masks, self.d)
         self.blocks = [
-            _Block(where, distinct, weights, self.index.find(masks))
-            for where, distinct, weights, masks in blocks
+            _Block(where, distinct, weights, sizes, self.index.find(masks))
+            for where, distinct, weights, sizes, masks in blocks
         ]
+        self._cancel = any(np.any(block.sizes != block.coefficients) for block in self.blocks)
 
     def _subset_masks(self, attributes: Integers, grams: Integers) -> NDArray[np.uint64]:
         bits = bits_of(self.d)[attributes]
@@ -200,9 +209,21 @@ class Quadratic:
 
     def values(self, residual: Floats, total: Floats) -> Floats:
         """``v_A`` for every subset, from one number r and one number s per Gram."""
+        v = self._sums(residual, total, [block.coefficients for block in self.blocks])
+        return np.maximum(v, 0.0)
+
+    def demands(self, residual: Floats, total: Floats) -> Floats:
+        """The same, and a little of all that summands ask for: what a strategy must tell."""
+        v = self.values(residual, total)
+        if not self._cancel:
+            return v
+        sizes = [block.sizes for block in self.blocks]
+        return np.maximum(v, LEAST_SHARE * self._sums(np.abs(residual), np.abs(total), sizes))
+
+    def _sums(self, residual: Floats, total: Floats, coefficients: Sequence[Floats]) -> Floats:
         v = np.zeros(len(self.index))
-        for block in self.blocks:
-            products = block.coefficients[:, None]
+        for block, own in zip(self.blocks, coefficients, strict=True):
+            products = own[:, None]
             for position in range(block.grams.shape[1]):
                 g = block.grams[:, position]
                 products = np.concatenate(

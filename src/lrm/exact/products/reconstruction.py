@@ -178,7 +178,7 @@ class ProductReconstruction:
             numbers = quadratic.of_attribute(i)
             grams = [quadratic.grams[n] for n in numbers]
             residual[numbers], total[numbers] = basis.numbers(grams)
-        v = np.maximum(quadratic.values(residual, total), 0.0)
+        v = quadratic.values(residual, total)
         information = lattice.informations(quadratic.index)
         asked = v > 0
         if np.any(information[asked] <= 0):

@@ -189,7 +189,7 @@ class _ResidualShares:
 
     def of_subsets(self) -> Floats:
         """One number for each subset of the quadratic."""
-        v = np.maximum(self.quadratic.values(self._residual, self._total), 0.0)
+        v = self.quadratic.demands(self._residual, self._total)
         return np.asarray(np.sqrt(v * np.exp(sums_over(self._inside, np.log(self._kappas)))))
 
     def error(self) -> float:

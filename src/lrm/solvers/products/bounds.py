@@ -101,7 +101,7 @@ def _together(quadratic: Quadratic) -> float:
     residual, total = np.zeros((2, len(quadratic.grams)))
     for number, gram in enumerate(quadratic.grams):
         residual[number], total[number] = _parts(gram)
-    v = np.maximum(quadratic.values(residual, total), 0.0)
+    v = quadratic.values(residual, total)
     return float(np.sqrt(v).sum() ** 2)
 
 

@@ -87,7 +87,7 @@ def _evaluate(
         found = _Statistics(basis, [quadratic.grams[g] for g in numbers])
         residual[numbers], total[numbers] = found.residual, found.total
         statistics.append(found)
-    v = np.maximum(quadratic.values(residual, total), 0.0)
+    v = quadratic.demands(residual, total)
     inside = members_of(quadratic.index.masks, quadratic.d)
     logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
     spread = np.exp(sums_over(inside, logs))
