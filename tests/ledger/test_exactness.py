@@ -95,3 +95,21 @@ class Spending(RuleBasedStateMachine):
 
 TestSpending = Spending.TestCase
 TestSpending.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+def test_a_sum_can_always_be_spelled_out(tmp_path):
+    """Amounts of a hundred digits each add up to a fraction that Python refuses to print."""
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    ledger.create("people", "1")
+
+    def spend_many():
+        for number in range(1, 100, 2):
+            amount = PureDP(Fraction(10**90, 10**99 + number))
+            ledger.spend("people", amount, unit=ROW, purpose="many digits")
+
+    with pytest.raises(LedgerError, match="more than 4,000 digits"):
+        spend_many()
+    (kept,) = ledger.budgets()
+    assert len(ledger.history()) > 20
+    assert str(kept.remaining)
+    assert "spent" in repr(kept)

@@ -1,7 +1,6 @@
 """The ledger itself: budgets per table, spent before data is read."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -186,8 +185,7 @@ class Ledger:
     def preview(self, table: str, privacy: Privacy, *, unit: PrivacyUnit) -> Budget:
         """Return the budget as it would be after a spend, which is refused as it would be."""
         budget = self.budget(table)
-        cost = _affordable(budget, privacy, _checked_unit(unit))
-        return replace(budget, spent=budget.spent + cost)
+        return budget.charged(_affordable(budget, privacy, _checked_unit(unit)))
 
     def budget(self, table: str) -> Budget:
         """Return the budget of ``table``."""
@@ -280,6 +278,7 @@ def _affordable(budget: Budget, privacy: Privacy, unit: PrivacyUnit) -> Fraction
             f"{spell_amount(budget.limit, 'down')}, but this release costs "
             f"{spell_amount(cost, 'up')}; ask for less, or do not release"
         )
+    budget.charged(cost)
     return cost
 
 

@@ -32,6 +32,7 @@ from lrm.showing.spelling import spell_amount
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500
+_LONGEST_SUM = 10**4000  # Python spells integers of at most 4,300 digits
 _FRACTION = re.compile(r"[0-9]{1,400}(/[0-9]{1,400})?")
 
 
@@ -137,6 +138,16 @@ class Budget:
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+    def charged(self, cost: Fraction) -> "Budget":
+        """Return the budget after a spend; refused if nobody could spell out its sum."""
+        spent = self.spent + cost
+        if spent.denominator > _LONGEST_SUM:
+            raise LedgerError(
+                f"what is spent of table '{self.table}' would be a fraction of more than 4,000 "
+                "digits; spend amounts of few digits, such as 0.1 or 1/3"
+            )
+        return replace(self, spent=spent)
 
     def cost(self, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
         """Return what a promise for ``unit`` costs in this budget, exactly.
@@ -322,7 +333,7 @@ def _account(entry: Entry, budgets: dict[str, Budget]) -> None:
         raise _tampered(f"entry {entry.sequence} spends an amount that its promise does not cost")
     if entry.amount > budget.remaining:
         raise _tampered(f"entry {entry.sequence} spends more than was left")
-    budgets[entry.table] = replace(budget, spent=budget.spent + entry.amount)
+    budgets[entry.table] = budget.charged(entry.amount)
 
 
 def _cost_again(budget: Budget, entry: Entry) -> Fraction | None:
@@ -360,8 +371,8 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
     )
 
 
-def _pure_only(budget: Budget, came: str) -> str:
+def _pure_only(budget: Budget, asked: str) -> str:
     return (
         f"the budget of table '{budget.table}' is kept in epsilon and takes pure releases only, "
-        f"not {came}; release with pure epsilon, or use a table whose budget is kept in rho"
+        f"not {asked}; release with pure epsilon, or use a table whose budget is kept in rho"
     )

@@ -119,7 +119,7 @@ def _whole_numbers(path: Path, lines: list[str], first: int) -> Iterable[int]:
             yield -1
         else:
             raise CountsError(
-                f"{path}: line {number} is not a whole number; counts need one whole number a "
+                f"{path}: line {number} is not a whole number; counts need one whole number per "
                 "line and nothing else"
             )
 
