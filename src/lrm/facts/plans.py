@@ -143,11 +143,12 @@ def bound_words(plan: Plan) -> str:
         return "The plan is relaxed: its answers have a bias that is not counted here."
     if not math.isfinite(plan.at_most_above_best):
         return "How near this is to the best possible is not known."
+    weighted = "" if plan.workload.importance is None else ", weighted by importance"
     if plan.at_most_above_best <= PROVED:
-        return "No strategy of this kind can have a smaller total error: that is proved."
+        return f"No strategy of this kind can have a smaller total error{weighted}: that is proved."
     return (
-        f"The total error is at most {ratio(plan.at_most_above_best)} times the least that any "
-        "strategy of this kind can have: that is proved, not estimated."
+        f"The total error{weighted and weighted + ','} is at most {ratio(plan.at_most_above_best)} "
+        "times the least that any strategy of this kind can have: that is proved, not estimated."
     )
 
 
