@@ -166,6 +166,9 @@ def test_the_compiler_speaks_at_the_line(client):
     assert heavy["key"] != good["key"]
     statement = heavy["batch"]["statements"][0]
     assert (statement["importance"], statement["expected"]) == (4, 1000)
+    vague = told(batch="-- expected: some\n" + QUESTIONS)["batch"]
+    assert "number above 0, not 'some'" in vague["warnings"][0]["message"]
+    assert "the batch is empty" in told(batch="-- a remark\n;")["batch"]["problems"][0]["message"]
 
 
 def test_unnamed_statements_are_numbered_as_the_compiler_numbers_them(client):
@@ -344,6 +347,15 @@ def test_the_newest_question_wins(client, folder):
     done = client.until("state", lambda found: found["job"]["state"] != "running")["job"]
     assert done["key"] == second["key"]
     assert state["texts"]["batch"]["name"] == "questions.sql"
+    # a plan that somebody has edited is refused, and makes room for another
+    plan = folder / client.must("plan", **names)["plans"]["laplace"]
+    plan.write_bytes(plan.read_bytes()[:-9])
+    status, found = client.ask("errors", plan=f"plans/{plan.name}", epsilon="1")
+    assert (status, "is damaged" in found["error"]) == (400, True)
+    client.must("plan", **names, again=True, effort="quick")
+    done = client.until("state", lambda found: found["job"]["state"] != "running")["job"]
+    assert done["state"] == "done", done
+    client.must("errors", plan=f"plans/{plan.name}", epsilon="1")
 
 
 def test_a_new_server_goes_on_from_the_files(client, folder):

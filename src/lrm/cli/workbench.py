@@ -66,6 +66,7 @@ def workbench(  # noqa: PLR0913 - one for each option
     if not place.is_dir():
         raise UsageError(f"there is no folder {folder}; create it first (mkdir {folder})")
     os.chdir(place)  # so that a table or a ledger is found as on the command line
+    host = host.strip("[]")
     server = _listening(host, port, ledger)
     if not is_loopback(host):
         click.echo(
@@ -100,7 +101,9 @@ def _listening(host: str, port: int | None, ledger: str) -> "Server":
             return Server(Path.cwd(), host, tried, ledger)
         except OSError as reason:
             problem = reason.strerror or type(reason).__name__
-    raise UsageError(f"cannot listen on {host}, port {tried}: {problem}; choose another --port")
+    raise UsageError(
+        f"cannot listen on {host}, port {tried}: {problem}; choose another --host or --port"
+    )
 
 
 def _open(address: str) -> None:

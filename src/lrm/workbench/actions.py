@@ -113,7 +113,8 @@ class Actions:
         files = self.folder.files()
         texts = {}
         for kind, default in (("domain", "domain.yaml"), ("batch", "questions.sql")):
-            name = params.text(kind, "") or (files[kind] or [default])[0]
+            usual = default if default in files[kind] else next(iter(files[kind]), default)
+            name = params.text(kind, "") or usual
             read = self.folder.read(name)
             known = params.text(f"{kind}_seal", "")
             texts[kind] = {"name": name, "seal": read.seal, "exists": name in files[kind]}
@@ -308,8 +309,8 @@ class Actions:
         own = plan.workload.domain
         if own != outcome.domain or asked.digest != plan.workload.digest:
             raise UsageError(
-                "the plan is of other questions than those in the editor; wait until they are "
-                "planned, then check again"
+                "the plan is of other questions than those in the editor; choose the plan of these "
+                "questions, or release that one with lrm release"
             )
 
     def _release(self, params: Params) -> dict[str, Any]:

@@ -41,7 +41,7 @@ SLICE = 0.1
 """Seconds of work in one go: a changed domain means that every statement is compiled again."""
 
 _LINE = re.compile(r"(?:\S+ )?line (\d+)(?:, [^:]*)?: ")
-_EXPECTED = re.compile(r"\s*expected(?: size)?\s*:\s*([0-9][0-9_,.eE+]*)\s*", re.IGNORECASE)
+_EXPECTED = re.compile(r"\s*expected(?: size)?\s*:\s*(.*?)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,6 @@ class Compiler:
             declared = parse_domain(domain.text, domain.name)
         except LrmError as reason:
             return Outcome(None, _problem(reason), (), (), (), None, None)
-        if not batch.text.strip():
-            empty = Problem(1, "the batch is empty; write at least one SELECT COUNT(*) FROM …")
-            return Outcome(declared, None, (empty,), (), (), None, None)
         if not batch.name.lower().endswith(".sql"):
             return _compile_yaml(declared, batch)
         try:
@@ -181,6 +178,9 @@ class Compiler:
                 self._cut = batch.text, chunks(batch.text)
         except Exception:  # noqa: BLE001 - whatever the tokenizer raises, the compiler explains it
             return _compile_at_once(declared, batch)
+        if not self._cut[1]:
+            empty = Problem(1, "the batch is empty; write at least one SELECT COUNT(*) FROM …")
+            return Outcome(declared, None, (empty,), (), (), None, None)
         return self._compile_pieces(declared, *self._cut, time.thread_time() + seconds)
 
     def _compile_pieces(self, domain: Domain, text: str, cut: list[Chunk], end: float) -> Outcome:
@@ -196,6 +196,8 @@ class Compiler:
             told += [Problem(chunk.line, message) for message in piece.warnings]
             weight, problem = _weight(chunk)
             problems += [problem] if problem else []
+            expected, doubt = _expected(chunk)
+            told += [doubt] if doubt else []
             if piece.problem is not None or piece.labels is None:
                 problems.append(_moved(piece.problem, chunk.line))
                 continue
@@ -208,7 +210,7 @@ class Compiler:
                     both = replace(one, tables=(*found[-1][0].tables, *one.tables))
                     found[-1] = (both, *found[-1][1:])
                 else:
-                    found.append((one, weight, _expected(chunk), chunk.line))
+                    found.append((one, weight, expected, chunk.line))
             number += 1 + sum(word == "UNION:UNION" for word in map(str.upper, chunk.words))
         weights = [chunk_weight for _, chunk_weight, *_ in found]
         words = [chunk.words for chunk in cut]
@@ -296,16 +298,19 @@ def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
         return 1.0, _problem(reason)
 
 
-def _expected(chunk: Chunk) -> float | None:
+def _expected(chunk: Chunk) -> tuple[float | None, Problem | None]:
     """The size of a usual answer, as a comment before the statement says (workbench only)."""
-    for comment in chunk.comments:
-        said = _EXPECTED.fullmatch(comment)
-        if said:
-            try:
-                return float(said[1].replace(",", "").replace("_", ""))
-            except ValueError:
-                return None
-    return None
+    said = next(filter(None, map(_EXPECTED.fullmatch, chunk.comments)), None)
+    if said is None:
+        return None, None
+    try:
+        size = float(said[1].replace(",", ""))
+    except ValueError:
+        size = math.nan
+    if 0 < size < math.inf:
+        return size, None
+    words = f"the expected size before this statement must be a number above 0, not {said[1]!r}"
+    return None, Problem(chunk.line, words)
 
 
 def _placed(labels: Labels, line: int, number: int) -> Labels:

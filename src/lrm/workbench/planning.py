@@ -71,7 +71,7 @@ def _run(job: dict[str, Any]) -> None:
 
 def _plan(batch: Any, step: dict[str, Any]) -> bool:
     """Make one plan, to which a quick one gives way; tell whether it was stopped."""
-    from lrm.errors import StopSolver  # noqa: PLC0415
+    from lrm.errors import LrmError, StopSolver  # noqa: PLC0415
     from lrm.plans.file import load_plan  # noqa: PLC0415
     from lrm.plans.planner import plan  # noqa: PLC0415
 
@@ -91,9 +91,8 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
     made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step)
     before = Path(step["before"]) if step["before"] else None
     if before is not None and before.exists():
-        quick = load_plan(before)
-        if quick.weighted_strategy_error < made.weighted_strategy_error:
-            made = quick
+        with contextlib.suppress(LrmError):  # a file that somebody has edited gives way
+            made = min(made, load_plan(before), key=lambda one: one.weighted_strategy_error)
     file.parent.mkdir(exist_ok=True)
     made.save(str(file))
     if before is not None:

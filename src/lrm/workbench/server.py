@@ -8,6 +8,7 @@ request, or by a thread that begins as soon as the server listens.
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import traceback
 from functools import cached_property
@@ -75,6 +76,8 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, root: Path, host: str, port: int, ledger: str) -> None:
+        if ":" in host:
+            self.address_family = socket.AF_INET6
         super().__init__((host, port), Handler)
         self.root, self.ledger = root, ledger
         self.keys = Keys()
@@ -84,7 +87,9 @@ class Server(ThreadingHTTPServer):
     @property
     def address(self) -> str:
         """What to open in a browser. What follows ``#`` is never sent, logged or referred to."""
-        host = "127.0.0.1" if self.visitors.host in {"0.0.0.0", "::"} else self.visitors.host  # noqa: S104
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+        host = everywhere.get(self.visitors.host, self.visitors.host)
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.visitors.port}/#token={self.keys.token}"
 
     @cached_property

@@ -253,8 +253,8 @@ class Bench {
     this.editors.domain.tell(domain.problems);
     this.editors.batch.tell([...batch.problems, ...batch.warnings.map((one) => ({ ...one, warning: true }))]);
     if (domain.attributes) this.showAttributes(domain);
-    this.releases.showBudgets();
     this.releases.offerTable(this.files.table, domain.table);
+    this.releases.showBudgets();
     if (this.errors.facts) this.errors.showStatements();
     const answers = `${many(batch.answers, "answer", "answers")} in `
       + many(batch.statement_count, "statement", "statements");

@@ -18,12 +18,12 @@ export class Editor {
     });
     this.list = h("ul", { id: `${id}-list`, class: "completions", role: "listbox", hidden: true });
     this.list.setAttribute("aria-label", `Completions for ${label}`);
-    this.problems = h("ul", { id: `${id}-problems`, class: "problems", role: "status" });
+    this.problems = h("ul", { class: "problems" });
     place.append(
       h("label", { for: `${id}-text`, class: "unseen" }, label),
       h("div", { class: "editor" }, this.gutter, h("div", { class: "sheet" }, this.marks, this.area,
         this.list)),
-      this.problems,
+      h("div", { id: `${id}-problems`, role: "status" }, this.problems),
     );
     this.chosen = -1;
     this.found = [];

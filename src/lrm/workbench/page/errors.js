@@ -73,7 +73,10 @@ export class Errors {
       const params = { plan, ...this.amounts, confidence: Number($("confidence").value) };
       const facts = await ask("errors", params);
       const equal = this.bench.equalPlan;
-      this.equal = equal ? (await ask("errors", { ...params, plan: equal })).statements : null;
+      const plain = equal ? await ask("errors", { ...params, plan: equal }) : null;
+      this.equal = plain?.statements;
+      // Both plans have the same answers, and the bound of the weighted one is the looser one.
+      facts.best_possible = Math.max(facts.best_possible, plain?.best_possible ?? 0);
       problem($("amount-problem"), "");
       this.facts = facts;
       this.show();
@@ -134,7 +137,9 @@ export class Errors {
     const most = Math.max(...rows.map((row) => row.half), 1e-300);
     // Drawn in its own size: a picture that is scaled down cannot be read.
     const height = 30, full = Math.min(760, Math.max(280, $("picture").clientWidth - 24));
-    const left = Math.min(200, Math.round(full * 0.36)), letters = Math.floor((left - 8) / 6.9);
+    const letter = 6.9, longest = Math.max(...rows.map((row) => row.title.length));
+    const left = Math.round(Math.min(200, full * 0.36, 12 + letter * longest));
+    const letters = Math.floor((left - 8) / letter);
     const draw = (tag, attributes, text) => {
       const element = document.createElementNS(SVG, tag);
       for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -272,7 +277,7 @@ export class Errors {
       const found = await ask("beside", { laplace: plans.laplace, gaussian: plans.gaussian, ...names, ...given });
       const rows = [["typical error", ...found.typical, "—"], ...found.rows.map(([, ...rest]) => ["total squared error", ...rest])];
       $("beside").replaceChildren(
-        table(`Both noises at ε = ${given.epsilon}, Gaussian with δ = ${given.delta}`, ["", ...found.columns.slice(1)], rows),
+        table(`Both noises at ε = ${given.epsilon}, Gaussian with δ = ${given.delta}`, ["measure", ...found.columns.slice(1)], rows),
         h("p", {}, found.advice));
       command($("beside-command"), found.command);
     } catch (reason) { $("beside").replaceChildren(h("p", { class: "wrong" }, sentence(reason))); }

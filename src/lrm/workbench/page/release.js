@@ -8,6 +8,7 @@ export class Release {
     this.shownRelease = "";
     $("show-budgets").addEventListener("click", () => this.loadBudgets());
     $("ledger").addEventListener("change", () => this.loadBudgets());
+    $("table").addEventListener("change", () => this.showBudgets());
     $("create-budget").addEventListener("submit", (event) => this.create(event));
     $("dry-run").addEventListener("submit", (event) => this.dryRun(event));
     $("confirm-yes").addEventListener("click", () => this.release());
@@ -33,10 +34,16 @@ export class Release {
     } catch (reason) { problem($("budget-problem"), sentence(reason)); }
   }
 
+  // What a budget is created for: the declared table, or the file that a release would read.
+  get tableName() {
+    const file = $("table").value.trim();
+    return this.bench.compiled?.domain?.table || (this.bench.files?.table.includes(file) ? file : "");
+  }
+
   showBudgets(found = this.found) {
     this.found = found;
     if (!found) return;
-    const name = this.bench.compiled?.domain?.table;
+    const name = this.tableName;
     const known = found.budgets.map((one) => one.table);
     $("budgets").replaceChildren(found.rows.length
       ? table("What is left", found.columns, found.rows, { words: [1] })
@@ -62,12 +69,13 @@ export class Release {
 
   async create(event) {
     event.preventDefault();
-    const params = { ...this.bench.names, ledger: $("ledger").value.trim(), table: this.bench.compiled.domain.table,
+    const params = { ...this.bench.names, ledger: $("ledger").value.trim(), table: this.tableName,
       limit: $("limit").value.trim(), accounting: $("accounting").value };
     try {
       this.showBudgets(await ask("create-budget", params));
       problem($("budget-problem"), "");
       say("The budget was created.");
+      $("table").focus(); // what was pressed is gone
     } catch (reason) { problem($("budget-problem"), sentence(reason)); }
   }
 
