@@ -47,3 +47,13 @@ SELECT SUM((arr_delay - dep_delay) * month) AS s, SUM(-(arr_delay - dep_delay)) 
 SELECT EXTRACT(quarter FROM date) AS q, month, COUNT(*) AS n, AVG(dep_delay) AS d FROM flights GROUP BY ROLLUP (q, month) ORDER BY q, n DESC;
 SELECT hour < 12 AS am, origin, LEFT(carrier, 1) AS c, COUNT(*) AS n FROM flights GROUP BY origin, CUBE (am, c);
 SELECT hour < 12 AS am, origin, COUNT(*) AS n FROM flights GROUP BY GROUPING SETS ((am), (origin), (am, origin));
+WITH m AS (SELECT DATE_TRUNC('month', date) AS mth, COUNT(*) AS n FROM flights GROUP BY 1) SELECT mth, n, SUM(n) OVER (ORDER BY mth) AS running FROM m ORDER BY mth;
+SELECT CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END AS half, LEFT(dest, 1) AS l, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER (PARTITION BY LEFT(dest, 1)) AS s FROM flights GROUP BY 1, 2;
+SELECT date, SUM(COUNT(*)) OVER (ORDER BY date RANGE BETWEEN INTERVAL '6 days' PRECEDING AND CURRENT ROW) AS week FROM flights GROUP BY date;
+SELECT hour, SUM(COUNT(*)) OVER (ORDER BY hour RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS around FROM flights WHERE origin = 'LGA' GROUP BY hour;
+-- refused: ROWS … PRECEDING is not compiled; which groups have no rows is not known; write RANGE
+SELECT month, SUM(COUNT(*)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS q FROM flights GROUP BY month;
+SELECT CASE month WHEN 1 THEN 'Jan' WHEN 2 THEN 'Feb' ELSE 'later' END AS m, COUNT(*) AS n FROM flights GROUP BY month;
+SELECT CONCAT(origin, '/', carrier) AS pair, COUNT(*) AS n FROM flights GROUP BY origin, carrier ORDER BY n DESC LIMIT 5;
+SELECT origin, CASE WHEN origin = 'EWR' THEN 'NJ' ELSE 'NY' END AS state, COUNT(*) AS n FROM flights GROUP BY origin ORDER BY state, n DESC;
+SELECT 'Q' || ((month - 1) // 3 + 1) AS q, COUNT(*) AS n FROM flights GROUP BY (month - 1) // 3;

@@ -11,3 +11,10 @@ WITH a AS (SELECT severity, COUNT(*) AS n FROM stays GROUP BY 1), b AS (SELECT s
 SELECT TRUNC((severity - 2) / 2) AS step, COUNT(*) AS n FROM stays GROUP BY step;
 SELECT severity, los % (2) AS odd, COUNT(*) AS n FROM stays WHERE severity <> ALL (ARRAY[1, 2]) GROUP BY severity, los % (2) ORDER BY (3) DESC LIMIT 3;
 SELECT CAST(cost / 1000 AS INT) > 1 AS dear, COUNT(*) AS n FROM stays WHERE cost >= 2000 OR cost < 1000 GROUP BY dear;
+SELECT severity // 2 AS s, sex, SUM(COUNT(*)) OVER (PARTITION BY sex ORDER BY severity // 2 DESC NULLS FIRST) AS r FROM stays GROUP BY 1, 2;
+SELECT insurance, UPPER(insurance) AS u, SUM(COUNT(*)) OVER (ORDER BY insurance DESC) AS r FROM stays GROUP BY insurance;
+SELECT COALESCE(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP BY insurance ORDER BY insurance;
+-- refused: two groups of an expression have the same label
+SELECT LENGTH(insurance) > 1 AS insurance, COUNT(*) AS n FROM stays GROUP BY insurance;
+-- refused: EXCLUDE is not compiled
+SELECT sex, SUM(COUNT(*)) OVER (ORDER BY sex ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS r FROM stays GROUP BY sex;

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lrm.batches.compiler.derivations import is_linear
-from lrm.batches.compiler.expressions import Apart, LookedUp, shown
+from lrm.batches.compiler.expressions import Apart, shown
+from lrm.batches.compiler.places import SEVERAL_SETS, of_groups
 from lrm.batches.compiler.refusals import refuse
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ HELD = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
 """What needs no parentheses inside another expression."""
 
 _CUT = ("having", "limit", "offset")
-_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _ONE = "a subquery in an expression must have one aggregate and no groups"
 _KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
 _SUMS = "only SUM adds up answers by groups: others depend on which groups are empty"
@@ -65,7 +65,7 @@ def check_sums(select: exp.Expr, answers: exp.Expr, columns: Mapping[str, exp.Ex
         if answers.args.get(part) is not None:
             raise refuse(f"adding up answers after {part.upper()}", "filter rows in WHERE", select)
     group = answers.args.get("group")
-    if group is not None and any(type(one) in _SEVERAL for one in group.expressions):
+    if group is not None and any(type(one) in SEVERAL_SETS for one in group.expressions):
         raise refuse("adding up answers of several grouping sets", "group once", select)
     found = {name for name, one in columns.items() if one.find(exp.AggFunc) is not None}
     for node in _within(select, exp.AggFunc):
@@ -219,10 +219,6 @@ def chosen(
         raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
     totals = any(item.find(exp.Window) is not None for item in answers.expressions)
     answers.set("expressions", select.expressions)
-    for item in select.expressions:  # columns of lookups follow from what is grouped by
-        named = item.this if type(item) is exp.Alias else item
-        if type(named) is LookedUp and answers.args.get("group") is not None:
-            answers.args["group"].append("expressions", named.copy())
     if where is not None:
         restrict(answers, "having", where.this)
     for part in ("order", "limit", "offset"):
@@ -260,27 +256,15 @@ def restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:
 def split_having(select: exp.Expr) -> None:
     """Move what HAVING asks of groups alone to WHERE, which is the same for one grouping set."""
     having, group = select.args.get("having"), select.args.get("group")
-    if having is None or group is None or any(type(one) in _SEVERAL for one in group.expressions):
+    if having is None or group is None:
+        return
+    if any(type(one) in SEVERAL_SETS for one in group.expressions):
         return
     parts = list(having.this.flatten()) if type(having.this) is exp.And else [having.this]
-    own = [one for one in parts if one.find(exp.AggFunc) is None and _of_groups(one, group)]
+    own = [one for one in parts if one.find(exp.AggFunc) is None and of_groups(one, group)]
     if not own:
         return
     rest = [one.copy() for one in parts if not any(one is another for another in own)]
     select.set("having", exp.Having(this=exp.and_(*rest)) if rest else None)
     for one in own:
         restrict(select, "where", exp.Paren(this=one.copy()))
-
-
-def _of_groups(condition: exp.Expr, group: exp.Expr) -> bool:
-    """Whether a condition reads nothing but what is grouped by."""
-    groups = {shown(one) for one in group.expressions}
-    waiting = [condition]
-    while waiting:
-        node = waiting.pop()
-        if shown(node) in groups:
-            continue
-        if type(node) is exp.Column:
-            return False
-        waiting += list(node.iter_expressions())
-    return True

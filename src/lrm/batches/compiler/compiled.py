@@ -5,32 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lrm.batches.compiler.asked import Asked, Centre, Leaf
-from lrm.batches.compiler.binned import UNBOUNDED, cell_ends, ordered_cells
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.binned import UNBOUNDED, cell_ends
 from lrm.batches.compiler.grouping import GroupingSet, Keys
 from lrm.batches.compiler.inputs import DerivedAnswer, Part, QuantileAnswer, reach
 from lrm.batches.compiler.products import products_of
 from lrm.batches.compiler.refusals import refuse
 from lrm.batches.compiler.summands import Weighed, Weights, multiplied
+from lrm.batches.compiler.windows import KeyGroup, Window, window_of
 from lrm.batches.terms import Running
 from lrm.workload import Formula
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from lrm.batches.compiler.predicates import Scope
     from lrm.batches.terms import Names
     from lrm.maps.products.combine import Product
     from lrm.workload import Step
 
 __all__ = ["Answer", "Compiled", "Weighted"]
-
-Fixed = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,22 +54,21 @@ class Compiled:
     weights: list[Weighted]
     scope: Scope
     keys: Keys
+    groups: Sequence[KeyGroup]
 
-    def answers(
-        self, fixed: Fixed, tables: Sequence[Weighed]
-    ) -> list[Answer | DerivedAnswer | QuantileAnswer]:
+    def answers(self, group: KeyGroup) -> list[Answer | DerivedAnswer | QuantileAnswer]:
         """The answers in one group of the expressions that the statement is grouped by."""
-        names = replace(self.names, fixed=(*self.names.fixed, *fixed))
+        names = replace(self.names, fixed=(*self.names.fixed, *group.labels))
         if self.asked.column is not None:
-            products = self._products(self.weights[0][0], tables)
+            products = self._products(self.weights[0][0], group.tables)
             return [self._quantile(axes, names, products) for axes in self.sets]
-        binning = self._binning(tables)
+        binning = self._binning(group)
         if self.asked.is_linear and binning is None:
-            products = self._products(self.weights[0][0], tables)
+            products = self._products(self.weights[0][0], group.tables)
             return [Answer(names, self.sets, products)]
-        ways = [self._way(tables, centred=False)]
+        ways = [self._way(group, centred=False)]
         if any(leaf.counted is not None for leaf in self.asked.leaves):
-            ways.append(self._way(tables, centred=True))
+            ways.append(self._way(group, centred=True))
         found = [self._derived(axes, names, ways, binning) for axes in self.sets]
         (steps, parts), *_ = found[0].ways
         if len(found) == 1 and binning is None and steps == [0] and parts[0].axes == self.sets[0]:
@@ -108,20 +104,19 @@ class Compiled:
         made = [
             (
                 steps,
-                [
-                    self._part(leaf, products, axes)
-                    for leaf, products in zip(self.asked.leaves, parts, strict=True)
-                ],
+                [self._part(place, products, axes) for place, products in enumerate(parts)],
             )
             for steps, parts in ways
         ]
         return DerivedAnswer(label, axes, made, binning, not self.asked.is_average)
 
-    def _binning(self, tables: Sequence[Weighed]) -> float | None:
+    def _binning(self, group: KeyGroup) -> float | None:
         """How far representatives of bins may move what one row adds, or a whole average."""
         bounds = [
-            None if error is None else max(map(abs, reach(self._products(error, tables))))
-            for _, error in self.weights
+            None
+            if error is None
+            else max(map(abs, reach(self._products(error, self._tables(place, group)))))
+            for place, (_, error) in enumerate(self.weights)
         ]
         known = [bound for bound in bounds if bound]
         if not known:
@@ -135,88 +130,46 @@ class Compiled:
         # A linear combination of averages: its gradient is the same everywhere.
         counts = {leaf.counted for leaf in self.asked.leaves}
         inputs = np.array([[1.0 if k in counts else 0.0] for k in range(len(bounds))])
-        steps, _ = self._way(tables, centred=False)
+        steps, _ = self._way(group, centred=False)
         formula = Formula(tuple(steps))
         (value, gradient), _ = formula.core.dual(inputs)
         moved = sum(abs(float(gradient[k, 0])) * (bound or 0.0) for k, bound in enumerate(bounds))
         return moved * float(formula.steepness(value)[0])
 
-    def _part(self, leaf: Leaf, products: list[Product], axes: GroupingSet) -> Part:
-        window = leaf.window
-        if leaf.apart and window is not None:
-            raise refuse("OVER in a subquery", "write it in the statement itself", window)
+    def _part(self, place: int, products: list[Product], axes: GroupingSet) -> Part:
+        window = self._windows.get(place)
         if window is None:
-            return Part((), products, fixed=False) if leaf.apart else Part(axes, products)
-        if len(self.sets) > 1:
-            raise refuse("OVER beside several grouping sets", "write one statement per set", window)
-        within, fixed = self._partition(leaf, axes)
-        order = window.args.get("order")
-        running = None
-        if order is not None:
-            running = self._running(order, window)
-            if running.axis not in axes or running.axis in within:
-                name = self.scope.domain.names[running.axis]
-                raise refuse(f"OVER (ORDER BY {name})", "order by one of the groups", window)
-            if window.args.get("spec") is not None and {*within, running.axis} != set(axes):
-                raise refuse("ROWS in OVER (…)", "partition by all other groups", window)
-            within = [*within, running.axis]
-        elif window.args.get("spec") is not None:
-            raise refuse("ROWS or RANGE without ORDER BY", "leave it out", window)
-        return Part(tuple(sorted(within)), products, running, fixed=fixed)
+            apart = self.asked.leaves[place].apart
+            return Part((), products, fixed=False) if apart else Part(axes, products)
+        return Part(tuple(sorted(window.within)), products, window.running, fixed=window.by_keys)
 
-    def _partition(self, leaf: Leaf, axes: GroupingSet) -> tuple[list[int], bool]:
-        """The attributes that a window is over, and whether all expressions of groups are too."""
-        assert leaf.window is not None  # noqa: S101 - asked of windows
-        names = {text: text for text in self.keys} | {
-            name: text for text, (name, _) in self.keys.items()
-        }
-        within, keys = [], set()
-        for node in leaf.window.args.get("partition_by") or []:
-            if shown(node) in names:
-                keys.add(names[shown(node)])
+    @cached_property
+    def _windows(self) -> dict[int, Window]:
+        """What each leaf with a window adds up over."""
+        found = {}
+        for place, leaf in enumerate(self.asked.leaves):
+            if leaf.window is None:
                 continue
-            within.append(axis := self.scope.axis(node))
-            if axis not in axes:
-                name = self.scope.domain.names[axis]
-                raise refuse(f"PARTITION BY {name}", "it is not grouped by", leaf.window)
-        if keys and len(keys) < len(self.keys):
-            raise refuse("PARTITION BY some of the expressions", "name all or none", leaf.window)
-        return within, bool(keys)
+            if leaf.apart:
+                raise refuse("OVER in a subquery", "write it in the statement itself", leaf.window)
+            if len(self.sets) > 1:
+                way_out = "write one statement per set"
+                raise refuse("OVER beside several grouping sets", way_out, leaf.window)
+            axes = self.sets[0]
+            found[place] = window_of(leaf.window, axes, self.keys, self.groups, self.scope)
+        return found
 
-    def _running(self, order: exp.Expr, window: exp.Expr) -> Running:
-        """Running totals over the cells of an attribute, in its order."""
-        spec = window.args.get("spec")
-        if spec is not None and (
-            spec.args.get("start") != "UNBOUNDED"
-            or spec.args.get("start_side") != "PRECEDING"
-            or spec.args.get("end") not in (None, "CURRENT ROW")
-        ):
-            raise refuse("this frame of OVER (…)", "write UNBOUNDED PRECEDING", window)
-        if len(order.expressions) != 1:
-            raise refuse("OVER (ORDER BY several)", "order by one of the groups", window)
-        (by,) = order.expressions
-        axis = self.scope.axis(by.this)
-        attribute = self.scope.domain.attributes[axis]
-        order_of, null = ordered_cells(attribute, by)
-        places = [[cell] for cell in (reversed(order_of) if by.args.get("desc") else order_of)]
-        places = [null, *places] if by.args.get("nulls_first") else [*places, null]
-        rows = np.zeros((attribute.size, attribute.size))
-        seen: list[int] = []
-        for cells in places:
-            seen += cells
-            for cell in cells:
-                rows[cell, seen] = 1.0
-        return Running(axis, rows, attribute.labels)
+    def _tables(self, place: int, group: KeyGroup) -> Sequence[Weighed]:
+        """The cells of the groups that a leaf is of."""
+        window = self._windows.get(place)
+        if window is not None:
+            return window.tables(group)
+        return () if self.asked.leaves[place].apart else group.tables
 
     def _products(self, weights: Weights, tables: Sequence[Weighed]) -> list[Product]:
         return products_of(tuple(one.times(tables) for one in weights), self.scope)
 
-    def _is_fixed(self, leaf: Leaf) -> bool:
-        return leaf.in_groups or (not leaf.apart and self._partition(leaf, self.sets[0])[1])
-
-    def _way(
-        self, tables: Sequence[Weighed], *, centred: bool
-    ) -> tuple[list[Step], list[list[Product]]]:
+    def _way(self, group: KeyGroup, *, centred: bool) -> tuple[list[Step], list[list[Product]]]:
         """Formula and products; numbers of averages are added up from their centre where wanted.
 
         Noise on a sum of numbers far from 0 would be out of proportion to that of the counts.
@@ -224,8 +177,7 @@ class Compiled:
         leaves = self.asked.leaves
         weights = [own for own, _ in self.weights]
         parts = [
-            self._products(own, tables if self._is_fixed(leaf) else ())
-            for leaf, own in zip(leaves, weights, strict=True)
+            self._products(own, self._tables(place, group)) for place, own in enumerate(weights)
         ]
         centres: dict[int, float] = {}
         for place, leaf in enumerate(leaves):
@@ -236,7 +188,7 @@ class Compiled:
         moved = [
             self._products(
                 _moved(leaf, place, weights, centres[place], first=leaves),
-                () if leaf.apart else tables,
+                self._tables(place, group),
             )
             if centres.get(place)
             else parts[place]

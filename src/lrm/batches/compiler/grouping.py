@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lrm.batches.compiler.expressions import CellLabel, shown
+from lrm.batches.compiler.places import SEVERAL_SETS
 from lrm.batches.compiler.refusals import at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ GroupingSet = tuple[int, ...]
 Unit = tuple["exp.Expr", ...]
 """Expressions that a set is grouped by together."""
 
-_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
 _MAX_SETS = 1 << 14
 _WAY_OUT = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
@@ -136,6 +136,6 @@ def _unit(node: exp.Expr) -> Unit:
     if type(node) is exp.Paren:
         only(node, "this")
         return _unit(node.this)
-    if type(node) in _SEVERAL:
+    if type(node) in SEVERAL_SETS:
         raise refuse_node(node, _WAY_OUT)
     return (node,)

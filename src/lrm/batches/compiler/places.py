@@ -1,15 +1,18 @@
-"""Positions and ALL in GROUP BY and ORDER BY → the expressions that they stand for."""
+"""Positions, ALL, and columns that follow from groups → the expressions that are grouped by."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import Apart, shown
 from lrm.batches.compiler.refusals import at_line, only
 
-__all__ = ["resolve_places"]
+__all__ = ["SEVERAL_SETS", "complete_groups", "of_groups", "resolve_places"]
 
-_LISTS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+"""What gives a statement several grouping sets."""
+
+_LISTS = (exp.Group, *SEVERAL_SETS, exp.Tuple, exp.Paren)
 """What a position may stand in: the lists of GROUP BY, not an expression."""
 
 
@@ -55,3 +58,37 @@ def _put_item(node: exp.Expr, items: list[exp.Expr], clause: str) -> None:
     if not 1 <= place <= len(items):
         raise at_line(node, f"{clause} {place}: the SELECT list has {len(items)} items")
     node.replace(items[place - 1].copy())
+
+
+def complete_groups(select: exp.Expr) -> None:
+    """Add to GROUP BY what SELECT computes from groups: it has one value in each of them.
+
+    ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
+    column is not known: it is left to be refused.
+    """
+    group = select.args.get("group")
+    if group is None or any(type(one) in SEVERAL_SETS for one in group.expressions):
+        return
+    known = {shown(one) for one in group.expressions}
+    for item in select.expressions:
+        node = item.unalias()
+        plain = type(node) is exp.Column or node.find(exp.Column) is None
+        if plain or node.find(exp.AggFunc, Apart) is not None or shown(node) in known:
+            continue
+        if of_groups(node, group):
+            group.append("expressions", node.copy())
+            known.add(shown(node))
+
+
+def of_groups(node: exp.Expr, group: exp.Expr) -> bool:
+    """Whether an expression reads nothing but what is grouped by."""
+    groups = {shown(one) for one in group.expressions}
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if shown(one) in groups:
+            continue
+        if type(one) is exp.Column:
+            return False
+        waiting += list(one.iter_expressions())
+    return True

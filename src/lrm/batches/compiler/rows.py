@@ -25,6 +25,7 @@ from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered
+from lrm.batches.compiler.windows import KeyGroup
 from lrm.batches.terms import FlatRows, Names, Terms
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError, SqlWarning, WorkloadError
@@ -148,9 +149,9 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
         for name, answer in answers:
             own = [next(compiled) for _ in answer.leaves]
             names = Names(name, statement.line, columns.constants, columns.renamed)
-            made = Compiled(names, one.sets, answer, own, scope, one.keys)
-            for fixed, tables in groups:
-                found += made.answers(fixed, tables)
+            made = Compiled(names, one.sets, answer, own, scope, one.keys, groups)
+            for group in groups:
+                found += made.answers(group)
     return found, None if displayed is None else _display(displayed, named, columns, labels)
 
 
@@ -222,38 +223,39 @@ def _key_values(keys: Keys, scope: Scope) -> Values | None:
     return found
 
 
-Group = tuple[tuple[tuple[str, str], ...], list[Weighed]]
-"""The names and labels of one group of expressions, and the cells that are in it."""
-
-
-def _groups(values: Values | None, keys: Keys, scope: Scope) -> list[Group]:
+def _groups(values: Values | None, keys: Keys, scope: Scope) -> list[KeyGroup]:
     if values is None:
-        return [((), [])]
-    found: list[Group] = []
+        return [KeyGroup((), (), ())]
+    found: list[KeyGroup] = []
     cut = scope.placed(values, values.undecided)
+    computed = {name for name, node in keys.values() if type(node) is not CellLabel}
     for code, row in enumerate(values.distinct):
         labels = tuple(
             (name, label_text(value))
-            for (name, _), value in zip(keys.values(), row[:-1], strict=True)
+            for (name, node), value in zip(keys.values(), row[:-1], strict=True)
+            if type(node) is not CellLabel or name not in computed  # UPPER(a) AS a, by a
         )
         inside = scope.placed(values, (values.codes == code).astype(np.float64))
-        found.append((labels, [Weighed(inside.axes, inside.values, cut.values)]))
-    if len({labels for labels, _ in found}) < len(found):
-        raise SqlError("two groups of an expression have the same label")
+        cells = Weighed(inside.axes, inside.values, cut.values)
+        found.append(KeyGroup(labels, row[:-1], [cells]))
+    if len({one.labels for one in found}) < len(found):
+        raise SqlError(
+            "two groups of an expression have the same label; give the column a name of its own"
+        )
     return found
 
 
-def _check_groups(groups: list[Group], where: exp.Expr | None, scope: Scope) -> None:
+def _check_groups(groups: list[KeyGroup], where: exp.Expr | None, scope: Scope) -> None:
     """Refuse cells whose rows are in different groups, even if they add nothing to an answer.
 
     Otherwise a group of theirs might be missing.
     """
     rows: Weights = (Summand(1.0),)
-    if not groups[0][1]:
+    if not groups[0].tables:
         return
     if where is not None:
         rows = filtered(rows, scope.truths(where.this))
-    (key,) = groups[0][1]
+    (key,) = groups[0].tables
     several = Weighed(key.axes, key.undecided.astype(np.float64), key.undecided)
     for summand in rows:
         undecided = summand.times([several]).undecided()

@@ -39,7 +39,7 @@ from lrm.batches.compiler.joins import (
     joined_lookup,
     own_column,
 )
-from lrm.batches.compiler.places import resolve_places
+from lrm.batches.compiler.places import complete_groups, resolve_places
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class _Reader:
         self._resolve(select, source)
         if sums:
             put_sums(select)
-        return Plain(source.table, _finished(select, source, over=over))
+        finished = _finished(select, source, over=over)
+        complete_groups(finished)
+        return Plain(source.table, finished)
 
     def _without_table(self, select: exp.Expr) -> Plain:
         """Read a SELECT of answers of sub-selects alone."""
