@@ -60,8 +60,9 @@ class ParquetFiles:
 
     @staticmethod
     def _read(files: Sequence[str]) -> str:
-        # Columns made of folder names would have types guessed from data.
-        return f"read_parquet({_listed(files)}, hive_partitioning = false)"
+        # Columns made of folder names would have types guessed from data. Where a filter skips
+        # parts of a file, their greatest number must not be taken for that of NaNs, too.
+        return f"read_parquet({_listed(files)}, hive_partitioning = false, can_have_nan = true)"
 
     def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:  # noqa: ARG002 - the file says
         return self._columns
