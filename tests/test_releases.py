@@ -50,6 +50,16 @@ def test_measured_error_agrees_with_the_promise(mechanism):
     assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 7])
+def test_noise_is_drawn_part_by_part(monkeypatch, count):
+    """In order, and anew for each part; with noise of scale 1e-6 (0) and of 1e12 (never twice)."""
+    monkeypatch.setattr("lrm.privacy.noise.BLOCK", 3)
+    values = np.arange(count)
+    assert np.array_equal(calibrate_laplace(1, PureDP(Fraction(10**6))).add_to(values), values)
+    drawn = calibrate_laplace(1, PureDP(Fraction(1, 10**12))).add_to(np.zeros_like(values))
+    assert len(set(drawn.tolist())) == count
+
+
 @pytest.mark.slow
 def test_noise_is_discrete_laplace_of_its_scale():
     """Goodness of fit of 40,000 draws; false alarm once in a million."""

@@ -41,6 +41,9 @@ privacy (it is applied to the sum), but a saturated value would not be a measure
 LARGEST_DISTANCE = 2**62
 """The sampler's privacy map takes distances as 64-bit integers, and wraps larger ones."""
 
+BLOCK = 1 << 16
+"""Integers whose noise is drawn at a time: half a second, after which Ctrl-C is noticed."""
+
 TIGHT = 2.0**-40
 """How far scale and loss may lie from the exact ones, upwards: room for 64 floats."""
 
@@ -76,8 +79,16 @@ class Calibrated:
         return self.law.scale
 
     def add_to(self, true_values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Draw the noise and add it, in exact integers."""
-        return np.array(self.sampler(true_values.tolist()), dtype=np.int64)
+        """Draw the noise and add it, in exact integers.
+
+        Each integer has noise of its own, so that parts of a vector may be drawn one after the
+        other: of a hundred million at once, Python's integers would take 7 GB.
+        """
+        noisy = np.empty_like(true_values)
+        for start in range(0, len(true_values), BLOCK):
+            part = slice(start, start + BLOCK)
+            noisy[part] = self.sampler(true_values[part].tolist())
+        return noisy
 
 
 def _opendp() -> Any:
