@@ -91,6 +91,13 @@ def census_questions() -> str:
     )
 
 
+BATCHES = {
+    "500 queries over 8,000 cells": (FLAT_DOMAIN, flat_questions, ("<> 'a'", "<> 'b'")),
+    "the census, by products": (CENSUS_DOMAIN, census_questions, ("age >= 18", "age >= 21")),
+}
+"""By name: the domain, the questions, and a change of one of them."""
+
+
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
     """Processor seconds, and what was returned."""
     began = time.process_time()
@@ -98,8 +105,15 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, found
 
 
-def measure(name: str, domain: str, batch: str, changed: str, folder: Path) -> None:
+def measure(name: str) -> None:
     """Print the figures of one batch."""
+    domain, batch, change = BATCHES[name]
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        measure_in(Path(place), name, domain, batch(), batch().replace(*change, 1))
+
+
+def measure_in(folder: Path, name: str, domain: str, batch: str, changed: str) -> None:
+    """Print the figures of one batch in a folder."""
     bench = Actions(folder, "budget.sqlite")
     bench.warm_up()
     names = {"domain": "domain.yaml", "batch": "questions.sql"}
@@ -131,7 +145,6 @@ def measure(name: str, domain: str, batch: str, changed: str, folder: Path) -> N
             raise SystemExit(job)
         time.sleep(0.2)
     bench.planner.close()
-    time.sleep(0.5)
     params = Params({**names, "domain_text": domain, "batch_text": batch})
     plan = bench.call("compile", params)["plans"]["laplace"]
     spent, _ = timed(lambda: bench.call("errors", Params({"plan": plan, "epsilon": "0.1"})))
@@ -170,12 +183,10 @@ def main() -> None:
     """Measure, and print."""
     with tempfile.TemporaryDirectory() as place:
         start(Path(place))
-    for name, domain, batch, change in (
-        ("500 queries over 8,000 cells", FLAT_DOMAIN, flat_questions(), ("<> 'a'", "<> 'b'")),
-        ("the census, by products", CENSUS_DOMAIN, census_questions(), ("age >= 18", "age >= 21")),
-    ):
-        with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-            measure(name, domain, batch, batch.replace(*change, 1), Path(place))
+    for name in BATCHES:
+        # Each in a process of its own: a peak of memory is that of a whole process.
+        call = f"from benchmarks.workbench import measure; measure({name!r})"
+        subprocess.run([sys.executable, "-c", call], check=True)
 
 
 if __name__ == "__main__":

@@ -135,10 +135,13 @@ class Planner:
                 job.process.send_signal(signal.SIGINT)
 
     def close(self) -> None:
-        """End the search without a result."""
+        """End the search without a result, and wait until it has ended."""
         with self._lock:
-            if self._job is not None and self._job.state == "running":
-                _end(self._job)
+            job = self._job
+            if job is not None and job.state == "running":
+                _end(job)
+        if job is not None and job.process is not None:
+            job.process.wait()
 
 
 def _launch(asked: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
