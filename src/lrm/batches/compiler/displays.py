@@ -31,6 +31,7 @@ _OPERATIONS: dict[type[exp.Expr], str] = {
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 _MOST_CLAUSES = 64
+_LONGEST = 18  # digits of LIMIT, a BIGINT
 _HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
 _ORDER = "order by answers or by columns of GROUP BY"
 
@@ -206,9 +207,10 @@ def _count(node: exp.Expr) -> int:
     value = node.args.get("expression") or node.args.get("count")
     options = node.args.get("limit_options")
     ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-    if type(value) is not exp.Literal or value.is_string or ties or not str(value.this).isdigit():
+    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
+    if ties or not text.isdigit() or len(text) > _LONGEST:
         raise at_line(node, f"{word} must be a whole number, such as {word} 10")
-    return int(str(value.this))
+    return int(text)
 
 
 def ascending(attribute: Attribute) -> tuple[str, ...]:

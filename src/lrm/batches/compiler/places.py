@@ -12,6 +12,7 @@ __all__ = ["SEVERAL_SETS", "complete_groups", "of_groups", "resolve_places"]
 SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 """What gives a statement several grouping sets."""
 
+_LONGEST = 9  # digits of a position
 _LISTS = (exp.Group, *SEVERAL_SETS, exp.Tuple, exp.Paren)
 """What a position may stand in: the lists of GROUP BY, not an expression."""
 
@@ -54,9 +55,11 @@ def _is_answer(item: exp.Expr) -> bool:
 def _put_item(node: exp.Expr, items: list[exp.Expr], clause: str) -> None:
     if type(node) is not exp.Literal or node.is_string or not str(node.this).isdigit():
         return
-    place = int(str(node.this))
+    text = str(node.this)
+    place = int(text[:_LONGEST])
     if not 1 <= place <= len(items):
-        raise at_line(node, f"{clause} {place}: the SELECT list has {len(items)} items")
+        shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        raise at_line(node, f"{clause} {shortened}: the SELECT list has {len(items)} items")
     node.replace(items[place - 1].copy())
 
 

@@ -31,6 +31,7 @@ AGGREGATES = (
     "REGR_SLOPE of expressions, with arithmetic between them"
 )
 
+TOO_DEEP = "the statement is nested too deeply; write it with fewer parentheses and sub-selects"
 DISTINCT = "it is no sum over rows; GROUP BY the column, and count the groups that are not near 0"
 _ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
 _RANKS = (
@@ -129,7 +130,7 @@ def in_statement(line: int) -> Iterator[None]:
         if re.match(r"line \d+: ", sentence):
             raise
     except RecursionError:
-        sentence = "the statement is nested too deeply"
+        sentence = TOO_DEEP
     else:
         return
     raise SqlError(f"line {line}: {sentence}")

@@ -13,6 +13,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lrm.batches.compiler.refusals import (
     AGGREGATES,
+    TOO_DEEP,
     in_statement,
     line_of,
     only,
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from lrm.domain import Domain
 
 __all__ = ["Statement", "statements"]
+
+MOST_CHARACTERS = 4_000_000
+"""Characters of one batch, which are read in some seconds."""
+
+MOST_TOKENS = 100_000
+"""Words, constants and signs of one statement: some seconds of work."""
 
 _CLOSING = frozenset("'\"`*$")  # a line without these ends no quotation or comment
 _DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
@@ -61,12 +68,18 @@ def statements(text: str, domain: Domain) -> list[Statement]:
 
     Where the domain names none, it is whichever single table the batch names.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise SqlError(
+            f"a batch of {len(text):,} characters is not compiled; write at most "
+            f"{MOST_CHARACTERS:,}, and split it into several batches"
+        )
     table = domain.table
     checked: list[Statement] = []
     parser = sqlglot.Dialect.get_or_raise(Spoken).parser()
     for tokens in _split(text.removeprefix("\ufeff")):
         line = tokens[0].line
         with in_statement(line):
+            _check_length(tokens)
             _check_select_said(tokens)
             tree = respell(_tree(parser, tokens, text))
             ending = _ending(tree)
@@ -144,6 +157,14 @@ def _open_line(text: str) -> int:
     return start
 
 
+def _check_length(tokens: list[Token]) -> None:
+    if len(tokens) > MOST_TOKENS:
+        raise SqlError(
+            f"a statement of {len(tokens):,} words and signs is not compiled; "
+            f"write at most {MOST_TOKENS:,}, such as BETWEEN for a list of numbers"
+        )
+
+
 def _check_select_said(tokens: list[Token]) -> None:
     # DuckDB reads a bare FROM as SELECT *, and the tree has no line for what nobody wrote.
     kinds = {token.token_type for token in tokens}
@@ -169,7 +190,9 @@ def _tree(parser: sqlglot.Parser, tokens: list[Token], text: str) -> exp.Expr:
         found = f" near {near!r}" if near else ""
         hint = '; write names in double quotes: "name"' if near == "[" else ""
         raise SqlError(f"line {where}: cannot parse the SQL: {what}{found}{hint}") from None
-    except (SqlglotError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise SqlError(f"line {line}: {TOO_DEEP}") from None
+    except (SqlglotError, ValueError) as error:
         raise SqlError(f"line {line}: cannot parse the SQL: {_first_line(error)}") from None
     if tree is None:
         raise SqlError(f"line {line}: expected a SELECT statement")
