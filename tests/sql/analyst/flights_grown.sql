@@ -57,3 +57,12 @@ SELECT CASE month WHEN 1 THEN 'Jan' WHEN 2 THEN 'Feb' ELSE 'later' END AS m, COU
 SELECT CONCAT(origin, '/', carrier) AS pair, COUNT(*) AS n FROM flights GROUP BY origin, carrier ORDER BY n DESC LIMIT 5;
 SELECT origin, CASE WHEN origin = 'EWR' THEN 'NJ' ELSE 'NY' END AS state, COUNT(*) AS n FROM flights GROUP BY origin ORDER BY state, n DESC;
 SELECT 'Q' || ((month - 1) // 3 + 1) AS q, COUNT(*) AS n FROM flights GROUP BY (month - 1) // 3;
+SELECT a.name, COUNT(*) AS n FROM flights f, airlines a WHERE a.carrier = f.carrier AND f.month = 2 AND a.name LIKE '%Air%' GROUP BY a.name;
+SELECT name, COUNT(*) AS n FROM airlines JOIN flights USING (carrier) WHERE origin = 'JFK' GROUP BY name;
+SELECT a.name, COUNT(*) AS n FROM airlines a RIGHT JOIN flights f ON a.carrier = f.carrier GROUP BY a.name;
+-- refused: LEFT JOIN from 'airlines' is not compiled; begin with the table: FROM flights JOIN airlines
+SELECT a.name, COUNT(*) FROM airlines a LEFT JOIN flights f ON a.carrier = f.carrier GROUP BY a.name;
+-- refused: NATURAL JOIN is not compiled; write JOIN airlines USING (carrier)
+SELECT COUNT(*) FROM flights NATURAL JOIN airlines;
+-- refused: EXISTS is not compiled; write key IN (SELECT key FROM lookup WHERE
+SELECT COUNT(*) FROM flights f WHERE EXISTS (SELECT 1 FROM airlines a WHERE a.carrier = f.carrier AND a.name LIKE 'U%');

@@ -21,6 +21,7 @@ __all__ = [
     "any_column",
     "join_sides",
     "joined_lookup",
+    "lookups_last",
     "own_column",
 ]
 
@@ -39,6 +40,49 @@ class Joined:
         return _looked_up(self.lookup, "")
 
 
+def lookups_last(select: exp.Expr, domain: Domain) -> None:
+    """Write ``FROM lookup JOIN t ON …`` as ``FROM t JOIN lookup ON …``.
+
+    ``FROM t, lookup WHERE t.key = lookup.key`` becomes a JOIN too.
+    """
+    source, joins = select.args["from_"], select.args.get("joins") or []
+    names = {one.name.casefold() for one in domain.lookups}
+    first = source.this
+    if joins and type(first) is exp.Table and first.name.casefold() in names:
+        other, side = joins[0].this, joins[0].args.get("side") or ""
+        if type(other) is exp.Table and other.name.casefold() not in names:
+            if side == "LEFT":
+                way_out = f"begin with the table: FROM {other.name} JOIN {first.name}"
+                raise refuse(f"LEFT JOIN from {first.name!r}", way_out, joins[0])
+            source.set("this", other)
+            joins[0].set("this", first)
+            joins[0].set("side", "LEFT" if side == "RIGHT" else side)
+    for join in joins:
+        if type(join.this) is exp.Table and join.this.name.casefold() in names:
+            _take_condition(select, join, domain)
+
+
+def _take_condition(select: exp.Expr, join: exp.Expr, domain: Domain) -> None:
+    """Move the equality that a lookup without ON is joined by from WHERE to the JOIN."""
+    where = select.args.get("where")
+    if where is None or join.args.get("on") is not None or join.args.get("using"):
+        return
+    name = join.this.alias_or_name.casefold()
+    lookup = next(one for one in domain.lookups if one.name.casefold() == join.this.name.casefold())
+    key = name, lookup.key_column.casefold()
+    parts = list(where.this.flatten()) if type(where.this) is exp.And else [where.this]
+    for part in parts:
+        sides = [part.this, part.expression] if type(part) is exp.EQ else []
+        if any(type(one) is not exp.Column for one in sides):
+            continue
+        if key in [(one.table.casefold(), one.name.casefold()) for one in sides]:
+            rest = [one.copy() for one in parts if one is not part]
+            join.set("on", part.copy())
+            join.set("kind", None)
+            select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+            return
+
+
 def joined_lookup(join: exp.Expr, domain: Domain) -> Joined:
     """The lookup that a JOIN names."""
     table = join.this
@@ -47,6 +91,9 @@ def joined_lookup(join: exp.Expr, domain: Domain) -> Joined:
         names = ", ".join(one.name for one in domain.lookups)
         may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
         raise refuse("JOIN", may, join)
+    if join.args.get("method"):
+        way_out = f"write JOIN {named[0].name} USING ({named[0].key_column})"
+        raise refuse(f"{join.args['method']} JOIN", way_out, join)
     only(join, "this", "on", "using", "side", "kind")
     only(table, "this", "alias")
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""

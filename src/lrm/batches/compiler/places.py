@@ -7,7 +7,7 @@ from sqlglot import exp
 from lrm.batches.compiler.expressions import Apart, shown
 from lrm.batches.compiler.refusals import at_line, only
 
-__all__ = ["SEVERAL_SETS", "complete_groups", "of_groups", "resolve_places"]
+__all__ = ["SEVERAL_SETS", "complete_groups", "drop_scalars", "of_groups", "resolve_places"]
 
 SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 """What gives a statement several grouping sets."""
@@ -61,6 +61,16 @@ def _put_item(node: exp.Expr, items: list[exp.Expr], clause: str) -> None:
         shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
         raise at_line(node, f"{clause} {shortened}: the SELECT list has {len(items)} items")
     node.replace(items[place - 1].copy())
+
+
+def drop_scalars(select: exp.Expr) -> None:
+    """Leave out of GROUP BY what has one value in the whole statement."""
+    group = select.args.get("group")
+    if group is not None and any(type(one) is Apart for one in group.expressions):
+        kept = [one for one in group.expressions if type(one) is not Apart]
+        group.set("expressions", kept)
+        if not kept:
+            select.set("group", None)
 
 
 def complete_groups(select: exp.Expr) -> None:

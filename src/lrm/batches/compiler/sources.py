@@ -37,9 +37,10 @@ from lrm.batches.compiler.joins import (
     any_column,
     join_sides,
     joined_lookup,
+    lookups_last,
     own_column,
 )
-from lrm.batches.compiler.places import complete_groups, resolve_places
+from lrm.batches.compiler.places import complete_groups, drop_scalars, resolve_places
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class _Reader:
         self._read_with(select)
         if select.args.get("from_") is None:
             return self._without_table(select)
+        lookups_last(select, self.domain)
         source = self._source(select.args["from_"])
         for join in select.args.get("joins") or ():
             source = self._joined(join, source)
@@ -257,7 +259,7 @@ class _Reader:
         for part in ("where", "group", "having", "order"):
             if select.args.get(part) is not None:
                 self._settle(select.args[part], source, aliases)
-        _drop_scalars(select)
+        drop_scalars(select)
         resolve_places(select)  # what it puts there stands for itself already
 
     def _settle(self, root: exp.Expr, source: _Source, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -396,16 +398,6 @@ def _check_one_row(select: exp.Expr) -> None:
         for item in select.expressions
     ):
         raise refuse("a subquery beside every row", "leave out FROM, or GROUP BY", select)
-
-
-def _drop_scalars(select: exp.Expr) -> None:
-    """Leave out of GROUP BY what has one value in the whole statement."""
-    group = select.args.get("group")
-    if group is not None and any(type(one) is Apart for one in group.expressions):
-        kept = [one for one in group.expressions if type(one) is not Apart]
-        group.set("expressions", kept)
-        if not kept:
-            select.set("group", None)
 
 
 def _table(table: exp.Expr) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from sqlglot.dialects.duckdb import DuckDB
 
 from lrm.batches.compiler.constants import is_constant, number
 from lrm.batches.compiler.expressions import shown
-from lrm.batches.compiler.refusals import only, refuse
+from lrm.batches.compiler.refusals import only, refuse, refuse_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,6 +171,11 @@ def _either(node: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=known, true=node.args["true"])], default=node.args["false"])
 
 
+def _exists(node: exp.Expr) -> exp.Expr:
+    """EXISTS is refused before its columns are read, which are of another table."""
+    raise refuse_node(node, "")
+
+
 _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     **dict.fromkeys(_COMPARISONS, _compared),
     exp.EQ: _any_of,
@@ -181,5 +186,6 @@ _SPELLINGS: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.ToChar: _formatted,
     exp.Anonymous: _named,
     exp.Nvl2: _either,
+    exp.Exists: _exists,
 }
 """What may be spelt differently."""
