@@ -149,6 +149,16 @@ def test_answers_and_variances_are_those_of_least_squares(folded, seed):
         )
 
 
+def test_a_basis_of_little_but_two_rows_answers_them_exactly():
+    """Where averages alone are asked for, single values hardly count, and Woodbury lost 1e-8."""
+    n = 64
+    rows = np.vstack([np.ones(n), np.arange(n)])
+    basis = Basis(1023.0 * rows / rows.sum(axis=0))
+    truth = np.random.default_rng(1).uniform(0, 1000, (n, 1))
+    answers = rows @ basis.inverse_times(basis.transpose_times(basis.times(truth)))
+    np.testing.assert_allclose(answers, rows @ truth, rtol=2e-9)
+
+
 def test_what_no_measured_set_contains_is_refused():
     axes = tuple(Axis((i,), (np.arange(2),)) for i in range(2))
     bases = (identity_basis(2), identity_basis(2))
