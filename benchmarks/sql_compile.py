@@ -1,6 +1,6 @@
 """Time the SQL compiler: 500 queries over 8,000 cells, and 1,000 over a million.
 
-Run with ``python benchmarks/sql_compile.py``; prints one line a case.
+Run with ``python -m benchmarks sql``; prints one line per case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def text(queries: int, seed: int, ages: int, days: int) -> str:
 
 
 def main() -> None:
-    """Print seconds, weights and peak memory of each case."""
+    """Print seconds, answers and peak memory of each case."""
     sql("SELECT COUNT(*) FROM t", Domain([Integers("age", 0, 1)]))  # imports sqlglot
     for queries, ages, days in ((500, 20, 20), (1000, 200, 250)):
         attributes = [Categories("state", STATES), Integers("age", 0, ages - 1)]
@@ -46,7 +46,7 @@ def main() -> None:
         sys.stdout.write(
             f"sql_compile: {queries} queries over {domain.size:,} cells: {seconds:.2f} s "
             f"({used:.2f} s of processor), "
-            f"{compiled.queries.matrix.nnz:,} weights, peak memory {peak:.0f} MB\n"
+            f"{compiled.shape[0]:,} answers, peak memory {peak:.0f} MB\n"
         )
 
 
