@@ -18,3 +18,8 @@ SELECT COALESCE(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP 
 SELECT LENGTH(insurance) > 1 AS insurance, COUNT(*) AS n FROM stays GROUP BY insurance;
 -- refused: EXCLUDE is not compiled
 SELECT sex, SUM(COUNT(*)) OVER (ORDER BY sex ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS r FROM stays GROUP BY sex;
+SELECT ward, SUM(GREATEST(cost, 1000)) AS a, AVG(LEAST(GREATEST(1000, cost), 50000)) AS b, COUNT(GREATEST(cost, 1000)) AS n FROM stays GROUP BY ward;
+SELECT sex, AVG(COALESCE(cost, 0)) AS a, AVG(ABS(bmi - 25)) AS b, SUM(ABS(cost - 5000)) AS c, COUNT(ABS(cost)) AS n FROM stays GROUP BY sex;
+SELECT AVG(CASE WHEN cost < 1000 THEN 0 WHEN cost < 5000 THEN cost WHEN cost >= 5000 THEN 5000 END) AS a, SUM(CASE WHEN sex = 'F' THEN cost WHEN bmi >= 25 THEN 2 * bmi ELSE -1 END) AS b FROM stays;
+-- refused: cost >= 700 cuts through the cell [500, 1000) of 'cost'
+SELECT SUM(GREATEST(cost, 700)) FROM stays;

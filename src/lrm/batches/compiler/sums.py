@@ -46,11 +46,20 @@ _NUMBERS = frozenset(
         "",  # known on no cell
     ]
 )
+_PIECES: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.Greatest: exp.GTE,
+    exp.Least: exp.LT,
+    exp.Abs: exp.GTE,
+    exp.Coalesce: exp.Is,
+}
+"""Functions that are linear on each side of a constant: where they are their argument."""
+
 _EXACT = 2**53  # integers up to here are exact as float64
 
 
 def summed(node: exp.Expr, scope: Scope) -> Weights:
     """What one row adds to a sum of an expression."""
+    node = _pieces(node, scope)
     if type(node) in (exp.Case, exp.If) and (type(node) is exp.If or node.this is None):
         found = _case(node, scope)
         if found is not None:
@@ -87,6 +96,7 @@ def _evaluated(node: exp.Expr, scope: Scope) -> Weights:
 
 def present(node: exp.Expr, scope: Scope) -> Weights | None:
     """1 for rows on which an expression is not NULL, where no table of it is needed; else None."""
+    node = _pieces(node, scope)
     apart = _sides(node, scope) is not None
     if not apart and not (type(node) in (exp.Case, exp.If) and holds_bins(node, scope)):
         return None
@@ -136,7 +146,7 @@ def _sides(node: exp.Expr, scope: Scope) -> tuple[float, exp.Expr, exp.Expr] | N
         day = node.args.get("unit") is not None and node.args["unit"].name.casefold() == "day"
         if not day or not all(_is_day(side, scope) for side in sides):
             return None
-    read = [{scope.axis(one) for one in side.find_all(exp.Column)} for side in sides]
+    read = [_axes(side, scope) for side in sides]
     if not all(read) or read[0] & read[1] or any(_reads_bins(axes, scope) for axes in read):
         return None
     dates = [_is_day(side, scope) for side in sides]
@@ -221,13 +231,48 @@ def _sure(table: Table) -> Weighed:
     return Weighed(table.axes, table.values, np.zeros(table.values.shape, dtype=bool))
 
 
+def _pieces(node: exp.Expr, scope: Scope) -> exp.Expr:
+    """GREATEST, LEAST and COALESCE with a constant, and ABS, of a number in bins, as CASE.
+
+    On each side of the constant they are linear. GREATEST and LEAST ignore NULL, as in DuckDB.
+    """
+    while type(node) is exp.Paren:
+        node = node.this
+    if type(node) not in _PIECES or not _reads_bins(_axes(node, scope), scope):
+        return node
+    sides = [node.this, *node.expressions]
+    if type(node) is exp.Abs:
+        sides.append(exp.Literal.number(0))
+    moving = [one for one in sides if one.find(exp.Column) is not None]
+    fixed = [one for one in sides if one.find(exp.Column) is None]
+    if len(moving) != 1 or len(fixed) != 1:
+        return node
+    (number,), (constant,) = moving, fixed
+    held = number.copy() if type(number) is exp.Column else exp.Paren(this=number.copy())
+    condition = _PIECES[type(node)](this=held, expression=constant.copy())
+    other = constant.copy()
+    if type(node) is exp.Abs:
+        other = exp.Neg(this=held.copy())
+    elif type(node) is exp.Coalesce:
+        condition = exp.Not(this=exp.Is(this=held, expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=condition, true=number.copy())], default=other)
+
+
+def _axes(node: exp.Expr, scope: Scope) -> set[int]:
+    return {scope.axis(one) for one in node.find_all(exp.Column)}
+
+
 def _case(node: exp.Expr, scope: Scope) -> Weights | None:
-    """Compile CASE with a number in each branch, or with one branch; None for another."""
+    """Compile CASE with a number in each branch, or with numbers in bins; None for another."""
     branches, default = _branches(node)
+    if len(branches) > 1 and holds_bins(node, scope):  # WHEN b is ELSE CASE WHEN b
+        later = [exp.If(this=one.copy(), true=two.copy()) for one, two in branches[1:]]
+        default = exp.Case(ifs=later, default=None if default is None else default.copy())
+        branches = branches[:1]
     if len(branches) == 1 and (default is None or type(default) is exp.Null):
         ((condition, then),) = branches
         return filtered(summed(then, scope), scope.truths(condition))
-    if len(branches) == 1 and default is not None and holds_bins(node, scope):
+    if default is not None and holds_bins(node, scope):
         ((condition, then),) = branches
         truth, other = scope.truths(condition), summed(default, scope)
         # ELSE is for the rows that the condition is not true of: all but those it is true of.
@@ -250,10 +295,16 @@ def _case(node: exp.Expr, scope: Scope) -> Weights | None:
 
 
 def holds_bins(node: exp.Expr, scope: Scope) -> bool:
-    """Whether a result of CASE, rather than a condition, is a column in bins."""
+    """Whether a result of CASE, rather than a condition, is a number in bins."""
     branches, default = _branches(node)
     results = [then for _, then in branches] + ([default] if default is not None else [])
-    return any(linear_form(one, scope) is not None for one in results)
+    plain = [_pieces(one, scope) for one in results]
+    return any(
+        holds_bins(one, scope)
+        if type(one) is exp.If or (type(one) is exp.Case and one.this is None)
+        else linear_form(one, scope) is not None
+        for one in plain
+    )
 
 
 def _branches(node: exp.Expr) -> tuple[list[tuple[exp.Expr, exp.Expr]], exp.Expr | None]:
