@@ -66,3 +66,4 @@ SELECT a.name, COUNT(*) FROM airlines a LEFT JOIN flights f ON a.carrier = f.car
 SELECT COUNT(*) FROM flights NATURAL JOIN airlines;
 -- refused: EXISTS is not compiled; write key IN (SELECT key FROM lookup WHERE
 SELECT COUNT(*) FROM flights f WHERE EXISTS (SELECT 1 FROM airlines a WHERE a.carrier = f.carrier AND a.name LIKE 'U%');
+SELECT month, SUM(CASE WHEN origin = 'JFK' THEN n END) AS jfk, SUM(IF(origin = 'LGA', n, 0)) AS lga, SUM(n) AS n FROM (SELECT month, origin, COUNT(*) AS n FROM flights GROUP BY 1, 2) GROUP BY month ORDER BY month;

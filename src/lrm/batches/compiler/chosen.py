@@ -68,6 +68,8 @@ def check_sums(select: exp.Expr, answers: exp.Expr, columns: Mapping[str, exp.Ex
     if group is not None and any(type(one) in SEVERAL_SETS for one in group.expressions):
         raise refuse("adding up answers of several grouping sets", "group once", select)
     found = {name for name, one in columns.items() if one.find(exp.AggFunc) is not None}
+    for node in _within(select, exp.Sum):
+        _filter_sum(node)
     for node in _within(select, exp.AggFunc):
         inner = node.this.name.casefold() if type(node.this) is exp.Column else ""
         if type(node) is not exp.Sum or inner not in found:
@@ -79,6 +81,24 @@ def check_sums(select: exp.Expr, answers: exp.Expr, columns: Mapping[str, exp.Ex
         own = type(column.parent) is exp.Ordered and column.name.casefold() in aliases
         if column.name.casefold() in found and type(column.parent) is not exp.Sum and not own:
             raise refuse(f"answer {column.name!r} beside sums of answers", _SUMS, column)
+
+
+def _filter_sum(node: exp.Expr) -> None:
+    """Write ``SUM(CASE WHEN a THEN n ELSE 0 END)`` as ``SUM(n) FILTER (WHERE a)``."""
+    inner = node.this
+    if type(inner) is exp.Case and inner.this is None and len(inner.args["ifs"]) == 1:
+        (branch,), other = inner.args["ifs"], inner.args.get("default")
+    elif type(inner) is exp.If:
+        branch, other = inner, inner.args.get("false")
+    else:
+        return
+    nothing = other is None or type(other) is exp.Null or other == exp.Literal.number(0)
+    if not nothing or type(branch.args["true"]) is not exp.Column:
+        return
+    if type(node.parent) is not exp.Filter:
+        only_these = exp.Where(this=branch.this.copy())
+        added = exp.Sum(this=branch.args["true"].copy())
+        node.replace(exp.Filter(this=added, expression=only_these))
 
 
 def _within(select: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
