@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import lrm
 from lrm.batches import sql
+from lrm.domain import Domain, Integers
 from lrm.domain.file import parse_domain, write_domain
 from lrm.ledger import Ledger
 from lrm.privacy.budget import ZCDP, PureDP
@@ -41,6 +42,10 @@ SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex;
 SELECT COUNT(*) AS young FROM visits WHERE age < 5 AND sex IN ('f', 'x, y');
 SELECT SUM(CASE WHEN sex = 'm' THEN 2 ELSE 0.5 END) AS score FROM visits;
 """
+DERIVED = """\
+SELECT sex, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY sex HAVING n > 2 ORDER BY n;
+SELECT MEDIAN(age) AS middle FROM visits;
+"""
 MATRIX = np.array([[1.0, 1.0, 0.0, 2.0], [0.0, 1.0, 1.0, 0.0], [0.5, 0.5, 0.0, 1.0]])
 MECHANISMS = ("noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "best")
 
@@ -49,6 +54,7 @@ def make_seeds(folder: Path) -> list[Path]:
     """Write files of each format and form into ``folder``."""
     domain = parse_domain(DOMAIN)
     _plans_and_releases(folder, sql(SQL, domain))
+    _derived(folder, domain)
     _matrices(folder)
     _counts(folder)
     write_domain(domain, folder / "domain.yaml")
@@ -82,6 +88,14 @@ def _plans_and_releases(folder, grouped):
     relaxed.save(folder / "relaxed-lowrank.plan")
 
 
+def _derived(folder, domain):
+    """Rates, averages and quantiles, shown in an order and from a threshold on."""
+    narrow = [domain.attributes[0], Integers("age", 0, 9, null="cell", outside="drop")]
+    plan = lrm.plan(sql(DERIVED, Domain(narrow, domain.table, domain.unit)), "noise-on-data")
+    plan.save(folder / "derived.plan")
+    lrm.release(plan, list(range(plan.workload.shape[1])), 1).save(folder / "derived.release")
+
+
 def _products(folder):
     """Plans over products: marginals, trees, dropped and merged values, residuals, groups."""
     some = [[1, 1, 0, 0], [0, 0, 1, 0]]
@@ -98,6 +112,7 @@ def _products(folder):
     ]
     made = {
         "combined": lrm.plan(families.products([12, 4, 1 << 17], fine), effort="quick"),
+        "folded": lrm.plan(families.marginals([2] * 13, [1]), effort="quick"),
         "marginals": lrm.plan(families.products(sizes[:3], prefixes), "marginals"),
         "dropped": lrm.plan(families.products(sizes, longer[1]), effort="quick"),
         "tree": lrm.plan(families.products(sizes, longer[0]), "hierarchical"),
@@ -106,6 +121,7 @@ def _products(folder):
         "small": lrm.plan(families.products([6, 4, 3], prefixes), noise="gaussian"),
     }
     assert made["combined"].measured.combined
+    assert any(map(any, (group.folds for group in made["folded"].measured.groups)))
     for name, plan in made.items():
         plan.save(folder / f"products-{name}.plan")
     for name, promise in {"marginals": {"epsilon": 1}, "small": {"rho": 1}}.items():
