@@ -44,7 +44,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Effort = Literal["quick", "normal", "thorough"]
 
-EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 45.0, "thorough": 1200.0}
+EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.5, "normal": 45.0, "thorough": 1200.0}
 """Of one core, that the search for marginals may take; most batches end far earlier."""
 
 

@@ -89,6 +89,18 @@ def test_folding_takes_a_third_off_one_way_tables_of_two_values():
     assert optimise_products(batch, effort="quick").error == pytest.approx(expected, rel=1e-6)
 
 
+def test_prefixes_of_several_attributes_are_measured_together():
+    """One basis over all combinations has less error than the product of the best bases."""
+    batch = product_batch([8, 8, 5], [["prefix", "prefix", "identity"]])
+    found = optimise_products(batch, effort="quick")
+    assert [axis.attributes for axis in found.groups[0].axes] == [(0, 1), (2,)]
+    alone = optimise_products(product_batch([8], [["prefix"]])).error
+    assert found.error < 0.9 * alone**2 * 5
+    L = found.dense(batch.sizes)
+    dense = float(np.sum((batch.dense() @ np.linalg.pinv(L)) ** 2))
+    assert found.error == pytest.approx(dense, rel=1e-6)
+
+
 def test_many_attributes_are_covered():
     """30 attributes of 10 values: 10^30 cells, and every triple is in some measured set."""
     batch = cross_tabs([10] * 30, [3])

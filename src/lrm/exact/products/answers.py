@@ -192,12 +192,12 @@ class Lattice:
 
     def cancels(self, i: int, factor: Factor) -> bool:
         """Whether no query of a factor asks about the total: all have ``W·h = 0``."""
-        if factor.rows is None:
-            return False
+        if factor.kind != "rows":
+            return False  # counts of values, all of one sign
         if (i, factor) not in self._cancels:
             h = self.bases[i].h
             size = CANCELS * factor.entry_range[1] * np.abs(h).sum()
-            self._cancels[i, factor] = bool(np.abs(factor.rows @ h).max() <= size)
+            self._cancels[i, factor] = bool(np.abs(factor.times(h[:, None])).max() <= size)
         return self._cancels[i, factor]
 
     def asked(self, factors: Product) -> Iterator[Subset]:

@@ -191,10 +191,7 @@ class Basis:
         mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
         image = factor.times(self.scaled_rows.T)
         image_other = image if other is factor else other.times(self.scaled_rows.T)
-        if other is factor and factor.rows is None:
-            own = factor.times((self.scale**2)[:, None])[:, 0]  # entries are 0 or 1
-        else:
-            own = np.einsum("ij,ij,j->i", factor.dense(), other.dense(), self.scale**2)
+        own = factor.entrywise_times(other, (self.scale**2)[:, None])[:, 0]
         solved = self.solve_inner(image_other.T).T
         forms = own - np.einsum("ij,ij->i", image, solved)
         return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)

@@ -72,10 +72,7 @@ class RealResidual:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
         if self.rows is None:
-            if other is factor and factor.rows is None:
-                own = factor.times(np.ones((self.size, 1)))[:, 0]  # entries are 0 or 1
-            else:
-                own = np.einsum("ij,ij->i", factor.dense(), other.dense())
+            own = factor.entrywise_times(other, np.ones((self.size, 1)))[:, 0]
             spread = (own - mean * mean_other / self.size) / self.factor**2
         else:
             image = self.projector_times(other.dense().T)

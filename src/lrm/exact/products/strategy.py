@@ -14,6 +14,7 @@ from lrm.errors import WorkloadError
 from lrm.exact.products.marginals import Marginals
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
+from lrm.maps.products.fused import fuse_factors
 
 __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes"]
 
@@ -63,11 +64,7 @@ class Axis:
             factors[i].merged(marks, size)
             for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
         ]
-        if len(merged) == 1:
-            return merged[0]
-        if all(part.kind == "total" for part in merged):
-            return Factor("total", self.size)
-        return Factor("rows", self.size, kronecker(part.dense() for part in merged))
+        return fuse_factors(merged)
 
     def answers(self, factors: Sequence[Factor]) -> bool:
         """Whether the factors are constant on merged values and zero on dropped ones."""

@@ -159,6 +159,19 @@ class Factor:
             case _:
                 return np.asarray(np.asarray(self.rows).T @ Y)
 
+    def entrywise_times(self, other: Factor, X: Floats) -> Floats:
+        """``(W∘V)·X`` with the entrywise product of two factors of equally many rows.
+
+        Examples
+        --------
+        >>> pairs = Factor("rows", 2, np.array([[2.0, 3.0]]))
+        >>> pairs.entrywise_times(pairs, np.eye(2)).tolist()
+        [[4.0, 9.0]]
+        """
+        if other is self and self.rows is None:
+            return self.times(X)  # entries are 0 or 1
+        return np.asarray((self.dense() * other.dense()) @ X)
+
     @cached_property
     def squares(self) -> Floats:
         """Squared norms of the columns: the diagonal of WᵀW."""

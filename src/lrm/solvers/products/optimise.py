@@ -10,20 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
-from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.combine import combine_groups
-from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.strategy import Axis, Group, ProductStrategy, axes_of, on_axes
+from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
-from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.products.fusing import fuse_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
-from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch, forever
 from lrm.solvers.progress import OnStep, ignore_step
-from lrm.solvers.starts import random_rows
 
 __all__ = ["optimise_products"]
 
@@ -39,14 +35,6 @@ NEAR = 1.1
 MOST_APART = 12
 #: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
 BASES_SECONDS: dict[Effort, float] = {"quick": 0.0, "normal": 15.0, "thorough": 120.0}
-#: Most values of a fused axis, by effort.
-FUSED: dict[Effort, int] = {"quick": 128, "normal": 640, "thorough": 1200}
-#: Rows of a fused basis start as n/share random ones.
-FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
-    "quick": (16,),
-    "normal": (16, 12),
-    "thorough": (16, 12, 24, 8, 16, 12),
-}
 
 
 def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
@@ -77,27 +65,31 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     watch = Watch(on_step, remaining)
     rng = np.random.default_rng(seed)
-    everything = np.arange(batch.terms)
+    everything = frozenset(range(batch.terms))
     if classical:
         best = _solve(batch, everything, EFFORTS[effort], rng, watch, classical=True)
         return replace(ProductStrategy.combine([best]), interrupted=watch.stopped)
+    groups = _Groups(batch, effort, rng, watch)
     # Random numbers of its own: the search for one group is then that of classical marginals.
-    grouped = _grouped(batch, np.random.default_rng([seed, 1]), watch)
-    hopeless = grouped is not None and grouped.hopeless
-    whole = _solve(batch, everything, SCOUT if hopeless else EFFORTS[effort], rng, watch)
-    found = [ProductStrategy.combine([whole])]
+    grouped = _grouped(groups, np.random.default_rng([seed, 1]))
+    if grouped is not None and grouped.hopeless:
+        found = [ProductStrategy.combine(grouped.groups)]
+    else:
+        whole = groups.solve(everything, EFFORTS[effort])
+        found = [ProductStrategy.combine([whole])]
     with contextlib.suppress(StopSolver):
-        split = _best_split(batch, rng, watch)
-        if split is not None:
-            _finish(found, batch, split, effort, rng, watch)
-        elif merge_values(batch).cells <= FUSED[effort]:
-            found.append(ProductStrategy.combine([_fused(batch, whole, effort, rng, watch)]))
+        split = _best_split(batch, watch)
+        if split:
+            groups.finish(found, [groups.solve(part, EFFORTS["quick"]) for part in split])
+        elif grouped is None or not grouped.hopeless:
+            found.append(ProductStrategy.combine([groups.fused(whole)]))
     if grouped is not None:
-        _finish(found, batch, grouped.groups, effort, rng, watch)
+        groups.finish(found, grouped.groups)
+        if grouped.hopeless:
+            found.append(ProductStrategy.combine([groups.solve(everything, SCOUT)]))
     else:
         with contextlib.suppress(StopSolver):
-            apart = _by_bases(batch, effort, np.random.default_rng([seed, 2]), watch)
-            _finish(found, batch, apart, effort, rng, watch)
+            groups.finish(found, _by_bases(groups, np.random.default_rng([seed, 2])))
     # Groups that are worse apart may be better together, so all of them are combined.
     for strategy in list(found):
         combination = combine_groups(batch, strategy)
@@ -105,6 +97,43 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
             found.append(combination.best())
     winner = min(found, key=lambda strategy: strategy.error)
     return replace(winner, interrupted=watch.stopped)
+
+
+class _Groups:
+    """Searches for groups of terms, each of them once per effort."""
+
+    def __init__(
+        self, batch: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
+    ) -> None:
+        self.batch, self.effort, self.rng, self.watch = batch, effort, rng, watch
+        self._known: dict[tuple[frozenset[int], GroupEffort], Group] = {}
+
+    def solve(
+        self, terms: frozenset[int], effort: GroupEffort, rng: np.random.Generator | None = None
+    ) -> Group:
+        """The best marginals for some terms."""
+        if (terms, effort) not in self._known:
+            found = _solve(self.batch, terms, effort, rng or self.rng, self.watch)
+            self._known[terms, effort] = found
+        return self._known[terms, effort]
+
+    def fused(self, group: Group) -> Group:
+        """The group with fused axes, where these are better."""
+        return fuse_axes(self.batch, group, self.effort, self.rng, self.watch)
+
+    def finish(self, found: list[ProductStrategy], groups: Sequence[Group]) -> None:
+        """Add the strategy of some groups, and where it is near the best, what effort finds."""
+        if not groups:
+            return
+        least = min(strategy.error for strategy in found)
+        found.append(ProductStrategy.combine(groups))
+        if found[-1].error > NEAR * least:
+            return
+        with contextlib.suppress(StopSolver):
+            terms = [frozenset(group.terms.tolist()) for group in groups]
+            finished = [self.solve(own, EFFORTS[self.effort]) for own in terms]
+            found.append(ProductStrategy.combine(finished))
+            found.append(ProductStrategy.combine([self.fused(group) for group in finished]))
 
 
 @dataclass(frozen=True)
@@ -115,72 +144,46 @@ class _Grouped:
     hopeless: bool
 
 
-def _grouped(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> _Grouped | None:
+def _grouped(groups: _Groups, rng: np.random.Generator) -> _Grouped | None:
     """Groups of terms that share little; None where there are none, or no time."""
     with contextlib.suppress(StopSolver):
-        grouping = group_terms(batch, watch)
+        grouping = group_terms(groups.batch, groups.watch)
         if grouping is not None:
-            whole = grouping.root(frozenset(range(batch.terms)))
-            groups = [
-                _solve(batch, np.array(sorted(terms)), EFFORTS["quick"], rng, watch)
-                for terms in grouping.groups
-            ]
-            return _Grouped(groups, whole**3 > HOPELESS * grouping.whole_root**3)
+            whole = grouping.root(frozenset(range(groups.batch.terms)))
+            found = [groups.solve(terms, EFFORTS["quick"], rng) for terms in grouping.groups]
+            return _Grouped(found, whole**3 > HOPELESS * grouping.whole_root**3)
     return None
 
 
-def _by_bases(
-    batch: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
-) -> list[Group]:
+def _by_bases(groups: _Groups, rng: np.random.Generator) -> list[Group]:
     """Groups of terms that would share no good bases, after a quick search; [] without any.
 
     Over identities one group may seem best although different factors of an attribute want
     different bases.
     """
-    items = differing_terms(batch)
+    items = differing_terms(groups.batch)
     if not 1 < len(items) <= MOST_APART:
         return []
 
     def root_of(reduced: ProductBatch) -> float:
-        search = GroupSearch(Quadratic(reduced), rng, watch, SCOUT)
+        search = GroupSearch(Quadratic(reduced), rng, groups.watch, SCOUT)
         search.run()
         return float(np.exp(search.value / 3))
 
-    grouping = Grouping(batch, watch.part(BASES_SECONDS[effort]), root_of)
+    time = groups.watch.part(BASES_SECONDS[groups.effort])
+    grouping = Grouping(groups.batch, time, root_of)
     with contextlib.suppress(StopSolver):
         items.sort(key=grouping.root)
         while items:
             grouping.insert(items[-1])
             items.pop()
-    groups = grouping.groups + items  # where there was no time, terms stay apart
-    return [_solve(batch, np.array(sorted(terms)), SCOUT, rng, watch) for terms in groups]
-
-
-def _finish(  # noqa: PLR0913, PLR0917 - one family of arguments
-    found: list[ProductStrategy],
-    batch: ProductBatch,
-    groups: list[Group],
-    effort: Effort,
-    rng: np.random.Generator,
-    watch: Watch,
-) -> None:
-    """Add the strategy of some groups, and where it is near the best, what more effort finds."""
-    if not groups:
-        return
-    least = min(strategy.error for strategy in found)
-    found.append(ProductStrategy.combine(groups))
-    if found[-1].error > NEAR * least:
-        return
-    with contextlib.suppress(StopSolver):
-        finished = [_solve(batch, group.terms, EFFORTS[effort], rng, watch) for group in groups]
-        found.append(ProductStrategy.combine(finished))
-        fused = [_fused(batch, group, effort, rng, watch) for group in finished]
-        found.append(ProductStrategy.combine(fused))
+    apart = grouping.groups + items  # where there was no time, terms stay apart
+    return [groups.solve(terms, SCOUT, rng) for terms in apart]
 
 
 def _solve(  # noqa: PLR0913 - one family of arguments
     batch: ProductBatch,
-    terms: Integers,
+    terms: frozenset[int],
     effort: GroupEffort,
     rng: np.random.Generator,
     watch: Watch,
@@ -188,7 +191,8 @@ def _solve(  # noqa: PLR0913 - one family of arguments
     classical: bool = False,
 ) -> Group:
     """Weighted marginals for some terms on their own merged values."""
-    reduced = merge_values(batch.take(terms))
+    numbers = np.array(sorted(terms))
+    reduced = merge_values(batch.take(numbers))
     search = GroupSearch(Quadratic(reduced.batch), rng, watch, effort)
     if classical:
         search.needy = []
@@ -200,7 +204,7 @@ def _solve(  # noqa: PLR0913 - one family of arguments
         folded.run()
         search = min(search, folded, key=lambda one: one.value)
     axes = axes_of(reduced.labels)
-    return Group(terms, axes, search.result(), float(np.exp(search.value)))
+    return Group(numbers, axes, search.result(), float(np.exp(search.value)))
 
 
 def _fineness(batch: ProductBatch) -> Integers:
@@ -212,8 +216,8 @@ def _fineness(batch: ProductBatch) -> Integers:
     return counts
 
 
-def _best_split(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> list[Group] | None:
-    """The best split in two by the fineness of one attribute's factors, after a quick search.
+def _best_split(batch: ProductBatch, watch: Watch) -> Sequence[frozenset[int]]:
+    """The best split in two by the fineness of one attribute's factors, by rough looks.
 
     Only where some attribute is asked for at three degrees of fineness or more: tables and their
     totals alone did not gain from groups.
@@ -231,72 +235,4 @@ def _best_split(batch: ProductBatch, rng: np.random.Generator, watch: Watch) -> 
             error = sum(map(rough.root, parts))
             if error < least:
                 best, least = parts, error
-    return [_solve(batch, np.array(sorted(part)), SCOUT, rng, watch) for part in best] or None
-
-
-def _fused(
-    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
-) -> Group:
-    """One fused axis with an optimised basis, if it is small enough; else the group itself.
-
-    Axes on which all terms ask the same stay apart, since a product is as good there, but only
-    the first and the last ones: answers are in the order of the attributes, so those that are
-    fused must be consecutive.
-    """
-    own = batch.take(group.terms)
-    alike = [
-        axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1
-        for axis in group.axes
-    ]
-    if all(alike):
-        return group
-    first, last = alike.index(False), len(alike) - alike[::-1].index(False)
-    together = group.axes[first:last]
-    fused = Axis(
-        tuple(axis.attributes[0] for axis in together), tuple(axis.labels[0] for axis in together)
-    )
-    if fused.size > FUSED[effort] or sum(axis.size > 1 for axis in together) < 2:
-        return group
-    axes = (*group.axes[:first], fused, *group.axes[last:])
-    return _flat_search(own, group, axes, first, effort, rng, watch)
-
-
-def _flat_search(  # noqa: PLR0913, PLR0917 - one family of arguments
-    own: ProductBatch,
-    group: Group,
-    axes: tuple[Axis, ...],
-    place: int,
-    effort: Effort,
-    rng: np.random.Generator,
-    watch: Watch,
-) -> Group:
-    """Optimise the basis of the fused axis, number ``place``, beside identities on the others."""
-    reduced = on_axes(own, axes)
-    alone = replace(
-        reduced,
-        factors=reduced.factors[place : place + 1],
-        choice=reduced.choice[:, place : place + 1],
-    )
-    W = np.asarray(np.linalg.qr(alone.dense(), mode="r"))
-    n = W.shape[1]
-    quadratic = Quadratic(reduced)
-    best = group
-    for share in FUSED_SHARES[effort]:
-        start = np.abs(random_rows(max(2, n // share), n, rng, size=0.5))
-        found = optimise_augmented(
-            W,
-            start,
-            nonnegative=True,
-            tolerance=1e-6,
-            max_rounds=800,
-            on_step=lambda step: watch(float(np.log(step.error))),
-        )
-        bases = [identity_basis(axis.size) for axis in axes]
-        bases[place] = Basis(found.extra_rows)
-        search = SetSearch(Point.at(quadratic, bases), rng, lambda _: None)
-        family = search.climb(search.descend(search.starts()[0], np.ones(1)))
-        if family.error < best.error:
-            marginals = Marginals(family.sets, family.weights, tuple(bases))
-            best = Group(group.terms, axes, marginals, family.error)
-        watch(float(np.log(best.error)))
     return best

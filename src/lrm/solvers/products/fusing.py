@@ -1,0 +1,224 @@
+"""Attributes fused into one axis: a basis over the combinations of their values.
+
+Under L1 sensitivity a product of bases is not the best basis for a product of factors: for prefix
+sums over three attributes of eight values, one over all 512 combinations has three quarters of
+the error. Where tables alone are asked for, fusing gains nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import StopSolver
+from lrm.exact.products.basis import Basis, identity_basis
+from lrm.exact.products.marginals import Marginals, Point
+from lrm.exact.products.quadratic import PairGram, Quadratic, factor_pairs
+from lrm.exact.products.strategy import Axis, Group, on_axes
+from lrm.maps.products.batch import ProductBatch
+from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.gram_operators import GramOperator
+from lrm.solvers.products.joint import LONGEST
+from lrm.solvers.products.search import SetSearch
+from lrm.solvers.products.watch import Watch
+from lrm.solvers.progress import Step
+from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
+from lrm.solvers.starts import random_rows
+
+if TYPE_CHECKING:
+    from lrm.solvers.products.group import Effort
+
+__all__ = ["fuse_axes"]
+
+Floats = NDArray[np.float64]
+
+#: Most values of a fused axis whose queries are written out, by effort.
+FUSED: dict[Effort, int] = {"quick": 512, "normal": 640, "thorough": 1200}
+#: Most values of a fused axis in any case; 0: none beyond those.
+LONG_FUSED: dict[Effort, int] = {"quick": 0, "normal": 6000, "thorough": 6000}
+#: Rows of a fused basis start as n/share random ones.
+FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
+    "quick": (16,),
+    "normal": (16, 12),
+    "thorough": (16, 12, 24, 8, 16, 12),
+}
+#: Rows of a long fused basis: so many times the root of its values.
+LONG_ROWS = 3
+#: Descents of a long one, by effort.
+LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
+    "quick": (),
+    "normal": (Stage(1, 1e-4, 150, 2),),
+    "thorough": (Stage(1, 1e-5, 300, 6),),
+}
+
+
+def fuse_axes(
+    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
+) -> Group:
+    """A group of single attributes with some of them fused, where that has less error."""
+    own = batch.take(group.terms)
+    fusing = _Fusing(own, effort, rng, watch)
+    differing, best = group, group
+    with contextlib.suppress(StopSolver):
+        differing = fusing.fused(group, *_differing(own, group.axes), FUSED[effort])
+        # From the last to the first, so that the places of the others stay as they are.
+        for first, last in reversed(list(_needy_runs(own, group.axes, effort))):
+            best = fusing.fused(best, first, last, _most(own, effort))
+    return min(differing, best, key=lambda one: one.error)
+
+
+def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
+    """Where the axes begin and end that terms ask for differently.
+
+    Those that all terms ask for alike stay apart, but only the first and the last ones: answers
+    are in the order of the attributes, so those that are fused must be consecutive.
+    """
+    alike = [
+        axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1 for axis in axes
+    ]
+    if all(alike):
+        return 0, 0
+    return alike.index(False), len(alike) - alike[::-1].index(False)
+
+
+def _needy_runs(
+    own: ProductBatch, axes: Sequence[Axis], effort: Effort
+) -> Iterator[tuple[int, int]]:
+    """Yield where consecutive axes begin and end that need a basis, as many as may be fused."""
+    special = [any(f.kind not in {"total", "identity"} for f in choices) for choices in own.factors]
+    if sum(special) < 2:
+        return
+    quadratic = Quadratic(on_axes(own, axes))
+    most = _most(own, effort)
+    first, size = 0, 1
+    for k, axis in enumerate(axes):
+        needy = axis.size == 1 or quadratic.needs_basis(k)
+        if not needy or size * axis.size > most:
+            yield first, k
+            first, size = (k, axis.size) if needy else (k + 1, 1)
+        else:
+            size *= axis.size
+    yield first, len(axes)
+
+
+def _most(own: ProductBatch, effort: Effort) -> int:
+    """Most values of an axis of attributes that need a basis."""
+    # The Grams of sums are written out.
+    return max(FUSED[effort], LONG_FUSED[effort]) if own.simple else FUSED[effort]
+
+
+class _Fusing:
+    """Bases over fused axes for the terms of one group."""
+
+    def __init__(
+        self, own: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
+    ) -> None:
+        self.own, self.effort, self.rng, self.watch = own, effort, rng, watch
+
+    def fused(self, group: Group, first: int, last: int, most: int) -> Group:
+        """The group with the axes ``first:last`` as one of at most so many values, if better."""
+        together = group.axes[first:last]
+        several = sum(axis.size > 1 for axis in together) > 1
+        if not several or math.prod(axis.size for axis in together) > most:
+            return group
+        axis = Axis(
+            tuple(i for one in together for i in one.attributes),
+            tuple(marks for one in together for marks in one.labels),
+        )
+        axes = (*group.axes[:first], axis, *group.axes[last:])
+        reduced = on_axes(self.own, axes)
+        quadratic, best = Quadratic(reduced), group
+        bases = [*group.marginals.bases]
+        bases[first:last] = [identity_basis(axis.size)]
+        for rows in self._bases(MixedGram(_shares(reduced, first, bases))):
+            bases[first] = Basis(np.minimum(rows, LONGEST))
+            search = SetSearch(Point.at(quadratic, bases), self.rng, lambda _: None)
+            family = search.climb(search.descend(search.starts()[0], np.ones(1)))
+            if family.error < best.error:
+                marginals = Marginals(family.sets, family.weights, tuple(bases))
+                best = Group(group.terms, axes, marginals, family.error)
+        return best
+
+    def _bases(self, gram: MixedGram) -> Iterator[Floats]:
+        """Yield the extra rows of some bases."""
+        n = gram.cells
+
+        def report(step: Step) -> None:
+            self.watch(math.log(step.error) if math.isfinite(step.error) else math.inf)
+
+        if n > FUSED[self.effort]:
+            rows = LONG_ROWS * math.isqrt(n)
+            stages = LONG_STAGES[self.effort]
+            found = optimise_sparse_rows(gram, rows, stages, rng=self.rng, on_step=report)
+            yield found.rows.toarray()
+            return
+        W = gram.root()
+        for share in FUSED_SHARES[self.effort]:
+            start = np.abs(random_rows(max(2, n // share), n, self.rng, size=0.5))
+            yield optimise_augmented(
+                W, start, nonnegative=True, tolerance=1e-6, max_rounds=800, on_step=report
+            ).extra_rows
+
+
+def _shares(
+    reduced: ProductBatch, place: int, bases: Sequence[Basis]
+) -> list[tuple[float, PairGram]]:
+    """The Grams of one axis, weighted by what the other axes make of each under one product."""
+    keys, weights = factor_pairs(reduced)
+    for k, basis in enumerate(bases):
+        if k != place:
+            grams, of = _distinct(reduced, keys, k)
+            weights = weights * basis.statistics(grams).phi[of]
+    grams, of = _distinct(reduced, keys, place)
+    return list(zip(np.bincount(of, weights).tolist(), grams, strict=True))
+
+
+def _distinct(
+    reduced: ProductBatch, keys: NDArray[np.int32], k: int
+) -> tuple[list[PairGram], NDArray[np.int64]]:
+    """The distinct pairs of factors on one axis, and the number of each product's pair."""
+    found, of = np.unique(keys[:, k], return_inverse=True)
+    choices = reduced.factors[k]
+    return [
+        PairGram(choices[key // len(choices)], choices[key % len(choices)])
+        for key in found.tolist()
+    ], of.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedGram(GramOperator):
+    """A weighted sum of Grams over the values of one axis."""
+
+    shares: list[tuple[float, PairGram]]
+
+    @cached_property
+    def widths(self) -> Floats:  # type: ignore[override]
+        """Every block is one value."""
+        return np.ones(len(self.energies))
+
+    @cached_property
+    def energies(self) -> Floats:  # type: ignore[override]
+        """The diagonal."""
+        return np.asarray(sum(share * gram.squares for share, gram in self.shares))
+
+    def times(self, columns: Floats) -> Floats:
+        return np.asarray(sum(share * gram.times(columns) for share, gram in self.shares))
+
+    def coarser(self, factor: int) -> MixedGram:
+        if factor != 1:
+            raise ValueError("neighbouring values of several attributes make no block")
+        return self
+
+    def root(self) -> Floats:
+        """A matrix W with ``WᵀW`` equal to the sum."""
+        dense = np.asarray(sum(share * gram.dense() for share, gram in self.shares))
+        values, vectors = np.linalg.eigh(dense)
+        kept = values > 1e-12 * values[-1]
+        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
