@@ -167,6 +167,7 @@ STATEMENTS = {
     "SELECT COUNT(*) FROM patients GROUP BY ROLLUP (WIDTH_BUCKET(age, 0, age, 2))": "as numbers",
     "SELECT income / 2, COUNT(*) FROM patients GROUP BY ALL": "GROUP BY income / 2 is not compiled",
     "SELECT COUNT(*) FROM patients GROUP BY CUBE (age, age)": "the grouping set (age) twice is not",
+    "SELECT COALESCE(age, 9), COUNT(*) FROM patients GROUP BY ROLLUP (age)": "a row without its",
     "SELECT COUNT(*) FROM patients GROUP BY town": "no attribute is called 'town'",
 }
 

@@ -12,7 +12,7 @@ SELECT origin, CASE WHEN COUNT(*) > 0 THEN COUNT(*) FILTER (WHERE dep_delay > 15
 SELECT COUNT(*) FROM flights WHERE dep_delay > (SELECT AVG(dep_delay) FROM flights);
 SELECT EXTRACT(quarter FROM date) AS q, origin, COUNT(*) AS n FROM flights GROUP BY ROLLUP (q, origin);
 SELECT EXTRACT(quarter FROM date) AS q, origin, COUNT(*) AS n FROM flights GROUP BY GROUPING SETS ((1, 2), (1), (2), ());
--- refused: COALESCE(origin, 'Total') without an aggregate is not compiled
+-- refused: beside ROLLUP, CUBE or GROUPING SETS is not compiled; select the column itself
 SELECT COALESCE(origin, 'Total') AS origin, COUNT(*) FROM flights GROUP BY ROLLUP (origin);
 SELECT origin, COUNT(*) AS n FROM flights WHERE dest = 'LAX' GROUP BY origin UNION ALL SELECT 'all' AS origin, COUNT(*) AS n FROM flights WHERE dest = 'LAX';
 -- refused: this window function (OVER) is not compiled

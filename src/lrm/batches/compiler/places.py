@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from lrm.batches.compiler.expressions import Apart, shown
-from lrm.batches.compiler.refusals import at_line, only
+from lrm.batches.compiler.refusals import at_line, only, refuse
 
 __all__ = ["SEVERAL_SETS", "complete_groups", "drop_scalars", "of_groups", "resolve_places"]
 
@@ -77,17 +77,21 @@ def complete_groups(select: exp.Expr) -> None:
     """Add to GROUP BY what SELECT computes from groups: it has one value in each of them.
 
     ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
-    column is not known: it is left to be refused.
+    column is not known.
     """
     group = select.args.get("group")
-    if group is None or any(type(one) in SEVERAL_SETS for one in group.expressions):
+    if group is None:
         return
-    known = {shown(one) for one in group.expressions}
+    several = any(type(one) in SEVERAL_SETS for one in group.expressions)
+    known = {shown(one) for one in (group.walk() if several else group.expressions)}
     for item in select.expressions:
         node = item.unalias()
         plain = type(node) is exp.Column or node.find(exp.Column) is None
-        if plain or node.find(exp.AggFunc, Apart) is not None or shown(node) in known:
+        if plain or node.find(exp.AggFunc, Apart, exp.Grouping) is not None or shown(node) in known:
             continue
+        if several:
+            way_out = "select the column itself: a row without its label is a total"
+            raise refuse(f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS", way_out, node)
         if of_groups(node, group):
             group.append("expressions", node.copy())
             known.add(shown(node))
