@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import lrm as library
 from lrm.cli import main
 from lrm.domain.file import parse_domain
+from lrm.workbench.folder import MOST_TEXT
 from lrm.workbench.server import MOST_BYTES
 from workbench.served import DOMAIN, QUESTIONS, Client, lrm, serving, write_example
 
@@ -179,6 +180,14 @@ def test_unnamed_statements_are_numbered_as_the_compiler_numbers_them(client):
     whole = library.sql(text, parse_domain(DOMAIN))
     titles = "; ".join(one["title"] for one in found["batch"]["statements"])
     assert sorted(titles.split("; ")) == sorted(part.query for part in whole.shown.parts)
+
+
+def test_a_file_that_cannot_be_shown_is_refused(client, folder):
+    for name, data in (("latin.sql", b"-- caf\xe9"), ("long.sql", b"-" * (MOST_TEXT + 1))):
+        (folder / name).write_bytes(data)
+        status, found = client.ask("state", domain="domain.yaml", batch=name)
+        assert (status, name in found["error"]) == (400, True)
+        (folder / name).unlink()
 
 
 def test_a_file_that_others_changed_is_not_overwritten(client, folder):
@@ -356,6 +365,10 @@ def test_the_newest_question_wins(client, folder):
     done = client.until("state", lambda found: found["job"]["state"] != "running")["job"]
     assert done["state"] == "done", done
     client.must("errors", plan=f"plans/{plan.name}", epsilon="1")
+    # the page may ask for a quick plan that has just given way
+    stem = plan.name.removesuffix(".lrm").removesuffix("-quick")
+    found = client.must("errors", plan=f"plans/{stem}-quick.lrm", epsilon="1")
+    assert found["plan"] == f"plans/{stem}.lrm"
 
 
 def test_a_new_server_goes_on_from_the_files(client, folder):

@@ -207,6 +207,10 @@ class Actions:
             self._loaded.move_to_end(key)
             return self._loaded[key]
 
+    def _plan_name(self, params: Params, field: str = "plan") -> str:
+        """The plan that the page asks for; a better one may have replaced it in this moment."""
+        return self.folder.successor(params.text(field))
+
     def _rated(self, name: str) -> Rated:
         rated: Rated = self._load(name, lambda path: Rated(load_plan(path)))
         return rated
@@ -217,7 +221,7 @@ class Actions:
 
     def _errors(self, params: Params) -> dict[str, Any]:
         """The errors of a plan at a promise."""
-        name = params.text("plan")
+        name = self._plan_name(params)
         rated = self._rated(name)
         given, privacy = _promise(rated.plan, params)
         confidence = params.number("confidence", 0.95)
@@ -229,7 +233,7 @@ class Actions:
 
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms beside the plan."""
-        rated = self._rated(params.text("plan"))
+        rated = self._rated(self._plan_name(params))
         given, privacy = _promise(rated.plan, params)
         asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
@@ -238,8 +242,8 @@ class Actions:
 
     def _beside(self, params: Params) -> dict[str, Any]:
         """Laplace noise beside Gaussian noise, at the same epsilon."""
-        laplace = self._rated(params.text("laplace")).plan
-        gaussian = self._rated(params.text("gaussian")).plan
+        laplace = self._rated(self._plan_name(params, "laplace")).plan
+        gaussian = self._rated(self._plan_name(params, "gaussian")).plan
         epsilon, delta = params.text("epsilon"), params.text("delta")
         approximate = privacy_of("gaussian", epsilon, delta)
         facts = beside(laplace, gaussian, privacy_of("laplace", epsilon), approximate)
@@ -249,7 +253,7 @@ class Actions:
 
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
-        name = params.text("plan")
+        name = self._plan_name(params)
         statement = params.number("statement", -1)
         wanted = params.number("wanted")
         found = inverse(self._rated(name), wanted, None if statement < 0 else int(statement))
@@ -286,7 +290,7 @@ class Actions:
 
     def _dry_run(self, params: Params) -> dict[str, Any]:
         """Check a release, and issue the ticket for it."""
-        name, table = params.text("plan"), params.text("table")
+        name, table = self._plan_name(params), params.text("table")
         if not table.strip():
             raise UsageError("name the table: a file of the folder, or an address")
         rated = self._rated(name)

@@ -117,7 +117,10 @@ class Folder:
             raise FileFormatError(
                 f"{name} has more than {MOST_TEXT >> 20} MiB; use it on the command line"
             )
-        return Text(name, data.decode("utf-8", "replace"))
+        try:
+            return Text(name, data.decode())
+        except UnicodeDecodeError:  # what cannot be shown would be lost when the text is saved
+            raise FileFormatError(f"{name} is not UTF-8 text; convert it first") from None
 
     def save(self, name: str, text: str, base: str) -> Text:
         """Write a text in place of the one with the seal ``base``; refuse if it has changed."""
@@ -155,6 +158,10 @@ class Folder:
         """The plan of a batch, or a quick one until there is a better one."""
         names = [self.plan_name(noise, key, quick=quick) for quick in (False, True)]
         return next((name for name in names if (self.root / name).exists()), None)
+
+    def successor(self, name: str) -> str:
+        """The name of a plan, or of the better one that has taken the place of a quick one."""
+        return name if self.made(name).exists() else name.replace("-quick.lrm", ".lrm")
 
     def set_back(self, noise: str, key: str) -> None:
         """Call the plan of a batch a quick one, so that a better one is searched for."""

@@ -16,7 +16,7 @@ class Bench {
     this.texts = { domain: { name: "", seal: "" }, batch: { name: "", seal: "" } };
     const edited = (kind) => () => {
       this.texts[kind].dirty = true;
-      this.releases.forget(); // a dry run is of the questions as they were
+      this.releases.forget();
       this.typed();
     };
     this.editors = {
@@ -34,7 +34,6 @@ class Bench {
     $("stop").addEventListener("click", () => ask("stop").then(({ job }) => this.showJob(job), this.fail));
     $("thorough").addEventListener("click", () => this.startPlan({ again: true, effort: "thorough" }));
     $("plan-file").addEventListener("change", () => {
-      this.releases.forget();
       this.choosePlan();
       this.errors.refresh();
     });
@@ -164,6 +163,7 @@ class Bench {
       if (told.text !== undefined && !own.dirty) {
         this.editors[kind].value = told.text;
         own.seal = told.seal;
+        own.lineEnd = told.text.includes("\r\n") ? "\r\n" : "\n"; // the editor itself has \n alone
         changed = true;
         this.releases.forget();
       }
@@ -207,6 +207,11 @@ class Bench {
     } catch (reason) { this.fail(reason); }
   }
 
+  // Wait until what was typed is in the files.
+  async saved() {
+    if (KINDS.some((kind) => this.texts[kind].dirty)) await this.check();
+  }
+
   // Write what was typed; false where somebody else has changed the file.
   async save() {
     for (const kind of KINDS) {
@@ -214,7 +219,8 @@ class Bench {
       if (!own.dirty) continue;
       const text = this.editors[kind].value;
       try {
-        const saved = await ask("save", { name: own.name, text, base: own.seal });
+        const written = text.replaceAll("\n", own.lineEnd || "\n");
+        const saved = await ask("save", { name: own.name, text: written, base: own.seal });
         own.seal = saved.seal;
         own.dirty = this.editors[kind].value !== text;
         $("saved").textContent = `${own.name} is saved.`;
@@ -280,18 +286,21 @@ class Bench {
   }
 
   choosePlan() {
+    const before = this.plan;
+    this.plan = this.chosenPlan();
+    if (this.plan !== before) this.releases.forget();
+  }
+
+  chosenPlan() {
     const chosen = $("plan-file").value;
     if (chosen && chosen !== "of these questions") {
-      this.plan = chosen;
       this.planKey = null;
-      return;
+      return chosen;
     }
     const found = this.plans[this.errors.noise];
-    if (found) {
-      this.plan = found;
-      this.planKey = this.compiled.key;
-    }
-    // Else the last plan stays on the screen until the new one is there.
+    if (!found) return this.plan; // the last plan stays on the screen until the new one is there
+    this.planKey = this.compiled.key;
+    return found;
   }
 
   async startPlan(more = {}) {

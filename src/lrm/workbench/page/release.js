@@ -20,7 +20,9 @@ export class Release {
     }
   }
 
+  // A dry run is of the plan, the amounts and the questions as they were.
   forget() {
+    if (!this.ticket) return;
     this.ticket = null;
     $("dry-result").replaceChildren();
     command($("dry-command"), "");
@@ -81,8 +83,10 @@ export class Release {
 
   async dryRun(event) {
     event.preventDefault();
-    this.forget();
+    this.ticket = null;
+    command($("dry-command"), "");
     problem($("release-problem"), "");
+    await this.bench.saved();
     if (!this.bench.plan) { problem($("release-problem"), "Nothing is planned yet."); return; }
     $("dry-result").replaceChildren(h("p", { class: "note" }, "Checking …"));
     const params = { ...this.bench.names, plan: this.bench.plan, table: $("table").value.trim(),
@@ -124,8 +128,9 @@ export class Release {
     // The ticket can be used once: whatever sends it again learns how the first one went.
     $("confirm-yes").disabled = true;
     try {
-      this.take(await ask("release", { ticket: this.ticket }));
+      const latest = await ask("release", { ticket: this.ticket });
       this.forget();
+      this.take(latest);
     } catch (reason) { problem($("release-problem"), sentence(reason)); }
     $("confirm").close();
     $("release-title").scrollIntoView();
