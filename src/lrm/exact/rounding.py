@@ -46,8 +46,8 @@ FINE_MAX_RECORDS = 1 << 27
 FINEST_MAX_RECORDS = 1 << 22
 """The same for badly conditioned strategies (4 million): leaves 40 bits."""
 
-ANCHOR = 2.0**-10
-"""Share of the sensitivity that measures cells, where nothing else makes a strategy exact."""
+ANCHORS = (2.0**-14, 2.0**-12, 2.0**-10)
+"""Shares of the sensitivity that measure cells, where nothing else makes a strategy exact."""
 
 RESIDUAL_WANTED = 5e-10
 """Relative residual above which more bits are spent on exactness."""
@@ -145,20 +145,27 @@ def _row_space_route(
         result = Quantised(final, final.left_inverse(), None)
         if result.residual(queries) < RESIDUAL_WANTED:
             return result
-    return _anchored(dense, cell_map, max_records)
+    return _anchored(dense, cell_map, queries, max_records)
 
 
-def _anchored(dense: Floats, cell_map: CellMap, max_records: int | None) -> Quantised:
+def _anchored(
+    dense: Floats, cell_map: CellMap, queries: LinearMap, max_records: int | None
+) -> Quantised:
     """Way 4: every cell measured a little, so that the strategy determines all of them.
 
     For batches whose queries differ by many orders of magnitude: the smallest would be
-    rebuilt from the last bits of the largest. Costs 2·ANCHOR of the error, and loses nothing.
+    rebuilt from the last bits of the largest. Costs twice the anchor of the error; of several
+    anchors, the smallest is taken that float64 can invert.
     """
     each = sp.eye_array(dense.shape[1], format="csr")
-    matrix = SparseMap(sp.csr_array(sp.vstack([(1 - ANCHOR) * dense, ANCHOR * each])))
     bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-    final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
-    return Quantised(final, final.left_inverse(), None)
+    for anchor in ANCHORS:
+        matrix = SparseMap(sp.csr_array(sp.vstack([(1 - anchor) * dense, anchor * each])))
+        final = _admitting(matrix.rounded(2.0**bits), cell_map, bits, max_records)
+        result = Quantised(final, final.left_inverse(), None)
+        if result.residual(queries) < RESIDUAL_WANTED:
+            break
+    return result
 
 
 def _integer_combination(strategy: Floats, queries: LinearMap) -> tuple[Floats, Floats, int] | None:

@@ -34,11 +34,20 @@ ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
 which one wins depends on the batch. Random matrices of 256×4096 cells need as many as the rank;
 one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
 
+OTHER_WIDTH = 1.25
+"""A width is tried if another one ended less than this factor above the best."""
+
 GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
 """Rows of a random start in the general form, as multiples of the rank, in turn."""
 
 FAR = 4.0
 """A start is left as it is if it is more than this factor above the best."""
+
+LEADING = 1.02
+"""A start that is at most this factor above the best is improved first."""
+
+GOOD_START, BESIDE_START = 0.5, 0.3
+"""Beside a start of less than this share of the identity's error, random ones win less often."""
 
 WIDE = 0.2
 """The row space is searched where there are more cells than this share of its rank squared."""
@@ -46,13 +55,16 @@ WIDE = 0.2
 MOST_RANK = 0.45
 """Random starts in the general form are tried up to this rank, as a share of the cells."""
 
+MANY_SPREAD = 0.01
+"""By how much two descents from many rows differ."""
+
 NEAR = 1.3
 """Many rows beside an identity are tried if few of them are at most so far from the best."""
 
 
 def _seconds(products: float, entries: float) -> float:
     """Work of one round: multiplications in products of matrices, entries of vectors, calls."""
-    return 3e-4 + products / 4e9 + entries / 5e7
+    return 1.5e-4 + products / 1e10 + entries / 1.2e8
 
 
 def search(  # noqa: PLR0913 - each is a choice of the caller
@@ -90,6 +102,8 @@ def families(race: Race, seed: int) -> list[Family]:
     """Every kind of descent that can win on the workload of a race."""
     k, n = race.W.shape
     alive: list[float] = []
+    # The best is some start here; the first candidate is the identity.
+    share = BESIDE_START if race.error < GOOD_START * race.candidates[0].error else 1.0
     few = _augmented(race, "few rows", seed, _Shape(1, 0.2, 200), alive)
     many = _augmented(race, "many rows", seed + 1, _Shape(4, 0.6, 800), [])
 
@@ -98,16 +112,20 @@ def families(race: Race, seed: int) -> list[Family]:
         near = bool(few.runs) and few.runs[0].error < NEAR * race.error
         return (0.02 if alive[0] == 1.0 else 0.001) if near else 0.0
 
-    many.hope = hope
+    many.hope, many.spread = hope, MANY_SPREAD
     found = [
         few,
         many,
         _exchange(race, seed),
     ]
     if k < n:
-        found += [_row_space(race, seed, width) for width in ROW_SPACE_WIDTHS]
+        in_row_space: list[Family] = []
+        first = share * min(0.3, 0.1 * n / (k * k)) if n > WIDE * k * k else 0.0
+        for width in ROW_SPACE_WIDTHS:
+            in_row_space.append(_row_space(race, seed, width, first, in_row_space))
+        found += in_row_space
     if k <= MOST_RANK * n:
-        found.append(_random_general(race, seed))
+        found.append(_random_general(race, seed, share))
     return found
 
 
@@ -190,7 +208,7 @@ def _beside_identity(race: Race, name: str, L: Matrix, error: float) -> Family:
         return _augmented_steps(race, name, rows / np.abs(rows).max(), [])
 
     def hope() -> float:
-        return 0.01 if error < FAR * race.error else 0.0
+        return 0.0005 if error < FAR * race.error else 0.0
 
     cost = 400 * _augmented_seconds(race.W, len(rows))
     stages = _augmented_stages(race.W, cost, len(rows))
@@ -226,8 +244,14 @@ def _row_space_seconds(r: int, k: int, n: int) -> float:
     return _seconds(2.0 * r * k * n + r * k * k, 1.0 * r * n)
 
 
-def _row_space(race: Race, seed: int, width: float) -> Family:
-    """Combinations of the rows of W: ahead where there are far more cells than its rank squared."""
+def _row_space(
+    race: Race, seed: int, width: float, first: float, others: Sequence[Family]
+) -> Family:
+    """Combinations of the rows of W: ahead where there are far more cells than its rank squared.
+
+    ``first`` is what to hope for before any has been seen. Where ``others``, the families of other
+    widths, end far above the best, so will this one.
+    """
     W = race.W
     k, n = W.shape
     r = min(n, int(np.ceil(width * k)))
@@ -255,25 +279,36 @@ def _row_space(race: Race, seed: int, width: float) -> Family:
         Stage(100 * cost, 0.97),
         Stage(50 * _general_seconds(k, k, n), 0.9995),
     )
-    hope = min(0.3, 0.1 * n / (k * k)) if n > WIDE * k * k else 0.0
-    return Family("row space", begin, stages, hope=lambda: hope, needed=1)
+
+    def hope() -> float:
+        ends = [run.expected() for family in others for run in family.runs]
+        return first if not ends or min(ends) < OTHER_WIDTH * race.error else 0.0
+
+    return Family("row space", begin, stages, hope, needed=1)
 
 
-def _general_seconds(r: int, k: int, n: int) -> float:
-    return _seconds(2.0 * r * n * (min(r, n) + k), 1.5 * r * n)
+def _general_seconds(r: int, k: int, n: int, moved: float = 1.0) -> float:
+    """A round in the general form, where this share of the entries is moved."""
+    return _seconds(2.0 * r * n * (min(r, n) + k), 8.0 * moved * r * n)
 
 
 def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
     """Stages of a descent in the general form, each with its error and work."""
     k, n = race.W.shape
-    per_round, last = _general_seconds(len(L), k, n), len(schedule)
+    last = len(schedule)
     for found in general_stages(race.W, L, schedule=schedule, on_step=race.step):
         race.offer(name, found.error, partial(_same, found.pair), found.iterations)
         if found.interrupted:
             raise StopSolver
         # Before the end, how good a strategy will be shows in its error while it is relaxed.
         last -= 1
+        per_round = _general_seconds(len(L), k, n, found.moved)
         yield found.relaxed if last else found.error, per_round * found.iterations
+
+
+def _moved(L: Matrix) -> float:
+    """The share of its entries that a descent from L moves: a gradient opens about as many."""
+    return min(1.0, 2.0 * np.count_nonzero(L) / L.size)
 
 
 def _same(pair: ExactPair) -> ExactPair:
@@ -283,21 +318,21 @@ def _same(pair: ExactPair) -> ExactPair:
 POLISH = ((1e-2, 100), (1e-4, 100))
 """The schedule of a strategy that is good already."""
 
-FROM_START = (1.0, 1.0, 1.05, 1.01, 1.001, 1.0)
-FROM_RANDOM = (1.0, 0.1, 1.03, 1.01, 1.001, 1.0)
+FROM_START = (1.0, 1.0, 1.07, 1.01, 1.001, 1.0)
+FROM_RANDOM = (1.0, 0.15, 1.03, 1.01, 1.001, 1.0)
 """By which factor the stages of a descent in the general form change its relaxed error."""
 
 
-def _general_stages(r: int, k: int, n: int, ratios: Sequence[float]) -> list[Stage]:
-    """What to expect of each stage of a descent in the general form."""
-    cost, rounds = _general_seconds(r, k, n), (60, 100, 60, 40, 20, 12)
+def _general_stages(cost: float, ratios: Sequence[float]) -> list[Stage]:
+    """What to expect of each stage of a descent in the general form, by the cost of a round."""
+    rounds = (60, 100, 60, 40, 20, 12)
     return [Stage(cost * count, ratio) for count, ratio in zip(rounds, ratios, strict=True)]
 
 
 def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
     """One descent in the general form from a strategy of a known error."""
     k, n = race.W.shape
-    stages = _general_stages(len(L), k, n, FROM_START)
+    stages = _general_stages(_general_seconds(len(L), k, n, _moved(L)), FROM_START)
     name = f"{name}, general form"
 
     def begin(number: int) -> Steps:
@@ -305,12 +340,14 @@ def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
         return _in_general(race, name, L, SCHEDULE)
 
     def hope() -> float:
+        if error < LEADING * race.error:
+            return 0.3
         return 0.1 if error < FAR * race.error else 0.0
 
     return Family(name, begin, stages, hope, limit=1)
 
 
-def _random_general(race: Race, seed: int) -> Family:
+def _random_general(race: Race, seed: int, share: float) -> Family:
     W = race.W
     k, n = W.shape
     rng = np.random.default_rng([seed, 4])
@@ -320,6 +357,6 @@ def _random_general(race: Race, seed: int) -> Family:
         name = f"general form, r = {r}"
         return _in_general(race, name, rotation(W, r, rng) @ W, SCHEDULE)
 
-    stages = _general_stages(2 * k, k, n, FROM_RANDOM)
-    hope = 0.05 / max(1.0, sum(stage.cost for stage in stages))
+    stages = _general_stages(_general_seconds(2 * k, k, n), FROM_RANDOM)
+    hope = share * 0.05 / max(1.0, sum(stage.cost for stage in stages))
     return Family("general form", begin, stages, hope=lambda: hope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,13 @@ A loose first stage lets rows move to where they belong: on 80 queries over 3,20
 class GeneralResult:
     """The exact pair that a descent ended with, and how it ended.
 
-    ``relaxed`` is the error of the last iterate without the residual that was forgiven.
+    ``relaxed`` is the error of the last iterate without the residual that was forgiven, ``moved``
+    the share of the entries that were variables.
     """
 
     pair: ExactPair
     relaxed: float
+    moved: float
     iterations: int
     converged: bool
     interrupted: bool
@@ -154,7 +157,8 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
         T = T[used] / np.abs(T).sum(axis=0)
         best = _better(best, W, V, T[:-1], function.beta)
         relaxed = float(np.exp(run.value)) * unit**2
-        yield GeneralResult(best, relaxed, run.rounds, run.converged, run.interrupted)
+        moved = len(function.support) / math.prod(function.shape)
+        yield GeneralResult(best, relaxed, moved, run.rounds, run.converged, run.interrupted)
         if run.interrupted:
             return
 

@@ -36,7 +36,7 @@ TRUSTED = 3
 """Stages that must have been seen before their mean is believed over what was expected."""
 
 SPREAD = 0.1
-"""By how much two descents of a family differ, as long as there has been only one."""
+"""By how much two descents of a family differ, as long as there has been only one, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Family:
         How many descents there can be.
     needed
         How many stages a descent that does not win goes through, about; all of them by default.
+    spread
+        By how much two descents differ, relatively, as long as there has been only one.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Family:
     hope: Callable[[], float]
     limit: int = 1_000_000
     needed: int | None = None
+    spread: float = SPREAD
     runs: list[_Run] = field(default_factory=list)
     seen: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -117,22 +120,23 @@ class Family:
         ratios = [ratio for _, ratio in self.seen[stage]]
         expected = self.stages[stage].ratio
         if len(ratios) < TRUSTED:
-            return min(expected, *ratios) if ratios else expected
+            return min(expected, float(np.exp(np.mean(np.log([expected, *ratios])))))
         return float(np.mean(ratios))
 
     def another(self, best: float) -> tuple[float, float]:
         """Expected relative gain and cost of another descent.
 
         The lowest of m errors is the lowest of m + 1 with a chance of 1/(m + 1), and is then about
-        as far below the others as they are from each other.
+        as far below the others as they are from each other. What later stages of the descents so
+        far may still gain is no reason for another one.
         """
         cost = sum(map(self.cost, range(len(self.stages))[: self.needed]))
         m = len(self.runs)
         if m == 0 or m >= self.limit:
             return self.hope() if m < self.limit else 0.0, cost
         low, *others = sorted(run.expected() for run in self.runs)
-        near = float(np.mean(others[:2])) - low if others else SPREAD * low
-        return max(0.0, best - low + min(near, low)) / (best * (m + 1)), cost
+        near = float(np.mean(others[:2])) - low if others else self.spread * low
+        return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
 
 @dataclass(eq=False)

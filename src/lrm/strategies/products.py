@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
+from lrm.solvers.products.group import Effort
 from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.rivals import tree_basis
 from lrm.strategies.base import Problem, ProductChoice, Search
@@ -42,9 +43,13 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Effort = Literal["quick", "normal", "thorough"]
 
-EFFORT_SECONDS: dict[Effort, float] = {"quick": 3.5, "normal": 45.0, "thorough": 1200.0}
+EFFORT_SECONDS: dict[Effort, float] = {
+    "quick": 3.5,
+    "brief": 5.0,
+    "normal": 45.0,
+    "thorough": 1200.0,
+}
 """Of one core, that the search for marginals may take; most batches end far earlier."""
 
 
@@ -68,7 +73,8 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     problem, search
         The workload, and whom to report to.
     effort
-        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``.
+        How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``; ``"brief"`` where a search
+        over the list of cells goes on from the result.
     """
     batch = _batch(problem)
     remaining = _budget(search, effort)

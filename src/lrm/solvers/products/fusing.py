@@ -40,12 +40,13 @@ __all__ = ["fuse_axes"]
 Floats = NDArray[np.float64]
 
 #: Most values of a fused axis whose queries are written out, by effort.
-FUSED: dict[Effort, int] = {"quick": 512, "normal": 640, "thorough": 1200}
+FUSED: dict[Effort, int] = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}
 #: Most values of a fused axis in any case; 0: none beyond those.
-LONG_FUSED: dict[Effort, int] = {"quick": 0, "normal": 6000, "thorough": 6000}
+LONG_FUSED: dict[Effort, int] = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}
 #: Rows of a fused basis start as n/share random ones.
 FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
     "quick": (16,),
+    "brief": (16,),
     "normal": (16, 12),
     "thorough": (16, 12, 24, 8, 16, 12),
 }
@@ -54,6 +55,7 @@ LONG_ROWS = 3
 #: Descents of a long one, by effort.
 LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
     "quick": (),
+    "brief": (),
     "normal": (Stage(1, 1e-4, 150, 2),),
     "thorough": (Stage(1, 1e-5, 300, 6),),
 }

@@ -23,7 +23,7 @@ from lrm.solvers.products.weights import Family
 __all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch"]
 
 Floats = NDArray[np.float64]
-Effort = Literal["quick", "normal", "thorough"]
+Effort = Literal["quick", "brief", "normal", "thorough"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class GroupEffort:
 
 EFFORTS: dict[Effort, GroupEffort] = {
     "quick": GroupEffort(6, 1, 12, 0, (8,), (3,), 0, 60),
+    "brief": GroupEffort(12, 3, 40, 20, (8, 16), (2, 4), 2, 100),
     "normal": GroupEffort(24, 5, 200, 60, (8, 16, 12, 24, 8, 16, 12, 6), (2, 4, 8, 4, 12), 16, 200),
     "thorough": GroupEffort(
         100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500

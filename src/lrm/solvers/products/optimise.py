@@ -34,7 +34,12 @@ NEAR = 1.1
 #: More terms that ask different things are not searched for one by one.
 MOST_APART = 12
 #: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
-BASES_SECONDS: dict[Effort, float] = {"quick": 0.0, "normal": 15.0, "thorough": 120.0}
+BASES_SECONDS: dict[Effort, float] = {
+    "quick": 0.0,
+    "brief": 0.0,
+    "normal": 15.0,
+    "thorough": 120.0,
+}
 
 
 def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
