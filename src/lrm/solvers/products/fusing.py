@@ -35,13 +35,13 @@ from lrm.solvers.starts import random_rows
 if TYPE_CHECKING:
     from lrm.solvers.products.group import Effort
 
-__all__ = ["fuse_axes"]
+__all__ = ["fuse_axes", "fuse_long_axes"]
 
 Floats = NDArray[np.float64]
 
 #: Most values of a fused axis whose queries are written out, by effort.
 FUSED: dict[Effort, int] = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}
-#: Most values of a fused axis in any case; 0: none beyond those.
+#: Most values of a fused axis in any case, of attributes that need a basis; 0: none.
 LONG_FUSED: dict[Effort, int] = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}
 #: Rows of a fused basis start as n/share random ones.
 FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
@@ -50,6 +50,15 @@ FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
     "normal": (16, 12),
     "thorough": (16, 12, 24, 8, 16, 12),
 }
+#: Seconds that a long one may take, by effort.
+LONG_SECONDS: dict[Effort, float] = {
+    "quick": 0.0,
+    "brief": 0.0,
+    "normal": 25.0,
+    "thorough": 300.0,
+}
+#: Most queries of a term over a long one: each is answered through all rows of its basis.
+MOST_QUERIES = 20_000
 #: Rows of a long fused basis: so many times the root of its values.
 LONG_ROWS = 3
 #: Descents of a long one, by effort.
@@ -69,11 +78,36 @@ def fuse_axes(
     fusing = _Fusing(own, effort, rng, watch)
     differing, best = group, group
     with contextlib.suppress(StopSolver):
-        differing = fusing.fused(group, *_differing(own, group.axes), FUSED[effort])
+        first, last = _differing(own, group.axes)
+        if math.prod(axis.size for axis in group.axes[first:last]) <= FUSED[effort]:
+            differing = fusing.fused(group, first, last)
         # From the last to the first, so that the places of the others stay as they are.
-        for first, last in reversed(list(_needy_runs(own, group.axes, effort))):
-            best = fusing.fused(best, first, last, _most(own, effort))
+        for first, last in reversed(list(_needy_runs(own, group.axes, FUSED[effort]))):
+            best = fusing.fused(best, first, last)
     return min(differing, best, key=lambda one: one.error)
+
+
+def fuse_long_axes(
+    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
+) -> Group:
+    """The same with thousands of combinations, through Grams that are not written out."""
+    own = batch.take(group.terms)
+    if not own.simple or any(_queries(own, axis) > MOST_QUERIES for axis in group.axes):
+        return group
+    fusing = _Fusing(own, effort, rng, watch.part(LONG_SECONDS[effort]))
+    best = group
+    with contextlib.suppress(StopSolver):
+        for first, last in reversed(list(_needy_runs(own, group.axes, LONG_FUSED[effort]))):
+            together = group.axes[first:last]
+            queries = math.prod(_queries(own, axis) for axis in together)
+            if queries <= MOST_QUERIES and math.prod(a.size for a in together) > FUSED[effort]:
+                best = fusing.fused(best, first, last)
+    return best
+
+
+def _queries(own: ProductBatch, axis: Axis) -> int:
+    """The most queries that a term asks of an axis."""
+    return math.prod(max(len(own.factors[i][f]) for f in own.present(i)) for i in axis.attributes)
 
 
 def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
@@ -90,15 +124,12 @@ def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
     return alike.index(False), len(alike) - alike[::-1].index(False)
 
 
-def _needy_runs(
-    own: ProductBatch, axes: Sequence[Axis], effort: Effort
-) -> Iterator[tuple[int, int]]:
-    """Yield where consecutive axes begin and end that need a basis, as many as may be fused."""
+def _needy_runs(own: ProductBatch, axes: Sequence[Axis], most: int) -> Iterator[tuple[int, int]]:
+    """Yield where consecutive axes begin and end that need a basis, with ``most`` combinations."""
     special = [any(f.kind not in {"total", "identity"} for f in choices) for choices in own.factors]
     if sum(special) < 2:
         return
     quadratic = Quadratic(on_axes(own, axes))
-    most = _most(own, effort)
     first, size = 0, 1
     for k, axis in enumerate(axes):
         needy = axis.size == 1 or quadratic.needs_basis(k)
@@ -110,12 +141,6 @@ def _needy_runs(
     yield first, len(axes)
 
 
-def _most(own: ProductBatch, effort: Effort) -> int:
-    """Most values of an axis of attributes that need a basis."""
-    # The Grams of sums are written out.
-    return max(FUSED[effort], LONG_FUSED[effort]) if own.simple else FUSED[effort]
-
-
 class _Fusing:
     """Bases over fused axes for the terms of one group."""
 
@@ -124,11 +149,11 @@ class _Fusing:
     ) -> None:
         self.own, self.effort, self.rng, self.watch = own, effort, rng, watch
 
-    def fused(self, group: Group, first: int, last: int, most: int) -> Group:
-        """The group with the axes ``first:last`` as one of at most so many values, if better."""
+    def fused(self, group: Group, first: int, last: int) -> Group:
+        """The group with the axes ``first:last`` as one, where that has less error."""
         together = group.axes[first:last]
         several = sum(axis.size > 1 for axis in together) > 1
-        if not several or math.prod(axis.size for axis in together) > most:
+        if not several:
             return group
         axis = Axis(
             tuple(i for one in together for i in one.attributes),

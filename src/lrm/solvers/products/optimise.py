@@ -15,7 +15,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.fusing import fuse_axes
+from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
 from lrm.solvers.products.watch import Watch, forever
@@ -95,6 +95,7 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     else:
         with contextlib.suppress(StopSolver):
             groups.finish(found, _by_bases(groups, np.random.default_rng([seed, 2])))
+    groups.lengthen(found)
     # Groups that are worse apart may be better together, so all of them are combined.
     for strategy in list(found):
         combination = combine_groups(batch, strategy)
@@ -139,6 +140,15 @@ class _Groups:
             finished = [self.solve(own, EFFORTS[self.effort]) for own in terms]
             found.append(ProductStrategy.combine(finished))
             found.append(ProductStrategy.combine([self.fused(group) for group in finished]))
+
+    def lengthen(self, found: list[ProductStrategy]) -> None:
+        """Add the best strategy so far with axes of thousands of combinations."""
+        best = min(found, key=lambda strategy: strategy.error)
+        longer = [
+            fuse_long_axes(self.batch, group, self.effort, self.rng, self.watch)
+            for group in best.groups
+        ]
+        found.append(ProductStrategy.combine(longer))
 
 
 @dataclass(frozen=True)
