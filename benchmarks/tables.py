@@ -32,6 +32,9 @@ RIVALS = (
     "hierarchical",
     "matrix",
 )
+ROUNDING = 1e-6
+"""What rounding a strategy to integers may cost: less is no difference between strategies."""
+
 MOST_ENTRIES = {"lowrank": 1e5, "matrix": 1e5}
 """Queries × cells up to which slow rivals are measured."""
 
@@ -75,7 +78,7 @@ def main() -> int:
             best = found.get("normal", (np.nan, 0.0))[0]
             others = {m: error / best for m, (error, _) in found.items() if m not in EFFORTS}
             worst = min((ratio for ratio in others.values() if ratio == ratio), default=np.inf)  # noqa: PLR0124
-            above += worst < 1 - 1e-7
+            above += worst < 1 - ROUNDING
             efforts = "".join(
                 f"{found[e][0]:11.6g} {found[e][1]:6.2f} s" for e in EFFORTS if e in found
             )

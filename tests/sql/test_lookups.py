@@ -59,6 +59,9 @@ STATEMENTS = [
     "SELECT COUNT(*) FROM flights LEFT JOIN airlines ON code = carrier WHERE NOT low_cost",
     "SELECT COUNT(*) FROM flights LEFT JOIN airlines ON code = carrier WHERE name LIKE '%i%'",
     "SELECT COUNT(*) FROM flights f JOIN holidays h ON f.day = h.day WHERE holiday = 'new year'",
+    "SELECT COUNT(*) FROM flights WHERE carrier IN (SELECT code FROM airlines WHERE size > 100)",
+    "SELECT COUNT(*) FROM flights WHERE carrier NOT IN (SELECT code FROM airlines)",
+    "SELECT COUNT(*) FROM flights WHERE month NOT IN (SELECT month FROM seasons WHERE month > 9)",
     """SELECT season, name, COUNT(*) AS n FROM flights JOIN seasons USING (month)
     JOIN airlines ON carrier = code WHERE size > 2.6 OR season = 'cold' GROUP BY ALL""",
     """WITH named AS (SELECT f.*, name AS airline FROM flights f JOIN airlines ON carrier = code)
@@ -91,6 +94,13 @@ def table():
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_join_is_what_duckdb_answers(table, statement):
     table.compare(statement)
+
+
+def test_not_in_what_may_be_empty_is_refused_where_the_key_may_be_null():
+    """NULL NOT IN (nothing) is true, and NULL NOT IN (anything) is NULL."""
+    chosen = "carrier NOT IN (SELECT code FROM airlines WHERE size > 100)"
+    with pytest.raises(SqlError, match="'carrier' may be NULL"):
+        sql(f"SELECT COUNT(*) FROM flights WHERE {chosen}", DOMAIN)
 
 
 def test_a_column_of_a_lookup_is_an_attribute_without_a_join():

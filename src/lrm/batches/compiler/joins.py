@@ -171,12 +171,27 @@ def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
     condition = joined.matched
     where = select.args.get("where")
     if where is not None:
+        attribute = domain.attribute(joined.lookup.key)
+        if attribute.null != "drop" and not _is_plain_condition(node):
+            # NULL IN (nothing) is FALSE, and NULL IN (anything) is NULL.
+            name = node.this.name
+            way_out = f"list the constants: the sub-select may be empty, and {name!r} may be NULL"
+            raise refuse("NOT IN a sub-select with WHERE", way_out, node)
         for column in list(where.find_all(exp.Column)):
             column.replace(own_column(column, joined))
         condition = exp.and_(condition, exp.Paren(this=where.this))
     missing = exp.If(this=exp.Is(this=node.this.copy(), expression=exp.Null()), true=exp.Null())
     known = exp.Coalesce(this=condition, expressions=[exp.false()])
     return exp.Paren(this=exp.Case(ifs=[missing], default=known))
+
+
+def _is_plain_condition(node: exp.Expr) -> bool:
+    """Whether NULL and FALSE mean the same for a condition: the rows are left out."""
+    above = node.parent
+    while isinstance(above, (exp.And, exp.Or, exp.Paren)):
+        node, above = above, above.parent
+    tested = type(above) is exp.If and node.arg_key == "this"
+    return type(above) is exp.Where or tested
 
 
 def _looked_up(lookup: Lookup, column: str) -> exp.Expr:
