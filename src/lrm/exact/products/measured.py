@@ -25,7 +25,7 @@ from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
-from lrm.exact.products.strategy import Axis
+from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
@@ -397,23 +397,8 @@ class MeasuredProducts:
                 f"the strategy has {self.measurement_count:,} measurements over {cells:,} cells, "
                 "which are too many to be listed"
             )
-        parts = [self._dense_set(group, b) for group, b in self._sets()]
+        parts = [over_cells(group.rows(b), group.axes, self.sizes) for group, b in self._sets()]
         return IntegerStrategy(DenseMap(np.vstack(parts)), CellMap.trivial(cells), self.bits)
-
-    def _dense_set(self, group: MeasuredGroup, b: int) -> Floats:
-        selectors: list[Floats] = []
-        order: list[int] = []
-        for axis in group.axes:
-            for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
-                pick = np.zeros((size, len(marks)))
-                kept = np.flatnonzero(marks >= 0)
-                pick[marks[kept], kept] = 1.0
-                selectors.append(pick)
-            order.extend(axis.attributes)
-        rows = group.rows(b) @ kronecker(selectors)
-        cells = rows.reshape(len(rows), *[self.sizes[i] for i in order])
-        cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
-        return np.asarray(cells.reshape(len(rows), -1))
 
     @cached_property
     def digest(self) -> str:

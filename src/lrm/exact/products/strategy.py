@@ -16,7 +16,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
 from lrm.maps.products.fused import fuse_factors
 
-__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes"]
+__all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes", "over_cells"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -152,6 +152,22 @@ def _combinations(
     return rows, present[:, None].astype(np.int32), numbers[chosen]
 
 
+def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floats:
+    """Rows over the values of some axes as rows over all cells of the original attributes."""
+    selectors: list[Floats] = []
+    order: list[int] = []
+    for axis in axes:
+        for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
+            pick = np.zeros((size, len(marks)))
+            kept = np.flatnonzero(marks >= 0)
+            pick[marks[kept], kept] = 1.0
+            selectors.append(pick)
+        order.extend(axis.attributes)
+    cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
+    cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
+    return np.asarray(cells.reshape(len(rows), -1))
+
+
 def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
     """The least total error of groups that share one budget, and their shares of it.
 
@@ -197,16 +213,5 @@ class ProductStrategy:
         parts = []
         for group in self.groups:
             rows = group.weight * group.marginals.dense()
-            selectors: list[Floats] = []
-            order: list[int] = []
-            for axis in group.axes:
-                for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
-                    pick = np.zeros((size, len(marks)))
-                    kept = np.flatnonzero(marks >= 0)
-                    pick[marks[kept], kept] = 1.0
-                    selectors.append(pick)
-                order.extend(axis.attributes)
-            cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
-            cells = np.moveaxis(cells, range(1, len(order) + 1), [1 + i for i in order])
-            parts.append(cells.reshape(len(rows), -1))
+            parts.append(over_cells(rows, group.axes, sizes))
         return np.vstack(parts)
