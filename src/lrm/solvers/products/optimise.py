@@ -208,12 +208,14 @@ def _solve(  # noqa: PLR0913 - one family of arguments
     """Weighted marginals for some terms on their own merged values."""
     numbers = np.array(sorted(terms))
     reduced = merge_values(batch.take(numbers))
-    search = GroupSearch(Quadratic(reduced.batch), rng, watch, effort)
+    # Folding opposes or adds what two values of several attributes have in common.
+    folds = not classical and reduced.batch.sizes.count(2) > 1
+    first = watch.part(watch.remaining() / 2) if folds else watch
+    search = GroupSearch(Quadratic(reduced.batch), rng, first, effort)
     if classical:
         search.needy = []
     search.run()
-    # Folding opposes or adds what two values of several attributes have in common.
-    if not classical and reduced.batch.sizes.count(2) > 1:
+    if folds:
         folded = GroupSearch(Quadratic(reduced.batch, folded=True), rng, watch, effort)
         folded.start_from(search)
         folded.run()

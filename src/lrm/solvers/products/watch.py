@@ -46,7 +46,15 @@ class Watch:
     def part(self, seconds: float) -> Watch:
         """A watch on the same caller that stops after at most ``seconds`` of what is left."""
         end = self.remaining() - seconds
-        return Watch(self.on_step, lambda: self.remaining() - max(end, 0.0))
+
+        def pass_on(step: Step) -> None:
+            try:
+                self.on_step(step)
+            except (StopSolver, KeyboardInterrupt):
+                self.stopped = True  # the caller's wish ends everything, not this part alone
+                raise
+
+        return Watch(pass_on, lambda: self.remaining() - max(end, 0.0))
 
 
 def _error(value: float) -> float:
