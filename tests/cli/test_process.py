@@ -83,7 +83,7 @@ def test_interrupting_a_search_keeps_the_best_so_far():
     """On a terminal the progress line appears; Ctrl-C then ends with a plan."""
     terminal, stderr = pty.openpty()
     process = subprocess.Popen(
-        [*LRM, "plan", "wrange:128x256", "--effort", "thorough", "-o", "plan.lrm", "--json"],
+        [*LRM, "plan", "wrange:256x1024", "--effort", "thorough", "-o", "plan.lrm", "--json"],
         stdout=subprocess.PIPE,
         stderr=stderr,
         env={**ENVIRONMENT, "TERM": "xterm"},

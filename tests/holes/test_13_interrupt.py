@@ -117,7 +117,7 @@ def test_other_commands_end_too(after):
 
 def test_a_plan_ends_at_the_second():
     """That it keeps the best so far at the first is tested on a terminal, in tests/cli."""
-    args = ("plan", "wrange:150x300", "--effort", "thorough", "-o", "plan.lrm")
+    args = ("plan", "wrange:256x1024", "--effort", "thorough", "-o", "plan.lrm")
     code, _, err = interrupted(*args, after=0.4, times=12)
     check_ended(code, err)
 

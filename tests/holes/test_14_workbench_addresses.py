@@ -8,9 +8,11 @@ the machine can list them.
 import contextlib
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
+import lrm
 from lrm.ledger import Ledger
 from lrm.workbench import commands
 from workbench.served import serving, write_example
@@ -86,9 +88,8 @@ def test_any_request_has_an_answer(client, path, body):
 
 def test_a_file_of_any_name_is_sent(client):
     name = "r\u00e9sum\u00e9 \u03a9.lrm"
-    with open(name, "wb") as file:  # noqa: PTH123 - same
-        file.write(b"not a release")
+    lrm.release(lrm.plan([[1, 1]], "noise-on-data"), [3, 4], epsilon=1).save(name)
     address = client.must("download", file=name, **{"as": "lrm"})["address"]
     status, headers, data = client.send(address, method="GET")
-    assert (status, data) == (200, b"not a release")
+    assert (status, data) == (200, Path(name).read_bytes())
     assert headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''r%C3%A9")
