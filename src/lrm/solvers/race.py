@@ -29,6 +29,9 @@ ROUNDING = 1e-8
 LEAST = 0.1
 """Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
 
+LONGEST = 100.0
+"""What takes longer than so many times the patience is not begun, whatever it may gain."""
+
 OVERHEAD = 0.02
 """Seconds that a stage takes at least."""
 
@@ -237,7 +240,7 @@ class Race:
         try:
             while self.error > 0 and not self.stopped:
                 limit = threshold * max(1.0, self.work / patience) ** 2
-                if not self._advance(families, limit):
+                if not self._advance(families, limit, LONGEST * patience):
                     break
         except StopSolver:
             self.stopped = True
@@ -245,14 +248,17 @@ class Race:
             for family in families:
                 family.close()
 
-    def _advance(self, families: Sequence[Family], threshold: float) -> bool:
-        """Do what is expected to gain most per second; False if nothing is worth its time."""
+    def _advance(self, families: Sequence[Family], threshold: float, longest: float) -> bool:
+        """Do what is expected to gain most per second; False if nothing is worth its time.
+
+        What takes more than ``longest`` seconds is not begun.
+        """
         choices: list[tuple[float, float, _Run | Family]] = []
         for family in families:
             choices.append((*family.another(self.error), family))
             open_runs = [run for run in family.runs if run.done < len(family.stages)]
             choices += [(*run.continued(self.error), run) for run in open_runs]
-        choices = [c for c in choices if c[0] > threshold * max(c[1], LEAST)]
+        choices = [c for c in choices if c[0] > threshold * max(c[1], LEAST) and c[1] < longest]
         if not choices:
             return False
         self._remaining = self._seconds(sum(cost for _, cost, _ in choices))
