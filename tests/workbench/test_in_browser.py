@@ -59,6 +59,14 @@ def there(selector):
     return f"!!document.querySelector({selector!r})"
 
 
+def saved(path, words, seconds=30):
+    """Wait until a file holds some words: the page saves a little after they are typed."""
+    end = time.monotonic() + seconds
+    while words not in path.read_text():
+        assert time.monotonic() < end, path.read_text()
+        time.sleep(0.05)
+
+
 def set_text(tab, selector, value):
     """Put the caret in a field, select all, and type."""
     tab.click(selector)
@@ -109,10 +117,12 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         reload(tab)
         tab.click("#use-example")
         stop(tab)
-        before = typical(tab)
-        reload(tab)
-        tab.wait(there("#statements tbody tr"))
-        assert typical(tab) == before
+        seen = []
+        for _ in range(2):  # the first time, errors of the quick plan may still have been shown
+            reload(tab)
+            tab.wait(there("#statements tbody tr"))
+            seen.append(typical(tab))
+        assert seen[0] == seen[1]
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
         tab.wait(there("#rivals tbody tr"), 60)
         tab.wait(there("#beside tbody tr"), 60)
@@ -129,8 +139,8 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.type("20;")
         tab.wait(f"{text('#batch-editor-problems')} === ''")
         tab.wait(f"{text('#statements')}.includes('teens')", 120)
-        assert "teens" in (tmp_path / "questions.sql").read_text()
-        assert typical(tab) != before
+        saved(tmp_path / "questions.sql", "teens")
+        assert typical(tab) != seen[1]
         stop(tab)
         reload(tab)
         tab.wait(f"{text('#statements')}.includes('teens')")
@@ -266,7 +276,7 @@ def test_by_keyboard_alone(tab, small):  # noqa: PLR0915 - one long way
         tab.type("9")
         tab.press("Tab")
         tab.wait(f"{text('#statements')}.includes('against equal')")
-        assert "-- importance: 9\nSELECT COUNT(*) AS some" in (small / "questions.sql").read_text()
+        saved(small / "questions.sql", "-- importance: 9\nSELECT COUNT(*) AS some")
         planned(tab)
         # the inverse
         focus(tab, "#wanted")

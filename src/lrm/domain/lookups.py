@@ -115,6 +115,10 @@ class Lookup:
                 raise self.error(f"the key {key!r} has two rows")
             seen.add(value)
 
+    def keys(self, attribute: Attribute) -> list[object]:
+        """The key of each row as a value of the attribute: days are no texts."""
+        return [self._value(attribute, key) for key, *_ in self.rows]
+
     def _value(self, attribute: Attribute, key: Value) -> object:
         if not isinstance(attribute, Dates):
             return key

@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lrm.batches.compiler.atoms import FALSE, NULL, TRUE, Truths
+from lrm.batches.compiler.memory import memory_database, reason_of
 from lrm.batches.compiler.monotone import ends
 from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
 from lrm.errors import SqlError
@@ -149,7 +150,7 @@ class Evaluator:
 
     @cached_property
     def _connection(self) -> Any:
-        return _database().cursor()
+        return memory_database().cursor()
 
     def values(self, question: Question) -> Values:
         """Evaluate an expression on all declared values of its attributes."""
@@ -239,7 +240,7 @@ class Evaluator:
         try:
             return self._run(question.text, table)
         except duckdb.Error as error:
-            reason = _sentence(error)
+            reason = reason_of(error)
         # Find a value on which it fails, by halves; none is to blame where no row is needed.
         first, last = 0, len(table)
         if last == 0 or self._fails(question.text, table.slice(0, 0)):
@@ -301,28 +302,6 @@ class Evaluator:
         if axis not in self._declared:
             self._declared[axis] = _declared(self._domain.attributes[axis])
         return self._declared[axis]
-
-
-@cache
-def _database() -> Any:
-    """An empty database in memory that reads nothing but what it is given."""
-    import duckdb  # noqa: PLC0415 - it takes a while, and most batches need none
-
-    connection = duckdb.connect(":memory:")
-    for setting in (
-        "threads = 1",
-        "enable_external_access = false",
-        "python_enable_replacements = false",
-        "TimeZone = 'UTC'",
-        "lock_configuration = true",
-    ):
-        connection.execute(f"SET {setting}")
-    return connection
-
-
-def _sentence(error: Exception) -> str:
-    first = str(error).splitlines()[0]
-    return first.split("Error: ", 1)[-1].rstrip(".")
 
 
 @dataclass(frozen=True, eq=False)

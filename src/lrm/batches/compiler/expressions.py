@@ -15,7 +15,7 @@ from lrm.batches.compiler.refusals import at_line, refuse, refuse_node
 from lrm.domain import Bins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
@@ -223,6 +223,20 @@ def point_text(node: exp.Expr, axis: int) -> str:
         return one
 
     return node.transform(replaced).sql(dialect="duckdb", comments=False)
+
+
+def columns_text(node: exp.Expr, names: Mapping[str, str]) -> str:
+    """An expression of some columns, by lower-case name, as the database reads it; checked."""
+
+    def replaced(one: exp.Expr) -> exp.Expr:
+        if type(one) is exp.Column:
+            return exp.column(names[one.name.casefold()])
+        _check(one)
+        return _searched(one)
+
+    tree = node.copy().transform(replaced, copy=False)
+    check_lengths(tree)
+    return str(tree.sql(dialect="duckdb", comments=False))
 
 
 def shown(node: exp.Expr) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import LookedUp, shown
+from lrm.batches.compiler.expressions import LookedUp, columns_text, shown
+from lrm.batches.compiler.memory import any_true
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse
 
 if TYPE_CHECKING:
@@ -171,12 +172,8 @@ def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
     condition = joined.matched
     where = select.args.get("where")
     if where is not None:
-        attribute = domain.attribute(joined.lookup.key)
-        if attribute.null != "drop" and not _is_plain_condition(node):
-            # NULL IN (nothing) is FALSE, and NULL IN (anything) is NULL.
-            name = node.this.name
-            way_out = f"list the constants: the sub-select may be empty, and {name!r} may be NULL"
-            raise refuse("NOT IN a sub-select with WHERE", way_out, node)
+        if not _has_row(joined, where.this, domain):
+            return exp.false()  # for NULL too
         for column in list(where.find_all(exp.Column)):
             column.replace(own_column(column, joined))
         condition = exp.and_(condition, exp.Paren(this=where.this))
@@ -185,13 +182,16 @@ def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
     return exp.Paren(this=exp.Case(ifs=[missing], default=known))
 
 
-def _is_plain_condition(node: exp.Expr) -> bool:
-    """Whether NULL and FALSE mean the same for a condition: the rows are left out."""
-    above = node.parent
-    while isinstance(above, (exp.And, exp.Or, exp.Paren)):
-        node, above = above, above.parent
-    tested = type(above) is exp.If and node.arg_key == "this"
-    return type(above) is exp.Where or tested
+def _has_row(joined: Joined, condition: exp.Expr, domain: Domain) -> bool:
+    """Whether some row of a lookup, of a declared key or not, meets a condition on its columns."""
+    lookup = joined.lookup
+    for column in condition.find_all(exp.Column):
+        own_column(column, joined)  # refuses columns of others
+    names = [one.casefold() for one in (lookup.key_column, *lookup.columns)]
+    text = columns_text(condition, {name: f"c{place}" for place, name in enumerate(names)})
+    keys = lookup.keys(domain.attribute(lookup.key))
+    others = [[row[place] for row in lookup.rows] for place in range(1, len(names))]
+    return any_true(shown(condition), text, [keys, *others])
 
 
 def _looked_up(lookup: Lookup, column: str) -> exp.Expr:
