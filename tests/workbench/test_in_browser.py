@@ -59,7 +59,7 @@ def there(selector):
     return f"!!document.querySelector({selector!r})"
 
 
-def saved(path, words, seconds=30):
+def wait_saved(path, words, seconds=30):
     """Wait until a file holds some words: the page saves a little after they are typed."""
     end = time.monotonic() + seconds
     while words not in path.read_text():
@@ -139,7 +139,7 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.type("20;")
         tab.wait(f"{text('#batch-editor-problems')} === ''")
         tab.wait(f"{text('#statements')}.includes('teens')", 120)
-        saved(tmp_path / "questions.sql", "teens")
+        wait_saved(tmp_path / "questions.sql", "teens")
         assert typical(tab) != seen[1]
         stop(tab)
         reload(tab)
@@ -276,7 +276,7 @@ def test_by_keyboard_alone(tab, small):  # noqa: PLR0915 - one long way
         tab.type("9")
         tab.press("Tab")
         tab.wait(f"{text('#statements')}.includes('against equal')")
-        saved(small / "questions.sql", "-- importance: 9\nSELECT COUNT(*) AS some")
+        wait_saved(small / "questions.sql", "-- importance: 9\nSELECT COUNT(*) AS some")
         planned(tab)
         # the inverse
         focus(tab, "#wanted")
