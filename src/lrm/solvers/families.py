@@ -53,8 +53,9 @@ LEADING = 1.02
 GOOD_START, BESIDE_START = 0.5, 0.3
 """Beside a start of less than this share of the identity's error, random ones win less often."""
 
-WIDE = 0.2
-"""The row space is searched where there are more cells than this share of its rank squared."""
+WIDE, WIDE_BESIDE_START = 0.2, 1.0
+"""The row space is searched where there are more cells than this share of its rank squared; the
+second is for batches with a good start."""
 
 MOST_RANK = 0.45
 """Random starts in the general form are tried up to this rank, as a share of the cells."""
@@ -124,7 +125,8 @@ def families(race: Race, seed: int) -> list[Family]:
     ]
     if k < n:
         in_row_space: list[Family] = []
-        first = share * min(0.3, 0.1 * n / (k * k)) if n > WIDE * k * k else 0.0
+        wide = WIDE if share == 1.0 else WIDE_BESIDE_START
+        first = share * min(0.3, 0.1 * n / (k * k)) if n > wide * k * k else 0.0
         for width in ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
         found += in_row_space
