@@ -1,7 +1,7 @@
 """`best` on batches over tables of a few attributes, beside every rival and longer searches.
 
-Times are CPU seconds. The constants of the search were chosen with all of these batches in view:
-`python -m benchmarks unseen` draws others.
+Times are CPU seconds. The constants of the search were chosen with most of these batches in view;
+the last six were written afterwards, and `python -m benchmarks unseen` draws others.
 """
 
 from __future__ import annotations
