@@ -305,3 +305,10 @@ def test_show_tells_of_a_foreign_archive(run, in_folder):
     with zipfile.ZipFile(in_folder / "other.zip", "w") as bundle:
         bundle.writestr("header.json", '{"format": "something else"}')
     refused(run("show", "other.zip"), 1, "neither a plan nor a release", "`lrm plan -o`")
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "x" * 5000), ("domain", "init", "x" * 5000 + ".csv")], ids=["show", "init"]
+)
+def test_a_name_too_long_for_a_file(run, words):
+    refused(run(*words), 2, "too long")

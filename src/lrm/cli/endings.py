@@ -1,5 +1,6 @@
 """What a command says on standard error: one line for a failure or a warning; exit codes."""
 
+import errno
 import os
 import signal
 import sys
@@ -113,6 +114,8 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
         return reason.format_message(), reason.exit_code
     if isinstance(reason, MemoryError):
         reason = LrmError("not enough memory; try a smaller workload or another mechanism")
+    if isinstance(reason, OSError) and reason.errno == errno.ENAMETOOLONG:
+        reason = UsageError("the name of a file is too long; give the name of a file that exists")
     if isinstance(reason, LrmError):
         return str(reason) + _paid(reason), 2 if isinstance(reason, UsageError) else 1
     where = traceback.extract_tb(reason.__traceback__)[-1]

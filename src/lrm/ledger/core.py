@@ -78,6 +78,8 @@ class Ledger:
         timeout
             For how many seconds to wait while another process is writing.
         """
+        if "\0" in str(location):
+            raise LedgerError("the name of a ledger must not contain the NUL character")
         if not is_address(str(location)):
             from lrm.ledger.sqlite import SqliteStore  # noqa: PLC0415 - loads only what is used
 

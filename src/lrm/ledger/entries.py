@@ -374,5 +374,6 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
 def _pure_only(budget: Budget, asked: str) -> str:
     return (
         f"the budget of table '{budget.table}' is kept in epsilon and takes pure releases only, "
-        f"not {asked}; release with pure epsilon, or use a table whose budget is kept in rho"
+        f"not {asked}; plan with Laplace noise and release with pure epsilon, or keep another "
+        "budget in rho (`lrm budget create NAME --accounting rho`), which takes both kinds"
     )

@@ -49,6 +49,10 @@ class Params:
         value = self._values.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise UsageError(f"{name} must be a number such as 12")
-        if not math.isfinite(value):
+        try:
+            number = float(value)
+        except OverflowError:  # JSON has integers of any length
+            number = math.inf
+        if not math.isfinite(number):
             raise UsageError(f"{name} must be a finite number")
-        return float(value)
+        return number

@@ -12,7 +12,6 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from lrm.facts.previews import preview_lines
 from lrm.files.locations import is_address
 from lrm.ledger import Budget, Ledger
 from lrm.plans import Plan
-from lrm.privacy.amounts import format_amount
 from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.report.release_page import write_release_page
@@ -135,6 +133,7 @@ class Cashier:
         before = replace(after, spent=after.spent - paid)
         ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before, files)
         name = after.accounting.value
+        left, limit = (spell_amount(one, "down") for one in (after.remaining, after.limit))
         with self._lock:
             self._tickets = {ticket.id: ticket} | {
                 key: one for key, one in self._tickets.items() if one.state != "ready"
@@ -144,9 +143,9 @@ class Cashier:
             "command": typed([*whole, "--dry-run"]),
             "release_command": typed(whole),
             "warnings": warned,
-            "cost": f"{_exact(paid)} {name}",
+            "cost": f"{spell_amount(paid, 'up')} {name}",
             "budget": after.table,
-            "left": f"{_exact(after.remaining)} of {_exact(after.limit)} {name}",
+            "left": f"{left} of {limit} {name}",
             "promise": parameter_words(found.privacy),
             "lines": preview_lines(found),
             "unit": unit.words,
@@ -219,9 +218,3 @@ class Cashier:
         except LrmError as reason:
             return f"the release is saved, but not its page: {reason}"
         return ""
-
-
-def _exact(amount: Fraction) -> str:
-    """An exact amount: as a decimal where it has few digits, else as the fraction that it is."""
-    spelt = spell_amount(amount)
-    return spelt if "≈" not in spelt else f"{format_amount(amount)} ({spelt})"

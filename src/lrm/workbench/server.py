@@ -31,6 +31,9 @@ __all__ = ["Server"]
 MOST_BYTES = 4 * MOST_TEXT
 """Bytes of a request: it may have two texts, and JSON escapes them."""
 
+MOST_ENTERING = 1024
+"""Bytes of the request that exchanges the token for a key: anyone may send one."""
+
 PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
@@ -178,7 +181,12 @@ class Handler(BaseHTTPRequestHandler):
         if refusal is not None:
             self._refuse(403, refusal)
             return
-        body = self._body()
+        entering = self.path == "/api/enter"
+        if not entering and not self.server.keys.knows(headers.get(KEY_HEADER)):
+            # Of a visitor who was not let in, nothing is read but the headers.
+            self._refuse(401, "this page is not signed in; open the address that lrm has printed")
+            return
+        body = self._body(MOST_ENTERING if entering else MOST_BYTES)
         if body is None:
             return
         try:
@@ -186,16 +194,14 @@ class Handler(BaseHTTPRequestHandler):
         except (ValueError, RecursionError):
             self._refuse(400, "a request must be JSON")
             return
-        if self.path == "/api/enter":
+        if entering:
             self._enter(values)
-        elif not self.server.keys.knows(headers.get(KEY_HEADER)):
-            self._refuse(401, "this page is not signed in; open the address that lrm has printed")
         elif self.path.startswith("/api/"):
             self._answer(self.path.removeprefix("/api/"), values)
         else:
             self._refuse(404, "there is nothing at this address")
 
-    def _body(self) -> bytes | None:
+    def _body(self, most: int) -> bytes | None:
         if self.headers.get("Content-Type", "").partition(";")[0] != "application/json":
             self._refuse(415, "a request must be JSON")
             return None
@@ -203,8 +209,8 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._refuse(411, "a request must state its length")
             return None
-        if len(length) > 18 or int(length) > MOST_BYTES:
-            self._refuse(413, f"a request may have at most {MOST_BYTES >> 20} MiB")
+        if len(length) > 18 or int(length) > most:
+            self._refuse(413, f"a request may have at most {most:,} bytes")
             return None
         return self.rfile.read(int(length))
 
@@ -228,6 +234,9 @@ class Handler(BaseHTTPRequestHandler):
             texts = [one for one in given if isinstance(one, str)]
             sentence = redacted(_sentence(reason), [*texts, self.server.ledger])
             self._refuse(400, sentence, close=False)
+        except OSError as reason:  # a name too long for a file, a folder without rights
+            why = reason.strerror or type(reason).__name__
+            self._refuse(400, f"a file cannot be read or written: {why}", close=False)
         except Exception as reason:  # noqa: BLE001 - the page shows that it happened
             self._refuse(500, _internal(reason), close=False)
         else:

@@ -1,0 +1,129 @@
+"""Requests of the workbench that are wrong in a field: each is refused with a sentence."""
+
+import contextlib
+import http.client
+import json
+import socket
+
+import pytest
+
+from lrm.ledger import Ledger
+from lrm.workbench.server import MOST_ENTERING
+from workbench.served import lrm, serving, write_example
+
+NAMES = {"domain": "domain.yaml", "batch": "questions.sql"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("bench")
+    write_example(place)
+    with contextlib.chdir(place):
+        for noise, file in (("laplace", "l.lrm"), ("gaussian", "g.lrm")):
+            plan = ("plan", "questions.sql", "--domain", "domain.yaml", "--effort", "quick")
+            lrm(*plan, "--noise", noise, "-o", file)
+        yield place
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with serving(folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def inside(client):
+    client.key = client.must("enter", token=client.token)["key"]
+    return client
+
+
+def test_a_token_that_is_no_text_is_a_wrong_token(client):
+    for body in (b'{"token": "\\ud800"}', b'{"token": ["\\udfff"]}', b'{"token": 1}', b"[]"):
+        status, _, data = client.send("/api/enter", body=body)
+        assert status == 401, data
+        assert "not valid" in json.loads(data)["error"]
+
+
+def test_the_key_is_checked_before_the_body_is_read(client):
+    """The headers alone are answered: a visitor without a key cannot make the server wait."""
+    head = (
+        f"POST /api/save HTTP/1.1\r\nHost: {client.host}\r\nContent-Type: application/json\r\n"
+        "X-Lrm-Key: wrong\r\nContent-Length: 4000000\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+        connection.sendall(head.encode())
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        assert answer.status == 401
+        assert "not signed in" in json.loads(answer.read())["error"]
+
+
+def test_who_is_not_let_in_yet_may_send_a_token_and_no_more(client):
+    length = {"Content-Length": str(MOST_ENTERING + 1)}
+    status, _, data = client.send("/api/enter", body=b"x" * 10, **length)
+    assert status == 413, data
+
+
+LONG = int("1" + "0" * 400)
+WRONG = (None, True, LONG, -LONG, 0, -1, 2.5, "", "\0", "a\0b", "x" * 5000, [], {}, "1e99999", "-")
+FIELDS = {
+    "state": {**NAMES, "domain_seal": "", "batch_seal": ""},
+    "save": {"name": "n.sql", "text": "SELECT COUNT(*) FROM visits", "base": "e3b0c44298fc1c14"},
+    "compile": {**NAMES, "domain_text": "a", "batch_text": "b"},
+    "errors": {"plan": "l.lrm", "epsilon": "0.1", "confidence": 0.95},
+    "rivals": {"plan": "l.lrm", "epsilon": "0.1", **NAMES},
+    "beside": {"laplace": "l.lrm", "gaussian": "g.lrm", "epsilon": "1", "delta": "1e-9", **NAMES},
+    "inverse": {"plan": "l.lrm", "wanted": 12, "statement": -1},
+    "budgets": {"ledger": "none.sqlite"},
+    "create-budget": {
+        **NAMES,
+        "ledger": "other.sqlite",
+        "table": "t",
+        "limit": "1",
+        "accounting": "rho",
+    },
+    "dry-run": {
+        **NAMES,
+        "plan": "l.lrm",
+        "table": "visits.csv",
+        "ledger": "budget.sqlite",
+        "epsilon": "0.1",
+        "budget": "visits",
+    },
+    "release": {"ticket": "x"},
+    "query": {"release": "none.lrm", "sql": "SELECT 1", "confidence": 0.9},
+    "download": {"file": "none.lrm", "as": "csv"},
+}
+
+
+@pytest.mark.parametrize("action", FIELDS)
+def test_a_wrong_value_in_any_field_is_no_error_of_lrm_itself(inside, action):
+    for field in FIELDS[action]:
+        for value in WRONG:
+            values = {**FIELDS[action], field: value}
+            status, found = inside.ask(action, **values)
+            assert status in {200, 400, 409}, (field, value, found)
+
+
+@pytest.mark.parametrize("statement", [-1, 0])
+def test_an_error_of_any_size_may_be_wanted(inside, statement):
+    for wanted in (LONG, -LONG, 0, -1):
+        status, found = inside.ask("inverse", plan="l.lrm", wanted=wanted, statement=statement)
+        assert status == 400
+        assert "number" in found["error"]
+
+
+def test_a_cost_is_shown_to_a_few_digits(inside, folder):
+    """The rho of a Gaussian release is a fraction of seventeen digits over as many."""
+    ledger = Ledger.open(folder / "rho.sqlite")
+    ledger.create("visits", "1", "rho")
+    asked = {**NAMES, "plan": "g.lrm", "table": "visits.csv", "epsilon": "1", "delta": "1e-9"}
+    found = inside.must("dry-run", **asked, ledger="rho.sqlite")
+    for words in (found["cost"], found["left"]):
+        assert "/" not in words
+        assert len(words) < 40, words
+    assert found["cost"].startswith("≈")
+    Ledger.open(folder / "epsilon.sqlite").create("visits", "1", "epsilon")
+    status, refused = inside.ask("dry-run", **asked, ledger="epsilon.sqlite")
+    assert status == 400
+    assert "--accounting rho" in refused["error"]
