@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long quick lint format bench graph clean
+.PHONY: demo test test-long quick lint format bench study graph clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -51,6 +51,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev  ## error and time ratios, side by side in one run
 	@$(BIN)/python -m benchmarks
+
+study: $(VENV)/.dev  ## the paper's experiments at an eighth of their size (four minutes), into build/study
+	@$(BIN)/python -m study run --scale quick --jobs 2
+	@$(BIN)/python -m study plot
 
 graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
 	@$(BIN)/python tests/import_graph.py

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.tools import ours
 from benchmarks.tools.batch import (
     AS_WRITTEN,
@@ -30,7 +31,6 @@ from benchmarks.tools.measure import (
     summary,
     write_rows,
 )
-
 from lrm.batches import sql
 from lrm.domain.file import parse_domain
 from pages import ROOT

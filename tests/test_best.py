@@ -1,9 +1,9 @@
 """`best` on batches that nobody tuned for: never above a rival, whatever their kind and scale."""
 
 import pytest
-from benchmarks.unseen import KINDS, RIVALS, ROUNDING, draw
 
 import lrm
+from benchmarks.unseen import KINDS, RIVALS, ROUNDING, draw
 from long_runs import cases
 from lrm.errors import ConvergenceError
 

@@ -28,7 +28,6 @@ ORDER = [
     "releases",
     "facts",
     "report",
-    "study",
     "workbench",
     "cli",
 ]

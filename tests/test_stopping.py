@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from benchmarks.table_batches import TABLES
 
 import lrm
+from benchmarks.table_batches import TABLES
 from lrm.workload import families
 
 BATCHES = {

@@ -9,7 +9,7 @@ import numpy as np
 import lrm
 from lrm.derived import JointNoise, Noisy, derived_numbers, derived_values
 from lrm.derived.computed import places
-from lrm.study.simulate import discrete_laplace
+from study.simulate import discrete_laplace
 
 DOMAIN = lrm.Domain(
     [

@@ -13,8 +13,8 @@ import pytest
 import lrm
 from lrm.exact.products.measured import MeasuredProducts
 from lrm.privacy.unit import PrivacyUnit
-from lrm.study.simulate import discrete_laplace
 from lrm.workload import families
+from study.simulate import discrete_laplace
 
 REPETITIONS = 3000
 SIZES = [6, 4, 3, 1 << 17]

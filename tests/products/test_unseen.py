@@ -5,9 +5,9 @@ definitions; `python -m benchmarks products unseen` tries more of them, and larg
 """
 
 import pytest
-from benchmarks.unseen_products import KINDS, ROUNDING, draw, rival_errors, workload_of
 
 import lrm
+from benchmarks.unseen_products import KINDS, ROUNDING, draw, rival_errors, workload_of
 from long_runs import cases
 
 

@@ -14,19 +14,19 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import chi2
 
-from lrm.cli import main
 from lrm.errors import CountsError, FileFormatError, StopSolver
 from lrm.plans.planner import plan
-from lrm.study import worker
-from lrm.study.claim_list import CLAIMS
-from lrm.study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
-from lrm.study.convergence import load_convergence, measure_convergence, save_convergence
-from lrm.study.data import DATASETS, LENGTHS, look_alike, merge_counts, read_dataset
-from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
-from lrm.study.grid import FIGURES, SCALES, PlanSpec, Setting, cases_of
-from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
-from lrm.study.runner import run_cases
-from lrm.study.simulate import (
+from study import worker
+from study.claim_list import CLAIMS
+from study.claims import SOLVER_TOLERANCE, best_ratios, evaluate, promises
+from study.commands import main
+from study.convergence import load_convergence, measure_convergence, save_convergence
+from study.data import DATASETS, LENGTHS, look_alike, merge_counts, read_dataset
+from study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results
+from study.grid import FIGURES, SCALES, PlanSpec, Setting, cases_of
+from study.rows import DONE, FAILED, STOPPED, RowStore
+from study.runner import run_cases
+from study.simulate import (
     FALSE_ALARM,
     error_spread,
     simulate,
@@ -121,22 +121,21 @@ def test_plans_are_shared_between_figures(finished):
 
 
 def test_plotting_reads_stored_rows_and_computes_nothing(finished, monkeypatch):
-    for planner in ("lrm.plans.planner.plan", "lrm.study.worker.plan"):
+    for planner in ("lrm.plans.planner.plan", "study.worker.plan"):
         monkeypatch.setattr(planner, None)
-    result = CliRunner().invoke(main, ["study", "plot", "--out", str(finished), "--json"])
+    result = CliRunner().invoke(main, ["plot", "--out", str(finished), "--json"])
     assert result.exit_code == 0, result.output
     names = {Path(path).name for path in json.loads(result.stdout)["files"]}
     for figure in [*(f"figure{number}" for number in DRAWN), "convergence"]:
-        assert {f"{figure}.svg", f"{figure}.png"} <= names
-    page = (finished / "index.html").read_text(encoding="utf-8")
-    assert page.count("<figure>") == len(DRAWN) + 1
-    assert 'src="http' not in page
+        assert f"{figure}.svg" in names
+    page = (finished / "index.md").read_text(encoding="utf-8")
+    assert page.count("](figures/") == len(DRAWN) + 1
     for claim in CLAIMS:
         assert claim.sentence.split("'")[0][:30] in page
 
 
 def test_every_claim_is_judged_by_rows(finished):
-    result = CliRunner().invoke(main, ["study", "claims", "--out", str(finished), "--json"])
+    result = CliRunner().invoke(main, ["claims", "--out", str(finished), "--json"])
     told = json.loads(result.stdout)
     assert len(told["claims"]) >= 15
     assert {c["section"] for c in told["claims"]} == {"6.1", "6.2", "6.3", "6.4"}
@@ -195,7 +194,7 @@ def test_the_bias_of_the_relaxed_program_refutes_what_the_paper_says_of_epsilon(
 
 def test_a_killed_run_resumes(tmp_path):
     """Kill the real command while it works, and go on."""
-    command = [sys.executable, "-m", "lrm", "study", "run", "--scale", "tiny", "--figures", "7"]
+    command = [sys.executable, "-m", "study", "run", "--scale", "tiny", "--figures", "7"]
     command += ["--out", str(tmp_path), "--json"]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     parts = tmp_path / "parts"
@@ -255,7 +254,7 @@ def test_a_plan_far_beyond_its_limit_is_named_and_not_begun(tmp_path):
 
 
 def test_a_run_whose_time_is_over_names_what_is_left(tmp_path):
-    command = ["study", "run", "--scale", "tiny", "--figures", "5", "--out", str(tmp_path)]
+    command = ["run", "--scale", "tiny", "--figures", "5", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, [*command, "--time-budget", "0.001", "--json"])
     told = json.loads(result.stdout)
     assert len(told["unfinished"]) >= len(cases_of(TINY, [5])) - 1
@@ -331,7 +330,7 @@ def test_convergence_is_stored_and_read_back(finished):
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+    return CliRunner().invoke(main, [*map(str, arguments)])
 
 
 def quick_cases(label="LM", number=4):
@@ -341,11 +340,11 @@ def quick_cases(label="LM", number=4):
 def test_the_page_names_what_a_stopped_run_left(tmp_path):
     run_cases(quick_cases(), tmp_path)
     assert invoke("plot", "--out", tmp_path).exit_code == 0
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    page = (tmp_path / "index.md").read_text(encoding="utf-8")
     missing = len(cases_of(TINY, [4])) - len(quick_cases())
     assert f"{missing} cases have no result" in page
     assert f"{missing} points have no result" in page
-    assert page.count("AMM on WDiscrete 8×16<") == 1
+    assert page.count("AMM on WDiscrete 8×16 |") == 1
 
 
 def test_a_folder_keeps_to_one_scale_and_one_set_of_data(tmp_path):

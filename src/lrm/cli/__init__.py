@@ -31,7 +31,6 @@ COMMANDS = {
         "Plan and make a release in the browser.",
     ),
     "demo": ("lrm.cli.demo:demo", "Run everything on a synthetic table."),
-    "study": ("lrm.cli.study:study", "Run the paper's experiments and test its claims."),
     "completion": ("lrm.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name → module and function, and the line that ``lrm --help`` shows."""

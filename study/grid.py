@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from lrm.errors import UsageError
-from lrm.study.scales import SCALES, Scale
 from lrm.workload import Workload, families
+from study.scales import SCALES, Scale
 
 __all__ = [
     "DATASETS",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from lrm.study.evidence import Finding, Results, exponent, judge, spelled, spread
+from study.evidence import Finding, Results, exponent, judge, spelled, spread
 
 __all__: list[str] = []
 

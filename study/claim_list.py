@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lrm.study import claims_lowrank as low
-from lrm.study import claims_rivals as riv
-from lrm.study.evidence import Finding, Results
+from study import claims_lowrank as low
+from study import claims_rivals as riv
+from study.evidence import Finding, Results
 
 __all__ = ["CLAIMS", "Claim"]
 

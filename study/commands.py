@@ -1,22 +1,28 @@
-"""``lrm study``: the paper's experiments, their figures, and its claims put to the test."""
+"""``python -m study``: the paper's experiments, their figures, and its claims put to the test."""
 
 import math
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lrm.cli.group import LazyGroup
 from lrm.cli.options import json_option
-from lrm.cli.output import echo
+from lrm.cli.output import echo, print_json, print_table
 from lrm.showing.spelling import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lrm.study.claims import Judged, Promise
-    from lrm.study.runner import Progress, RunResult
+from study.claims import Judged, Promise, evaluate, promises
+from study.convergence import measure_convergence, save_convergence
+from study.costs import Costs
+from study.data import open_datasets
+from study.evidence import Results
+from study.grid import SCALES, cases_of
+from study.page import plot_study
+from study.rows import DONE, FAILED, STOPPED, RowStore
+from study.runner import Progress, RunResult, run_cases
 
 FIGURES = ("2", "3", "4", "5", "6", "7", "8", "9", "convergence")
 DATASETS = ("search_log", "net_trace", "social_network")
@@ -25,14 +31,25 @@ _folder = click.option(
     "--out",
     "folder",
     metavar="FOLDER",
-    default="study",
+    default="build/study",
     show_default=True,
     help="Where rows, plans, figures and the page are kept.",
 )
 
 
-@click.group(short_help="Run the paper's experiments and test its claims.")
-def study() -> None:
+COMMANDS = {
+    "run": ("study.commands:run", "Compute the missing rows."),
+    "plot": ("study.commands:plot", "Draw the figures and the page from stored rows."),
+    "claims": ("study.commands:claims", "Put the paper's claims to the test."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_by_name=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+def main() -> None:
     r"""Run the paper's whole study, draw its figures, and judge its claims.
 
     Rows are kept in Parquet as they finish, so a stopped run goes on where it was; figures and
@@ -40,9 +57,9 @@ def study() -> None:
 
     \b
     Example:
-      lrm study run --scale quick --jobs 2
-      lrm study plot
-      lrm study claims
+      python -m study run --scale quick --jobs 2
+      python -m study plot
+      python -m study claims
     """
 
 
@@ -86,7 +103,7 @@ def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -
     return value
 
 
-@study.command(short_help="Compute the rows that are not there yet.")
+@click.command()
 @click.option(
     "--figures",
     metavar="2,3,…",
@@ -141,15 +158,10 @@ def run(folder: str, scale: str, figures: tuple[str, ...], **choices: Any) -> No
 
     \b
     Example:
-      lrm study run --scale quick --jobs 2
-      lrm study run --figures 4,5 --scale paper --time-limit 240
-      lrm study run --data search_log=searches.txt --out real
+      python -m study run --scale quick --jobs 2
+      python -m study run --figures 4,5 --scale paper --time-limit 240
+      python -m study run --data search_log=searches.txt --out real
     """
-    from lrm.cli.output import print_json
-    from lrm.study.data import open_datasets
-    from lrm.study.grid import SCALES, cases_of
-    from lrm.study.runner import run_cases
-
     cases = cases_of(SCALES[scale], [int(name) for name in figures if name.isdigit()])
     # A file that cannot be used is reported before any work.
     open_datasets(choices["data"], cells=max((c.plan.setting.cells for c in cases), default=1))
@@ -184,8 +196,6 @@ def _tell(facts: dict[str, Any]) -> None:
 
 
 def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line") -> None:
-    from lrm.study.convergence import measure_convergence, save_convergence
-    from lrm.study.grid import SCALES
 
     stored = place / "convergence.json"
     if not stored.exists():
@@ -194,11 +204,8 @@ def _run_convergence(place: Path, scale: str, limit: float | None, line: "_Line"
         )
 
 
-def _run_facts(place: Path, result: "RunResult") -> dict[str, Any]:
+def _run_facts(place: Path, result: RunResult) -> dict[str, Any]:
     """Sum a run up, and name the cases that it did not come to."""
-    from lrm.study.costs import Costs
-    from lrm.study.rows import DONE, FAILED, STOPPED, RowStore
-
     rows = RowStore(place).load()
     costs = Costs(rows)
     ended = {status: {r.case for r in rows if r.status == status} for status in (DONE, STOPPED)}
@@ -229,7 +236,7 @@ class _Line:
         self._open = False
         self._last = time.monotonic()
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: Progress) -> None:
         left = progress.seconds_left
         spelled = f"{left:.0f} s" if left < 180 else f"{left / 60:.0f} min"
         failed = f", {progress.failed} failed" if progress.failed else ""
@@ -256,22 +263,19 @@ class _Line:
             self._open = False
 
 
-@study.command(short_help="Draw the figures and the page from stored rows.")
+@click.command()
 @_folder
 @json_option
 def plot(folder: str, *, as_json: bool) -> None:
-    r"""Draw every figure that FOLDER has rows of, as SVG and PNG, and the page of all.
+    r"""Draw every figure that FOLDER has rows of, as SVG, and the page of all.
 
     Nothing is computed: run first.
 
     \b
     Example:
-      lrm study plot
-      lrm study plot --out docs/study
+      python -m study plot
+      python -m study plot --out docs/study/paper
     """
-    from lrm.cli.output import print_json
-    from lrm.study.page import plot_study
-
     paths = [str(path) for path in plot_study(Path(folder))]
     if as_json:
         print_json({"files": paths})
@@ -279,7 +283,7 @@ def plot(folder: str, *, as_json: bool) -> None:
         echo(f"drew {len(paths) - 1} files; the page is {paths[-1]}")
 
 
-@study.command(short_help="Put the paper's claims to the test.")
+@click.command()
 @_folder
 @json_option
 def claims(folder: str, *, as_json: bool) -> None:
@@ -289,16 +293,9 @@ def claims(folder: str, *, as_json: bool) -> None:
 
     \b
     Example:
-      lrm study claims
-      lrm study claims --out docs/study --json
+      python -m study claims
+      python -m study claims --out docs/study/paper --json
     """
-    from dataclasses import asdict
-
-    from lrm.cli.output import print_json
-    from lrm.study.claims import evaluate, promises
-    from lrm.study.evidence import Results
-    from lrm.study.rows import RowStore
-
     results = Results(RowStore(folder).load())
     judged, kept = evaluate(results), promises(results)
     if as_json:
@@ -315,8 +312,7 @@ def claims(folder: str, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _print_claims(judged: "Sequence[Judged]", kept: "Sequence[Promise]") -> None:
-    from lrm.cli.output import print_table
+def _print_claims(judged: Sequence[Judged], kept: Sequence[Promise]) -> None:
 
     columns = ("§", "claim", "verdict", "numbers")
     rows = [(claim.section, claim.sentence, claim.verdict, claim.numbers) for claim in judged]

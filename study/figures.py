@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lrm.files.writing import write_bytes
-from lrm.study.evidence import Results
-from lrm.study.grid import DATASETS, FIGURES, Figure
+from study.evidence import Results
+from study.grid import DATASETS, FIGURES, Figure
 
-__all__ = ["KINDS", "STYLE", "TITLES", "draw", "draw_figure", "readable_axis"]
+__all__ = ["STYLE", "TITLES", "draw", "draw_figure", "readable_axis"]
 
-KINDS = ("svg", "png")
 INK, FAINT = "#1f2430", "#d5dbe3"
 TITLES = {
     "search_log": "Search Log",
@@ -46,6 +45,7 @@ EPSILONS = {1.0: ("-", "ε = 1"), 0.1: ("--", "ε = 0.1"), 0.01: (":", "ε = 0.0
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # each label repeats this list
     "font.size": 9,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -63,7 +63,6 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
-    "savefig.dpi": 200,
     "svg.fonttype": "none",  # letters as letters: a third of the size, and they can be searched
     "svg.hashsalt": "lrm",
 }
@@ -71,25 +70,23 @@ STYLE: dict[Any, Any] = {
 
 def draw(
     name: str, folder: Path, panels: tuple[int, int], paint: Callable[[Any, Any], None]
-) -> list[Path]:
-    """Draw one figure of rows × columns panels, as SVG and as PNG."""
+) -> Path:
+    """Draw one figure of rows × columns panels as SVG."""
     from matplotlib import rc_context  # noqa: PLC0415 - 0.3 s, needed only to draw
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415 - needs no display
 
     rows, columns = panels
-    paths = []
+    path = folder / f"{name}.svg"
     with rc_context(STYLE):
         figure = Canvas(figsize=(3.6 * columns, 0.5 + 2.9 * rows), layout="constrained")
         paint(figure, figure.subplots(rows, columns, squeeze=False))
-        for kind in KINDS:
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else {})
-            paths.append(folder / f"{name}.{kind}")
-            write_bytes(paths[-1], drawn.getvalue())
-    return paths
+        drawing = io.BytesIO()
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+    write_bytes(path, drawing.getvalue())
+    return path
 
 
-def draw_figure(number: int, results: Results, folder: Path) -> list[Path]:
+def draw_figure(number: int, results: Results, folder: Path) -> Path:
     """Draw one of the paper's figures: errors as it has them, and times beside them."""
     figure = FIGURES[number]
     if len(figure.workloads) > 1:

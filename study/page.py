@@ -1,4 +1,4 @@
-"""One HTML page of the whole study: figures, captions, claims, and what did not fit."""
+"""One Markdown page of the whole study: figures, captions, claims, and what did not fit."""
 
 from __future__ import annotations
 
@@ -9,34 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrm.files.writing import write_text
-from lrm.report.elements import (
-    Markup,
-    figure,
-    image,
-    paragraph,
-    promise,
-    section,
-    small,
-    table,
-    text,
-)
-from lrm.report.page import page
-from lrm.study.claims import Judged, evaluate, promises
-from lrm.study.convergence import (
+from study.claims import Judged, evaluate, promises
+from study.convergence import (
     Convergence,
     describe_convergence,
     load_convergence,
     plot_convergence,
 )
-from lrm.study.costs import Costs
-from lrm.study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
-from lrm.study.figures import draw_figure
-from lrm.study.grid import FIGURES, cases_of
-from lrm.study.rows import DONE, RowStore
+from study.costs import Costs
+from study.evidence import HOLDS, IN_PART, NOT, SO_FAR, UNTESTED, Results, is_loose
+from study.figures import draw_figure
+from study.grid import FIGURES, cases_of
+from study.rows import DONE, RowStore
 
 __all__ = ["plot_study"]
 
-_MARKS = {HOLDS: "yes", SO_FAR: "yes", IN_PART: "part", NOT: "no", UNTESTED: "open"}
 _MANY = {
     HOLDS: "hold",
     SO_FAR: "hold so far (some points have no rows)",
@@ -54,10 +41,10 @@ def plot_study(folder: Path) -> list[Path]:
     place = folder / "figures"
     place.mkdir(parents=True, exist_ok=True)
     shown = sorted({row.figure for row in results.all_rows})
-    paths = [path for number in shown for path in draw_figure(number, results, place)]
+    paths = [draw_figure(number, results, place) for number in shown]
     if convergence is not None:
-        paths += plot_convergence(convergence, place)
-    index = folder / "index.html"
+        paths.append(plot_convergence(convergence, place))
+    index = folder / "index.md"
     write_text(index, _page(results, convergence, paths, _left(results)))
     return [*paths, index]
 
@@ -94,67 +81,66 @@ def _page(
     left: Sequence[_Left],
 ) -> str:
     judged = evaluate(results)
-    drawn = [path for path in paths if path.suffix == ".svg" and "figure" in path.name]
-    sections = [
-        _made_by(results),
-        _summary(judged),
-        section("What must hold on every row", _promises(results)),
-        section("The paper's claims", _claims(judged)),
-        section("Figures", *(_figure(path, left) for path in drawn)),
+    parts = [
+        "# The Low-Rank Mechanism's study, run again",
+        "Every figure of the paper from stored rows, and its claims put to the test.",
+        *_made_by(results),
+        f"**{_summary(judged)}**",
+        "## What must hold on every row",
+        _promises(results),
+        "## The paper's claims",
+        _claims(judged),
+        "## Figures",
+        *(_figure(path, left) for path in paths if path.stem.startswith("figure")),
     ]
     if convergence is not None:
-        statements = _convergence(convergence, results, paths)
-        sections.append(section("Convergence and complexity", *statements))
-    sections += [section("What did not fit", *_left_out(results, left)), _data(results)]
-    lead = "Every figure of the paper from stored rows, and its claims put to the test."
-    return page("Study", "The Low-Rank Mechanism's study, run again", lead, sections)
+        parts += ["## Convergence and complexity", *_convergence(convergence, results)]
+    parts += ["## What did not fit", *_left_out(results, left), "## Data", _data(results)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _made_by(results: Results) -> Markup:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; characters that would end a cell are escaped."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
+
+
+def _made_by(results: Results) -> list[str]:
     scale = results.scale
     kinds = " · ".join(sorted({row.machine for row in results.all_rows}))
     versions = " · ".join(sorted({row.versions for row in results.all_rows}))
     code = ", ".join(sorted({row.code for row in results.all_rows}))
-    commands = f"<code>lrm study run --scale {scale.name}</code> and <code>lrm study plot</code>"
+    commands = f"`python -m study run --scale {scale.name}` and `python -m study plot`"
     size = f"{len(results.all_rows):,} rows, {scale.repetitions} repetitions each."
-    return Markup(
-        paragraph(Markup(f"Made by {commands}: {size}"))
-        + paragraph(f"{versions}; code {code}; {kinds}.", "lead")
-        + paragraph(
-            "Errors are squared L2 distances over the whole batch: lines by formula, markers as "
-            "the mean of simulated releases. The noise is simulated from a seed and protects "
-            f"nobody. Times are seconds of one core. {scale.note}"
-        )
+    reading = (
+        "Errors are squared L2 distances over the whole batch: lines by formula, markers as the "
+        "mean of simulated releases. The noise is simulated from a seed and protects nobody. "
+        f"Times are seconds of one core. {scale.note}"
     )
+    return [f"Made by {commands}: {size}", f"{versions}; code {code}; {kinds}.", reading]
 
 
-def _summary(judged: Sequence[Judged]) -> Markup:
+def _summary(judged: Sequence[Judged]) -> str:
     counts = Counter(claim.verdict for claim in judged)
     told = ", ".join(f"{counts[v]} {many}" for v, many in _MANY.items() if counts[v])
-    return promise([f"Of {len(judged)} claims: {told}."])
+    return f"Of {len(judged)} claims: {told}."
 
 
-def _verdict(verdict: str) -> Markup:
-    return Markup(f'<span class="{_MARKS[verdict]}">{verdict}</span>')
+def _promises(results: Results) -> str:
+    rows = [(p.sentence, _KEPT[p.kept], p.numbers) for p in promises(results)]
+    return _table(("statement about this implementation", "verdict", "numbers"), rows)
 
 
-def _promises(results: Results) -> Markup:
-    rows = [(p.sentence, _verdict(_KEPT[p.kept]), p.numbers) for p in promises(results)]
-    columns = ("promise", "kept", "numbers")
-    return table("Promises of this implementation", columns, rows, words=columns)
-
-
-def _claims(judged: Sequence[Judged]) -> Markup:
+def _claims(judged: Sequence[Judged]) -> str:
     rows = []
     for claim in judged:
         where = f"§{claim.section}, {_places(claim)}. Test: {claim.criterion}"
-        said = Markup(text(claim.sentence) + small(where))
-        found = text(claim.numbers)
+        numbers = claim.numbers
         if claim.instead:
-            found = Markup(found + small(claim.instead) + f"<b>{text(claim.best)}</b>")
-        rows.append((str(claim.number), said, _verdict(claim.verdict), found))
-    columns = ("", "claim", "verdict", "numbers; what is true instead, and why")
-    return table("Claims of Sections 6.1 to 6.4", columns, rows, words=columns)
+            numbers += f"<br>{claim.instead}<br>**{claim.best}**"
+        rows.append((str(claim.number), f"{claim.sentence}<br>*{where}*", claim.verdict, numbers))
+    return _table(("", "claim", "verdict", "numbers; what is true instead, and why"), rows)
 
 
 def _places(claim: Judged) -> str:
@@ -162,38 +148,40 @@ def _places(claim: Judged) -> str:
     return f"figure{'s' if len(claim.figures) > 1 else ''} {spelled}"
 
 
-def _captioned(path: Path, caption: str) -> Markup:
-    return figure(image(path.read_bytes(), caption), caption)
+def _captioned(name: str, caption: str) -> str:
+    return f"![{name}](figures/{name}.svg)\n\n*{caption}*"
 
 
-def _figure(path: Path, left: Sequence[_Left]) -> Markup:
+def _figure(path: Path, left: Sequence[_Left]) -> str:
     number = int(path.stem.removeprefix("figure"))
     shown = FIGURES[number]
     missing = sum(case.figure == number for case in left)
     parts = [f"Figure {number}. {shown.caption}."]
     parts.append("Lines are expected errors, markers means of simulated releases.")
     if len(shown.workloads) == 1:
-        parts.append("The panels agree but for noise: no error of an exact strategy sees the data.")
+        parts.append(
+            "The panels agree up to noise: the error of an exact strategy does not depend on data."
+        )
     if "Gaussian" in shown.mechanisms:
-        parts.append("Gaussian promises (ε, 10⁻⁶) in place of pure ε, so it is not a rival.")
-    parts.append("A flat time of best is the limit of its search.")
+        parts.append(
+            "Gaussian noise guarantees (ε, 10⁻⁶) instead of pure ε, so it is not a baseline."
+        )
+    parts.append("Where the time of best is flat, its search reached the time limit.")
     if missing:
         spelled = "1 point has" if missing == 1 else f"{missing} points have"
         parts.append(f"{spelled} no result (see below).")
-    return _captioned(path, " ".join(parts))
+    return _captioned(path.stem, " ".join(parts))
 
 
-def _convergence(result: Convergence, results: Results, paths: Sequence[Path]) -> list[Markup]:
-    rows = [
-        (said, _verdict(found.verdict), found.numbers) for said, found in result.findings(results)
+def _convergence(result: Convergence, results: Results) -> list[str]:
+    rows = [(said, found.verdict, found.numbers) for said, found in result.findings(results)]
+    return [
+        _table(("statement of Section 5", "verdict", "numbers"), rows),
+        _captioned("convergence", describe_convergence(result)),
     ]
-    columns = ("statement", "verdict", "numbers")
-    listed = table("Statements of Section 5", columns, rows, words=columns)
-    path = next(p for p in paths if p.name == "convergence.svg")
-    return [listed, _captioned(path, describe_convergence(result))]
 
 
-def _left_out(results: Results, left: Sequence[_Left]) -> list[Markup]:
+def _left_out(results: Results, left: Sequence[_Left]) -> list[str]:
     notes = []
     early = {row.case for row in results.rows if row.interrupted}
     if early:
@@ -204,7 +192,7 @@ def _left_out(results: Results, left: Sequence[_Left]) -> list[Markup]:
         notes.append(f"Ended without converging: {'; '.join(loose)}.")
     if not left:
         notes.append("Every case has its rows.")
-        return [paragraph(" ".join(notes))]
+        return [" ".join(notes)]
     # Several figures may wait for one plan: it is named once.
     plans: dict[tuple[str, str], list[_Left]] = {}
     for case in left:
@@ -224,8 +212,7 @@ def _left_out(results: Results, left: Sequence[_Left]) -> list[Markup]:
         for (name, why), cases in sorted(plans.items(), key=lambda item: item[1][0].figure)
     ]
     columns = ("figure", "case", "why", "estimated CPU time")
-    listed = table("Cases without a result", columns, rows, words=columns[:3])
-    return [paragraph(" ".join(notes)), listed]
+    return [" ".join(notes), _table(columns, rows)]
 
 
 def _duration(seconds: float | None) -> str:
@@ -236,8 +223,7 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} min"
 
 
-def _data(results: Results) -> Markup:
+def _data(results: Results) -> str:
     used = sorted({(row.data, row.data_source) for row in results.rows})
-    told = "; ".join(f"{name}: {source}" for name, source in used)
-    end = "With exact strategies no error depends on the data."
-    return section("Data", paragraph(f"{told}. {end}"))
+    sources = "; ".join(f"{name}: {source}" for name, source in used)
+    return f"{sources}. With exact strategies no error depends on the data."

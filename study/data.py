@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import CountsError, FileFormatError, UsageError
-from lrm.study.grid import DATASETS
+from study.grid import DATASETS
 
 __all__ = ["Dataset", "look_alike", "merge_counts", "open_datasets", "read_dataset"]
 

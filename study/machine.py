@@ -9,10 +9,12 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import lrm
+
 __all__ = ["code_digest", "machine_kind", "versions"]
 
 _NOT_PLANNING = {
-    *("study", "cli", "ledger", "tables", "batches", "releases", "report"),
+    *("cli", "ledger", "tables", "batches", "releases", "report"),
     *("counts_file.py", "demo.py", "plots.py"),
 }
 """Parts that no plan depends on: a change there leaves cached plans valid."""
@@ -21,7 +23,7 @@ _NOT_PLANNING = {
 @cache
 def code_digest() -> str:
     """A digest of the code that plans are made by."""
-    home = Path(__file__).parent.parent
+    home = Path(lrm.__file__).parent
     seal = hashlib.sha256()
     for path in sorted(home.rglob("*.py")):
         parts = path.relative_to(home).parts

@@ -22,11 +22,11 @@ from lrm.plans import Plan
 from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
 from lrm.solvers.progress import Step
-from lrm.study.costs import Costs
-from lrm.study.data import Dataset, open_datasets
-from lrm.study.grid import DELTA, Case, PlanSpec
-from lrm.study.rows import DONE, FAILED, STOPPED, Row
-from lrm.study.simulate import Spread, error_spread, simulate
+from study.costs import Costs
+from study.data import Dataset, open_datasets
+from study.grid import DELTA, Case, PlanSpec
+from study.rows import DONE, FAILED, STOPPED, Row
+from study.simulate import Spread, error_spread, simulate
 
 __all__ = ["Context", "OutOfTime", "Task", "failed_rows", "stopped_rows", "work"]
 

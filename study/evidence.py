@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lrm.errors import UsageError
-from lrm.study.grid import FIGURES, SCALES, Scale, cases_of
-from lrm.study.rows import DONE, Row
+from study.grid import FIGURES, SCALES, Scale, cases_of
+from study.rows import DONE, Row
 
 __all__ = [
     "HOLDS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lrm.study.evidence import UNTESTED, Finding, Results, exponent, judge, spelled, spread
+from study.evidence import UNTESTED, Finding, Results, exponent, judge, spelled, spread
 
 __all__: list[str] = []
 

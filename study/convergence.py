@@ -23,9 +23,9 @@ from lrm.errors import FileFormatError, StopSolver
 from lrm.files.writing import write_text
 from lrm.solvers.lagrangian import Round, Schedule, decompose
 from lrm.solvers.progress import Step
-from lrm.study.evidence import Finding, Results, exponent, judge
-from lrm.study.figures import draw, readable_axis
-from lrm.study.grid import RANK_RATIO, WORKLOADS, Scale, setting_of
+from study.evidence import Finding, Results, exponent, judge
+from study.figures import draw, readable_axis
+from study.grid import RANK_RATIO, WORKLOADS, Scale, setting_of
 
 __all__ = [
     "Convergence",
@@ -298,11 +298,11 @@ def load_convergence(path: Path) -> Convergence | None:
     except (ValueError, TypeError, KeyError) as reason:
         raise FileFormatError(
             f"{path} holds no convergence of this version; delete it and run "
-            "`lrm study run --figures convergence`"
+            "`python -m study run --figures convergence`"
         ) from reason
 
 
-def plot_convergence(result: Convergence, folder: Path) -> list[Path]:
+def plot_convergence(result: Convergence, folder: Path) -> Path:
     """Objective and residual per round above; time of a gradient against r, m, n below."""
     return draw("convergence", folder, (2, 3), lambda _, axes: _paint(axes, result))
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from lrm.study.grid import PlanSpec, Setting
-from lrm.study.rows import DONE, Row
+from study.grid import PlanSpec, Setting
+from study.rows import DONE, Row
 
 __all__ = ["Costs", "relative_cost"]
 

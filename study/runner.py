@@ -16,12 +16,12 @@ from typing import Any
 
 from lrm.errors import UsageError
 from lrm.strategies import MECHANISMS
-from lrm.study.costs import Costs, relative_cost
-from lrm.study.data import open_datasets
-from lrm.study.grid import Case
-from lrm.study.machine import code_digest, machine_kind, versions
-from lrm.study.rows import DONE, FAILED, Row, RowStore
-from lrm.study.worker import (
+from study.costs import Costs, relative_cost
+from study.data import open_datasets
+from study.grid import Case
+from study.machine import code_digest, machine_kind, versions
+from study.rows import DONE, FAILED, Row, RowStore
+from study.worker import (
     AT_LEAST,
     HARD_FACTOR,
     HARD_SECONDS,
@@ -192,7 +192,7 @@ class _Run:
         processes = mp.get_context("forkserver")
         # Loaded once, and before any task: a run is by one version of the code.
         homes = {f"lrm.strategies.{home.partition(':')[0]}" for home in MECHANISMS.values()}
-        processes.set_forkserver_preload(["lrm.study.worker", *sorted(homes)])
+        processes.set_forkserver_preload(["study.worker", *sorted(homes)])
         _start_quietly()
         while self.working or self._may_begin():
             while len(self.working) < jobs and self._may_begin():

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lrm.study.claim_list import CLAIMS
-from lrm.study.evidence import IN_PART, NOT, PURE_RIVALS, Results
-from lrm.study.rows import Row
+from study.claim_list import CLAIMS
+from study.evidence import IN_PART, NOT, PURE_RIVALS, Results
+from study.rows import Row
 
 __all__ = ["SOLVER_TOLERANCE", "Judged", "Promise", "evaluate", "promises"]
 
