@@ -1,29 +1,34 @@
 """``lrm`` and ``python -m lrm``: the command line as a process of its own.
 
-Ctrl-C ends it with one line and exit code 130 at any moment, also while modules are imported. So
-nothing is imported here that takes time, and the handler comes first.
+Ctrl-C, SIGTERM and SIGHUP end it with one line and exit code 130, 143 or 129 at any moment, also
+while modules are imported. So nothing is imported here that takes time, and the handler comes
+first.
 """
 
 import signal
 import sys
 
-__all__ = ["main"]
+__all__ = ["SIGNALS", "main"]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command in an orderly way: Ctrl-C, `kill`, and a terminal that is closed."""
 
 
 class Interrupt:
-    """The handler of Ctrl-C: Python's own, which also remembers that it was called.
+    """The handler of `SIGNALS`: Python's own of Ctrl-C, which also remembers its signal.
 
     Compiled modules that are being imported turn a KeyboardInterrupt into an ImportError, and
     DuckDB into an error of its own; callbacks lose it.
     """
 
     def __init__(self) -> None:
-        self.pressed = False
+        self.pressed = 0
 
     def __call__(self, number: int, frame: object) -> None:
         """Interrupt the main thread."""
-        del number, frame
-        self.pressed = True
+        del frame
+        if number != signal.SIGALRM:  # which repeats another one
+            self.pressed = number
         raise KeyboardInterrupt
 
     def again(self, lost: object) -> None:
@@ -39,20 +44,22 @@ def main() -> None:
     """Run the command and exit."""
     handler = Interrupt()
     try:
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
-            signal.signal(signal.SIGINT, handler)
-            sys.unraisablehook = handler.again
+        usual = (signal.default_int_handler, signal.SIG_DFL)
+        for number in SIGNALS:
+            if signal.getsignal(number) in usual:  # else it is ignored, as SIGHUP by nohup
+                signal.signal(number, handler)
+                sys.unraisablehook = handler.again
         from lrm.cli import main as command  # noqa: PLC0415 - after the handler
 
         command(prog_name="lrm")
     except BaseException as reason:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest takes no time
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        for number in (*SIGNALS, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)  # the rest takes no time
         interrupted = handler.pressed or isinstance(reason, KeyboardInterrupt)
         if isinstance(reason, SystemExit) or not interrupted:
             raise
         sys.stderr.write("lrm: interrupted\n")
-        sys.exit(130)
+        sys.exit(128 + (handler.pressed or signal.SIGINT))
 
 
 if __name__ == "__main__":

@@ -7,23 +7,23 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
 from lrm.errors import LrmError, PrivacyWarning, SqlWarning, UsageError
 
-__all__ = ["INTERRUPTED", "end", "one_line_warnings", "paying"]
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
+__all__ = ["end", "one_line_warnings", "paying"]
 
 PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
 
 PAID = "the budget of "
 """How the note begins that a release leaves on an error after it has paid."""
+
+SAVED = "the release was saved to "
+"""How the note begins that names what was written before an error."""
 
 
 def end(reason: BaseException, given: Sequence[str]) -> int:
@@ -39,11 +39,13 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
     given
         The arguments of the command.
     """
-    if _leave() or isinstance(reason, (click.Abort, KeyboardInterrupt)):
+    received = _leave()
+    if received or isinstance(reason, (click.Abort, KeyboardInterrupt)):
         # Nothing is imported here: what was interrupted may be the import of the same module.
         paid = _paid(reason) or _paid(reason.__cause__)
-        click.echo(f"lrm: interrupted; no half-written file was left behind{paid}", err=True)
-        return INTERRUPTED
+        with suppress(OSError):  # the terminal that was closed
+            click.echo(f"lrm: interrupted; no half-written file was left behind{paid}", err=True)
+        return 128 + (received or signal.SIGINT)  # as shells have it
     if isinstance(reason, BrokenPipeError):  # the reader has seen enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until exit
         return 1
@@ -83,26 +85,45 @@ def one_line_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def paying(ledger: str | None) -> Iterator[None]:
-    """Say, where Ctrl-C ends a release, that its budget may be charged already.
+def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
+    """Say, where a release ends early, what was saved, or that its budget may be charged already.
 
-    If it is known to be charged, the release itself has said so.
+    If it is known to be charged, the release itself has said so. A file in ``places`` was saved
+    if there is another one than before: each is written under another name and then renamed.
     """
+    files = [place for place in places if place is not None]
+    before = [_identity(file) for file in files]
     try:
         yield
-    except KeyboardInterrupt as reason:
-        if ledger is not None and not _paid(reason):
+    except BaseException as reason:
+        saved = [
+            file for file, old in zip(files, before, strict=True) if _identity(file) not in {None, old}
+        ]
+        if saved:
+            reason.add_note(SAVED + " and ".join(saved))
+        elif isinstance(reason, KeyboardInterrupt) and ledger is not None and not _paid(reason):
             reason.add_note(f"{PAID}this release may be charged; `lrm budget history` shows it")
         raise
 
 
-def _leave() -> bool:
-    """Whether Ctrl-C was pressed; if this is the process's own command, ignore it from now on."""
-    handler = signal.getsignal(signal.SIGINT)
-    pressed = getattr(handler, "pressed", None)
-    if pressed is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return bool(pressed)
+def _identity(file: str) -> tuple[int, int] | None:
+    """What distinguishes a file from one that replaces it; None where there is none."""
+    try:
+        found = os.stat(file)  # noqa: PTH116 - nothing is imported while a signal is handled
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _leave() -> int:
+    """The signal that ended the process's own command, or 0; others are ignored from now on."""
+    received = 0
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        pressed = getattr(signal.getsignal(number), "pressed", None)
+        if pressed is not None:
+            received = pressed
+            signal.signal(number, signal.SIG_IGN)
+    return received
 
 
 def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
@@ -125,9 +146,9 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
 
 
 def _paid(reason: BaseException | None) -> str:
-    """What a release had paid before it failed; other notes may be of a library's making."""
+    """What a release had paid or saved before it failed; other notes are of a library's making."""
     notes = getattr(reason, "__notes__", ())
-    return "".join(f"; {note}" for note in notes if note.startswith(PAID))
+    return "".join(f"; {note}" for note in notes if note.startswith((PAID, SAVED)))
 
 
 def _frames(reason: BaseException, *, private: bool) -> str:

@@ -92,7 +92,7 @@ def release(plan: str, **choices: Any) -> None:
     if choices["dry_run"]:
         _print_preview(preview(**asked), choices)
         return
-    with paying(choices["ledger"]):
+    with paying(choices["ledger"], (choices["output"], choices["csv"])):
         answered = make_release(**asked)
         _save(answered, choices)
         _print_release(answered, choices)
