@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long quick lint format bench study graph clean
+.PHONY: demo test test-long quick lint format bench study graph package clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -58,6 +58,13 @@ study: $(VENV)/.dev  ## the paper's experiments at an eighth of their size (four
 
 graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
 	@$(BIN)/python tests/import_graph.py
+
+package: $(VENV)/.dev  ## build wheel and sdist, install the wheel into an empty environment, run the demo there
+	@rm -rf dist build/package
+	@$(BIN)/python -m build --outdir dist .
+	@$(PYTHON) -m venv build/package || $(PYTHON) -m virtualenv --quiet build/package
+	@build/package/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	@cd build/package && bin/lrm demo
 
 clean:
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -44,6 +44,7 @@ _CHANGING = [
     (re.compile(r"^measurements +[\d,]+"), "measurements #"),
     (re.compile(r"\b[0-9a-f]{16}\b|\b[0-9a-f]{64}\b"), "digest"),
     (re.compile(r"\b\d+:[0-9a-f]{16,64}\b"), "head of a ledger"),
+    (re.compile(r"\blrm \d+\.\d[\w.+]*"), "lrm version"),
     (re.compile(r"(\S+)\s+(\S+)\s+(\S+) … (\S+)"), r"# \2 # … #"),
 ]
 TOLERANCE = 0.05

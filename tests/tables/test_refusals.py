@@ -117,8 +117,8 @@ def test_headers(tmp_path, text, fault):
 @pytest.mark.parametrize(
     ("source", "module", "wanted"),
     [
-        ("postgresql://host/db?table=t", "psycopg", "'lrm[postgres]'"),
-        ("spark:people", "pyspark", "'lrm[spark]'"),
+        ("postgresql://host/db?table=t", "psycopg", "'psycopg[binary]'"),
+        ("spark:people", "pyspark", "pip install pyspark"),
         ("x.parquet", "duckdb", "duckdb"),
     ],
 )

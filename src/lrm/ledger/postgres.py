@@ -177,7 +177,7 @@ def _driver() -> ModuleType:
     except ImportError:
         raise LedgerError(
             "a ledger in PostgreSQL needs the package psycopg; "
-            "install it with `pip install 'lrm[postgres]'`"
+            "install it with `pip install 'psycopg[binary]'`"
         ) from None
     return psycopg
 

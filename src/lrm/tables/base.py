@@ -205,16 +205,15 @@ def guarded(doing: str, call: Callable[[], T]) -> T:
     )
 
 
-def load_engine(module: str, extra: str | None = None) -> ModuleType:
+def load_engine(module: str, requirement: str | None = None) -> ModuleType:
     """Import an engine's driver, or name the command that installs it."""
     try:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        wanted = package if extra is None else f"'lrm[{extra}]'"
         raise MissingExtra(
             f"this table needs the package {package}, which is not installed; "
-            f"run: pip install {wanted}"
+            f"run: pip install {requirement or package}"
         ) from None
 
 

@@ -86,7 +86,7 @@ class PostgresTable:
     """
 
     def __init__(self, url: str, table: str, name: str | None = None) -> None:
-        self._driver = load_engine("psycopg", "postgres")
+        self._driver = load_engine("psycopg", "'psycopg[binary]'")
         self._url = url
         self._relation = ".".join(SQL.name(part) for part in name_parts(table))
         self._name = name or table

@@ -25,7 +25,7 @@ _SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false
 
 def session() -> SparkSession:
     """The active session or, where there is none, a new one: in local mode unless configured."""
-    sql = load_engine("pyspark.sql", "spark")
+    sql = load_engine("pyspark.sql")
     try:
         active: SparkSession | None = sql.SparkSession.getActiveSession()
         if active is not None:
