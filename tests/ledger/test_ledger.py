@@ -224,5 +224,5 @@ def test_other_urls_and_missing_drivers_are_refused(monkeypatch):
     with pytest.raises(LedgerError, match="URL, not mysql://"):
         Ledger.open("mysql://host/db")
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LedgerError, match=r"needs the package psycopg; .*'lrm\[postgres\]'"):
+    with pytest.raises(LedgerError, match=r"needs the package psycopg; .*'psycopg\[binary\]'"):
         Ledger.open("postgresql://host/db")

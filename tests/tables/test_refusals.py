@@ -118,7 +118,7 @@ def test_headers(tmp_path, text, fault):
     ("source", "module", "wanted"),
     [
         ("postgresql://host/db?table=t", "psycopg", "'psycopg[binary]'"),
-        ("spark:people", "pyspark", "pip install pyspark"),
+        ("spark:people", "pyspark", "pyspark"),
         ("x.parquet", "duckdb", "duckdb"),
     ],
 )
