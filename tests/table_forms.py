@@ -69,13 +69,9 @@ def _from_file(form, table, folder, spark):
 
 
 def _plain(frame):
-    """Rows of a pandas frame; a missing value is None, but NaN among NumPy's floats."""
-    floats = {name for name, dtype in frame.dtypes.items() if dtype.kind == "f"}
+    """Rows of a pandas frame; a missing value is None."""
     return [
-        {
-            name: None if name not in floats and (value is None or pd.isna(value)) else value
-            for name, value in row.items()
-        }
+        {name: None if pd.isna(value) else value for name, value in row.items()}
         for row in frame.to_dict("records")
     ]
 

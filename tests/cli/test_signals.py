@@ -1,4 +1,4 @@
-"""Signals that end a release: one line that says what was paid and saved, and nothing hidden left."""
+"""Signals that end a release: one line that says what was paid and saved, no hidden file."""
 
 import signal
 import subprocess

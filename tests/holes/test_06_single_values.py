@@ -170,20 +170,6 @@ def test_one_value_does_not_change_the_type_of_a_categorical():
     assert counted(numbers, DIGIT) == [2, 0, 1, 0, 0, 1]
 
 
-def test_nan_and_null_stay_apart_in_pandas():
-    """As in frames of Polars and Arrow; NumPy's floats have no NULL."""
-    values = [1.0, math.nan, None]
-    rule = Bins("x", [0, 5], nan="cell", null="cell")
-    typed = pa.array(values, pa.float64())
-    for frame in (pl.DataFrame({"x": values}), pa.table({"x": typed})):
-        assert counted(frame, rule) == [1, 1, 1]
-    assert counted(pa.table({"x": typed}).to_pandas(types_mapper=pd.ArrowDtype), rule) == [1, 1, 1]
-    assert counted(pd.DataFrame({"x": pd.Series(values, dtype=object)}), rule) == [1, 1, 1]
-    assert counted(pd.DataFrame({"x": values}), rule) == [1, 2, 0]
-    missing = pd.DataFrame({"x": pd.Series(["a", math.nan], dtype=object)})
-    assert counted(missing, LETTERS) == [1, 0, 0, 1]  # how pandas writes a missing text
-
-
 @pytest.mark.slow
 def test_a_name_and_a_text_of_250_megabytes(tmp_path):
     huge = "u" * 250_000_000

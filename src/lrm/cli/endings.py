@@ -96,9 +96,8 @@ def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
     try:
         yield
     except BaseException as reason:
-        saved = [
-            file for file, old in zip(files, before, strict=True) if _identity(file) not in {None, old}
-        ]
+        pairs = zip(files, before, strict=True)
+        saved = [file for file, old in pairs if _identity(file) not in {None, old}]
         if saved:
             reason.add_note(SAVED + " and ".join(saved))
         elif isinstance(reason, KeyboardInterrupt) and ledger is not None and not _paid(reason):

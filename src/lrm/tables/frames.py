@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lrm.domain import Domain
 from lrm.errors import TableError
 from lrm.tables import pandas_objects
@@ -115,7 +113,5 @@ def _column(frame: Any, name: str) -> Any:
     column = frame[name]
     if pandas_objects.holds_objects(column):
         return column
-    # NumPy's floats know NaN and no NULL: it stays NaN, as in frames of Polars and Arrow.
-    floats = getattr(column.dtype, "kind", "") == "f" and isinstance(column.dtype, np.dtype)
-    pa = load_engine("pyarrow")
-    return pa.array(column.to_numpy()) if floats else pa.Array.from_pandas(column)
+    # What pandas holds for missing becomes NULL: also NaN of NumPy's floats, which have no NULL.
+    return load_engine("pyarrow").Array.from_pandas(column)

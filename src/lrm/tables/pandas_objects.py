@@ -36,24 +36,21 @@ def cells(column: Any, attribute: Attribute) -> Any:
 
     def cell(value: object) -> int | None:
         try:
-            return attribute.cell_of(None if _is_null(value, attribute, missing) else value)
+            return attribute.cell_of(None if _is_null(value, missing) else value)
         except Exception:  # noqa: BLE001 - an object may raise anything when it is looked at
             return unreadable
 
     return _each(column, cell, load_engine("pyarrow").int64())
 
 
-def _is_null(value: object, attribute: Attribute, missing: tuple[object, ...]) -> bool:
-    """Whether pandas means that there is no value.
-
-    It writes a missing text or date as NaN too; among numbers NaN is a value with a rule.
-    """
+def _is_null(value: object, missing: tuple[object, ...]) -> bool:
+    """Whether pandas means that there is no value: NaN too, whatever the column holds."""
     if any(value is nothing for nothing in missing):
         return True
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
     if isinstance(value, (float, np.floating, Decimal)):
-        return not attribute.numeric and is_nan(value)
+        return is_nan(value)
     return False
 
 
