@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lrm.batches import sql
-from lrm.domain import Bins, Domain
+from lrm.domain import Bins, Categories, Domain
 from lrm.errors import SqlError
 
 EDGES = [-60.0, -15.0, 0.0, 15.0, 60.0, 120.0, 1440.0]
@@ -112,3 +112,21 @@ def test_what_is_compiled_is_never_wrong(table, seed):
             continue
         want = connection.execute(query).fetchall()[0][0]
         assert batch.queries.apply(counts).tolist() == [want], query
+
+
+def test_a_cast_that_may_be_null_is_not_taken_for_monotone():
+    """TRY_CAST is NULL at both ends of [-200, 200) and a number between them."""
+    domain = Domain([Bins("x", [-200, 200, 300]), Categories("g", ["a"])], "t")
+    for text in ("COUNT(TRY_CAST(x AS TINYINT))", "COUNT_IF(TRY_CAST(x AS TINYINT) IS NULL)"):
+        with pytest.raises(SqlError, match="has no one value"):
+            sql(f"SELECT {text} FROM t", domain)
+    with pytest.raises(SqlError, match="has no one value"):
+        sql("SELECT COUNT(*) FROM t WHERE COALESCE(TRY_CAST(x AS TINYINT), 5) = 5", domain)
+
+
+@pytest.mark.parametrize("text", ["AVG(x)", "SUM(x)", "SUM(CASE WHEN g = 'a' THEN x END)"])
+def test_a_sum_over_a_cell_of_nan_is_refused_with_a_way_out(text):
+    domain = Domain([Bins("x", [0, 10, 20], nan="cell"), Categories("g", ["a", "b"])], "t")
+    with pytest.raises(SqlError, match=r"no number for the cell \(nan\) of 'x'.*filter it away"):
+        sql(f"SELECT {text} FROM t", domain)
+    sql(f"SELECT {text} FROM t WHERE x < 20", domain)

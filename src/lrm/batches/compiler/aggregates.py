@@ -11,7 +11,7 @@ from sqlglot import exp
 from lrm.batches.compiler.binned import linear_form
 from lrm.batches.compiler.constants import constant, is_constant, number
 from lrm.batches.compiler.derivations import is_linear
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import held, shown
 from lrm.batches.compiler.refusals import AGGREGATES, DISTINCT, at_line, only, refuse, refuse_node
 from lrm.batches.compiler.summands import Summand, Weights, filtered, multiplied
 from lrm.batches.compiler.sums import present, summed
@@ -148,8 +148,7 @@ def _count(node: exp.Expr, scope: Scope) -> Weights:
     if branch is not None:
         condition, then = branch
         return filtered(_count(exp.Count(this=then.copy()), scope), scope.truths(condition))
-    held = inner.copy() if type(inner) is exp.Column else exp.Paren(this=inner.copy())
-    null = exp.Is(this=held, expression=exp.Null())
+    null = exp.Is(this=held(inner.copy()), expression=exp.Null())
     try:
         truth = negated(scope.truths(null))
     except SqlError as error:  # nobody wrote IS NULL

@@ -230,11 +230,12 @@ def nearest_edges(attribute: Attribute, cell: int) -> str:
     """
     name, below = attribute.name, cell == attribute.special_cell("(below)")
     above = cell == attribute.special_cell("(above)")
-    if isinstance(attribute, Bins):
+    special = cell >= attribute.regular and not (below or above)
+    if isinstance(attribute, Bins) and not special:
         edges = attribute.edges
         start = number_text(edges[-1] if above else edges[0 if below else cell])
         after = number_text(edges[0] if below else edges[-1 if above else cell + 1])
-    elif isinstance(attribute, SteppedAttribute) and cell < len(attribute.spans[0]):
+    elif isinstance(attribute, SteppedAttribute) and not special:
         first, last = (int(side[cell]) for side in attribute.spans)
         start, after = _step_text(attribute, first), _step_text(attribute, last + 1)
     else:

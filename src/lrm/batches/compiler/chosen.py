@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lrm.batches.compiler.derivations import is_linear
-from lrm.batches.compiler.expressions import Apart, shown
+from lrm.batches.compiler.expressions import Apart, held, shown
 from lrm.batches.compiler.places import SEVERAL_SETS, of_groups
-from lrm.batches.compiler.refusals import refuse
+from lrm.batches.compiler.refusals import at_line, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "HELD",
     "adds_up",
     "apart",
     "beside",
     "check_join",
     "check_sums",
     "chosen",
+    "counted",
     "has_answers",
     "known",
     "put_sums",
@@ -30,9 +30,7 @@ __all__ = [
     "split_having",
 ]
 
-HELD = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
-"""What needs no parentheses inside another expression."""
-
+_LONGEST = 18  # digits of LIMIT, a BIGINT
 _CUT = ("having", "limit", "offset")
 _ONE = "a subquery in an expression must have one aggregate and no groups"
 _KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
@@ -134,10 +132,10 @@ def scalar(select: exp.Expr, item: exp.Expr) -> exp.Expr:
 
 def over_rows(item: exp.Expr, where: exp.Expr | None) -> exp.Expr:
     """An expression of aggregates with WHERE as a FILTER of each."""
-    held = exp.Paren(this=item.copy())
+    root = exp.Paren(this=item.copy())
     if where is None:
         return item
-    for node in list(held.find_all(exp.AggFunc)):
+    for node in list(root.find_all(exp.AggFunc)):
         if any(one is not node for one in node.find_all(exp.AggFunc)):
             continue  # SUM(COUNT(*)) OVER (…): the count is filtered
         place: exp.Expr = node
@@ -149,14 +147,13 @@ def over_rows(item: exp.Expr, where: exp.Expr | None) -> exp.Expr:
             place.set("expression", exp.Where(this=both))
         else:
             place.replace(exp.Filter(this=place.copy(), expression=where.copy()))
-    found: exp.Expr = held.this
+    found: exp.Expr = root.this
     return found
 
 
 def known(node: exp.Expr) -> exp.Expr:
     """The condition that an expression is not NULL."""
-    held = node.copy() if isinstance(node, HELD) else exp.Paren(this=node.copy())
-    return exp.Not(this=exp.Is(this=held, expression=exp.Null()))
+    return exp.Not(this=exp.Is(this=held(node.copy()), expression=exp.Null()))
 
 
 def check_join(
@@ -235,21 +232,49 @@ def chosen(
     cut = next((answers.args[part] for part in ("limit", "offset") if answers.args.get(part)), None)
     if over and cut is not None:
         raise refuse("OVER after LIMIT", _KEPT, cut)
-    if cut is not None and any(select.args.get(part) for part in ("where", "order", "limit")):
+    if cut is not None and any(select.args.get(part) for part in ("where", "order")):
         raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
     totals = any(item.find(exp.Window) is not None for item in answers.expressions)
     answers.set("expressions", select.expressions)
     if where is not None:
         restrict(answers, "having", where.this)
-    for part in ("order", "limit", "offset"):
-        if select.args.get(part) is not None:
-            answers.set(part, select.args[part])
+    if select.args.get("order") is not None:
+        answers.set("order", select.args["order"])
+    _cut_again(answers, select)
     if condition is not None:
         restrict(answers, "where", condition)
     if not totals:
         split_having(answers)
     _check_order(answers, over=over, totals=totals)
     return answers
+
+
+def _cut_again(answers: exp.Expr, select: exp.Expr) -> None:
+    """Let LIMIT and OFFSET of a SELECT count the rows that those of its sub-select leave."""
+    if not any(select.args.get(part) for part in ("limit", "offset")):
+        return
+    limits = [counted(one.args["limit"]) for one in (answers, select) if one.args.get("limit")]
+    before, after = (
+        counted(one.args["offset"]) if one.args.get("offset") else 0 for one in (answers, select)
+    )
+    if answers.args.get("limit"):
+        limits[0] = max(0, limits[0] - after)
+    if limits:
+        answers.set("limit", exp.Limit(expression=exp.Literal.number(min(limits))))
+    if before + after:
+        answers.set("offset", exp.Offset(expression=exp.Literal.number(before + after)))
+
+
+def counted(node: exp.Expr) -> int:
+    """The number of LIMIT or OFFSET."""
+    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
+    value = node.args.get("expression") or node.args.get("count")
+    options = node.args.get("limit_options")
+    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
+    if ties or not text.isdigit() or len(text) > _LONGEST:
+        raise at_line(node, f"{word} must be a whole number, such as {word} 10")
+    return int(text)
 
 
 def _check_order(answers: exp.Expr, *, over: bool, totals: bool) -> None:
@@ -268,8 +293,7 @@ def restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:
     """Add a condition to WHERE or HAVING."""
     present = select.args.get(part)
     if present is not None:
-        both = [one if isinstance(one, HELD) else exp.Paren(this=one) for one in (condition,)]
-        condition = exp.And(this=both[0], expression=exp.Paren(this=present.this))
+        condition = exp.And(this=held(condition), expression=held(present.this))
     select.set(part, (exp.Where if part == "where" else exp.Having)(this=condition))
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from lrm.batches.compiler.chosen import counted
 from lrm.batches.compiler.constants import is_constant, number
 from lrm.batches.compiler.expressions import shown
-from lrm.batches.compiler.refusals import at_line, only, refuse
+from lrm.batches.compiler.refusals import only, refuse
 from lrm.domain import Categories
 from lrm.workload.display import Bound, Display, OrderKey
 
@@ -31,7 +32,6 @@ _OPERATIONS: dict[type[exp.Expr], str] = {
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 _MOST_CLAUSES = 64
-_LONGEST = 18  # digits of LIMIT, a BIGINT
 _HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
 _ORDER = "order by answers or by columns of GROUP BY"
 
@@ -101,8 +101,8 @@ def wanted(select: exp.Expr) -> Wanted | None:
     found = Wanted(
         [] if having is None else _compared(having.this),
         [] if order is None else [_key(one) for one in order.expressions],
-        None if limit is None else _count(limit),
-        0 if offset is None else _count(offset),
+        None if limit is None else counted(limit),
+        0 if offset is None else counted(offset),
     )
     if having is not None:
         only(having, "this")
@@ -200,17 +200,6 @@ def _key(node: exp.Expr) -> tuple[exp.Expr, bool, bool]:
     while type(key) is exp.Paren:
         key = key.this
     return key, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
-
-
-def _count(node: exp.Expr) -> int:
-    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
-    value = node.args.get("expression") or node.args.get("count")
-    options = node.args.get("limit_options")
-    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
-    if ties or not text.isdigit() or len(text) > _LONGEST:
-        raise at_line(node, f"{word} must be a whole number, such as {word} 10")
-    return int(text)
 
 
 def ascending(attribute: Attribute) -> tuple[str, ...]:

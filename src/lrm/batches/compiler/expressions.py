@@ -20,13 +20,25 @@ if TYPE_CHECKING:
     from lrm.batches.compiler.atoms import Truths
     from lrm.batches.compiler.predicates import Scope
 
-__all__ = ["FUNCTIONS", "Apart", "CellLabel", "LookedUp", "question", "shown"]
+__all__ = [
+    "FUNCTIONS",
+    "Apart",
+    "CellLabel",
+    "LookedUp",
+    "attribute_column",
+    "held",
+    "question",
+    "shown",
+]
 
 
 class LookedUp(exp.Expression, exp.Func):
-    """A column of a lookup by its key; without a column, whether the key has a row."""
+    """A column of a lookup by its key: the lookup's name, and the column's.
 
-    arg_types = {"this": True, "expression": True}  # noqa: RUF012 - as sqlglot declares it
+    With an empty name of the column, whether the key has a row.
+    """
+
+    arg_types = {"this": True, "expression": True, "column": True}  # noqa: RUF012 - as sqlglot
     _sql_names = ["LOOKUP"]  # noqa: RUF012 - same
 
 
@@ -109,7 +121,9 @@ _PLAIN: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Count, exp.Sum, exp.Avg),
     }
 )
-_LOOKED_UP = re.compile(r"LOOKUP\([^,()]*, '([^']*)'\)")
+_LOOKED_UP = re.compile(r"LOOKUP\([^,()]*, '((?:[^']|'')*)', '((?:[^']|'')*)'\)")
+_INFIX = (exp.Connector, exp.DateAdd, exp.DateSub)
+"""Functions in sqlglot's terms that are written as operators: AND, OR, ``day + INTERVAL …``."""
 _NODES: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple, exp.Neg, exp.Not),
@@ -245,7 +259,26 @@ def shown(node: exp.Expr) -> str:
     plain = all(type(one) in _PLAIN for one in node.walk())
     text = str(_generator().generate(node, copy=not plain))
     text = text.replace("APART(", "(SELECT ") if "APART(" in text else text
-    return _LOOKED_UP.sub(r"\1", text) if "LOOKUP(" in text else text
+    return _LOOKED_UP.sub(r"\1.\2", text) if "LOOKUP(" in text else text
+
+
+def held(node: exp.Expr) -> exp.Expr:
+    """A node that may stand inside any other expression: in parentheses, where it needs them.
+
+    Examples
+    --------
+    >>> [held(sqlglot.parse_one(text)).sql() for text in ("a OR b", "LOWER(a)", "-1")]
+    ['(a OR b)', 'LOWER(a)', '(-1)']
+    """
+    plain = isinstance(node, exp.Column | exp.Literal | exp.Boolean | exp.Null | exp.Paren)
+    if plain or (isinstance(node, exp.Func) and not isinstance(node, _INFIX)):
+        return node
+    return exp.Paren(this=node)
+
+
+def attribute_column(name: str) -> exp.Column:
+    """The column of an attribute, spelt as it is declared: one text for each attribute."""
+    return exp.Column(this=exp.to_identifier(name))
 
 
 def _check_points(column: exp.Expr, node: exp.Expr, axis: int, scope: Scope) -> None:

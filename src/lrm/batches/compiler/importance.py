@@ -72,9 +72,11 @@ def chunks(text: str) -> list[Chunk]:
     import sqlglot  # noqa: PLC0415 - it takes a tenth of a second
     from sqlglot import TokenType  # noqa: PLC0415
 
+    from lrm.batches.compiler.spellings import Spoken  # noqa: PLC0415
+
     found: list[Chunk] = []
     waiting: list[Token] = []
-    for token in sqlglot.tokenize(text, read="duckdb"):
+    for token in sqlglot.tokenize(text, read=Spoken):
         if token.token_type is not TokenType.SEMICOLON:
             waiting.append(token)
         elif waiting:

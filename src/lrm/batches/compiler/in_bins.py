@@ -9,7 +9,7 @@ import numpy as np
 from sqlglot import exp
 
 from lrm.batches.compiler.atoms import FALSE, NOT, NULL, TRUE, Truths
-from lrm.batches.compiler.expressions import point_text, shown
+from lrm.batches.compiler.expressions import held, point_text, shown
 from lrm.batches.compiler.monotone import chain, turning
 from lrm.batches.compiler.refusals import at_line
 from lrm.batches.compiler.tables import Table, Truth, all_of, any_of
@@ -63,7 +63,7 @@ def spread(scope: Scope, node: exp.Expr) -> tuple[int, Truths] | None:
         pairs = [(exp.GTE, node.args["low"]), (exp.LTE, node.args["high"])]
     found = []
     for kind, value in pairs:
-        one = compared(scope, kind(this=node.this.copy(), expression=value.copy()))
+        one = compared(scope, kind(this=held(node.this.copy()), expression=held(value.copy())))
         if one is None:
             return None
         found.append(one)

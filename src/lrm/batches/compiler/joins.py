@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from lrm.batches.compiler.expressions import LookedUp, columns_text, shown
+from lrm.batches.compiler.expressions import (
+    LookedUp,
+    attribute_column,
+    columns_text,
+    held,
+    shown,
+)
 from lrm.batches.compiler.memory import any_true
 from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse
 
@@ -87,7 +93,7 @@ def _take_condition(select: exp.Expr, join: exp.Expr, domain: Domain) -> None:
 def joined_lookup(join: exp.Expr, domain: Domain) -> Joined:
     """The lookup that a JOIN names."""
     table = join.this
-    named = [one for one in domain.lookups if one.name.casefold() == table.name.casefold()]
+    named = [one for one in domain.lookups if _is_named(one, table)]
     if type(table) is not exp.Table or not named:
         names = ", ".join(one.name for one in domain.lookups)
         may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
@@ -126,7 +132,7 @@ def own_column(node: exp.Column, joined: Joined) -> exp.Expr:
     """The column of a joined lookup."""
     lookup, name = joined.lookup, node.name.casefold()
     if name == lookup.key_column.casefold():
-        key = exp.column(lookup.key)
+        key = attribute_column(lookup.key)
         if not joined.left:
             return key
         return exp.Case(ifs=[exp.If(this=joined.matched, true=key)])
@@ -160,7 +166,7 @@ def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
     select = node.args["query"].this
     source = select.args.get("from_") if type(select) is exp.Select else None
     table = None if source is None else source.this
-    named = [one for one in domain.lookups if type(table) is exp.Table and one.name == table.name]
+    named = [one for one in domain.lookups if type(table) is exp.Table and _is_named(one, table)]
     if not named or type(node.this) is not exp.Column or table is None:
         raise refuse("a subquery", way_out, node)
     only(select, "expressions", "from_", "where")
@@ -176,7 +182,7 @@ def among_keys(node: exp.Expr, domain: Domain) -> exp.Expr:
             return exp.false()  # for NULL too
         for column in list(where.find_all(exp.Column)):
             column.replace(own_column(column, joined))
-        condition = exp.and_(condition, exp.Paren(this=where.this))
+        condition = exp.and_(condition, held(where.this))
     missing = exp.If(this=exp.Is(this=node.this.copy(), expression=exp.Null()), true=exp.Null())
     known = exp.Coalesce(this=condition, expressions=[exp.false()])
     return exp.Paren(this=exp.Case(ifs=[missing], default=known))
@@ -195,8 +201,13 @@ def _has_row(joined: Joined, condition: exp.Expr, domain: Domain) -> bool:
 
 
 def _looked_up(lookup: Lookup, column: str) -> exp.Expr:
-    what = exp.Literal.string(f"{lookup.name}.{column}")
-    return LookedUp(this=exp.column(lookup.key), expression=what)
+    names = [exp.Literal.string(name) for name in (lookup.name, column)]
+    return LookedUp(this=attribute_column(lookup.key), expression=names[0], column=names[1])
+
+
+def _is_named(lookup: Lookup, table: exp.Expr) -> bool:
+    """Whether a table of FROM is a lookup, whatever the case of its name."""
+    return bool(lookup.name.casefold() == table.name.casefold())
 
 
 def all_columns(joined: Mapping[str, Joined]) -> dict[str, exp.Expr]:

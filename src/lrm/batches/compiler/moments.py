@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from lrm.batches.compiler.asked import Asked, Centre, Steps
+from lrm.batches.compiler.expressions import held
 from lrm.batches.compiler.refusals import DISTINCT, only, refuse
 
 __all__ = ["PAIRS", "SPREADS", "moments", "pair"]
@@ -54,10 +55,10 @@ def pair(node: exp.Expr, found: Asked, where: exp.Expr | None = None) -> Steps:
     sides = []
     for side in (node.this, node.expression):
         centre = found.middle(side)
-        held = side.copy() if type(side) is exp.Column else exp.Paren(this=side.copy())
+        inner = held(side.copy())
         step = exp.Add if centre < 0 else exp.Sub
-        moved = step(this=held, expression=exp.Literal.number(abs(centre)))
-        sides.append(exp.Paren(this=moved) if centre else held)
+        moved = step(this=inner, expression=exp.Literal.number(abs(centre)))
+        sides.append(held(moved) if centre else inner)
     y, x = sides
     known = [exp.Not(this=exp.Is(this=side.copy(), expression=exp.Null())) for side in (y, x)]
     rows = exp.Where(this=exp.and_(*([] if where is None else [where.this.copy()]), *known))

@@ -58,7 +58,7 @@ def _inner(node: exp.Expr) -> exp.Expr | None:
         parts = [node.this]
     elif kind in _EITHER:
         parts = [node.this, node.expression]
-    elif kind in (exp.Cast, exp.TryCast) and node.args["to"].this in _NUMBERS:
+    elif kind is exp.Cast and node.args["to"].this in _NUMBERS:  # TRY_CAST is NULL out of range
         parts = [node.this]
     elif kind in _SEVERAL:
         parts = [node.this, *node.expressions]

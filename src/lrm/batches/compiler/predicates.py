@@ -168,7 +168,7 @@ class Scope:
 
     def _looked_up(self, node: exp.Expr) -> CellColumn:
         axis = self.axis(node.this)
-        name, _, column = node.expression.name.partition(".")
+        name, column = node.expression.name, node.args["column"].name
         lookup = next(one for one in self.domain.lookups if one.name == name)
         values = lookup.on_cells(self.domain.attributes[axis], column or None)
         distinct = [one for one in dict.fromkeys(values) if one not in {None, DIFFERENT}]

@@ -18,7 +18,7 @@ from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import asked
 from lrm.batches.compiler.displays import Wanted, ascending, union_display, wanted
 from lrm.batches.compiler.evaluation import Values
-from lrm.batches.compiler.expressions import CellLabel, LookedUp, shown
+from lrm.batches.compiler.expressions import CellLabel, LookedUp, attribute_column, shown
 from lrm.batches.compiler.grouping import Grouping, GroupingSet, Keys, groupings
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
@@ -196,7 +196,7 @@ def _sorted_labels(
     for axis in {axis for axes in grouping.sets for axis in axes}:
         attribute = scope.domain.attributes[axis]
         name = columns.renamed.get(axis, attribute.name)
-        found[attribute.name.casefold()] = name, ascending(attribute)
+        found[shown(attribute_column(attribute.name))] = name, ascending(attribute)
     for place, (text, (name, node)) in enumerate(grouping.keys.items()):
         if type(node) is CellLabel:
             attribute = scope.domain.attributes[scope.axis(node.this)]

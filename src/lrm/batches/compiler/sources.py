@@ -8,6 +8,7 @@ ORDER BY, LIMIT and HAVING. A sub-select of one row may stand in an expression, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from lrm.batches.compiler.chosen import (
-    HELD,
     adds_up,
     apart,
     beside,
@@ -29,7 +29,7 @@ from lrm.batches.compiler.chosen import (
     scalar,
     split_having,
 )
-from lrm.batches.compiler.expressions import Apart, shown
+from lrm.batches.compiler.expressions import Apart, attribute_column, held, shown
 from lrm.batches.compiler.joins import (
     Joined,
     all_columns,
@@ -46,7 +46,10 @@ from lrm.batches.compiler.refusals import ONE_TABLE, at_line, only, refuse, refu
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["Plain", "plain_select"]
+__all__ = ["Plain", "plain_select", "same_table"]
+
+_DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
+"""Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 
 _PARTS = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset")
 _COMPUTED = "a sub-select may filter, rename and compute columns"
@@ -81,6 +84,12 @@ class _Source:
     others: Mapping[str, Mapping[str, exp.Expr]] = field(default_factory=dict)
 
 
+def same_table(name: str, expected: str) -> bool:
+    """Whether two names mean one table: schemas that need not be written tell none apart."""
+    one, two = (_DEFAULT.sub("", text.casefold()) for text in (name, expected))
+    return one == two
+
+
 def plain_select(select: exp.Expr, domain: Domain) -> Plain:
     """Write everything that a SELECT reads into one SELECT of the declared table."""
     return _Reader(domain, {}).plain(select)
@@ -92,7 +101,7 @@ class _Reader:
     def __init__(self, domain: Domain, known: Mapping[str, Plain]) -> None:
         self.domain = domain
         self.known = dict(known)
-        self.attributes = {name.casefold() for name in domain.names}
+        self.attributes = {name.casefold(): name for name in domain.names}
 
     def plain(self, select: exp.Expr) -> Plain:
         """Write what a SELECT reads into the SELECT itself."""
@@ -275,9 +284,9 @@ class _Reader:
         room = MOST_WRITTEN
         for node in every:
             if type(node) is exp.Subquery and type(node.parent) is not exp.Subquery:
-                held = self._apart(node, root, source)
-                node.replace(held)
-                root = held if node is root else root
+                answer = self._apart(node, root, source)
+                node.replace(answer)
+                root = answer if node is root else root
             if type(node) is not exp.Column or id(node) in inner:
                 continue
             if type(node.this) is not exp.Identifier:
@@ -290,10 +299,10 @@ class _Reader:
                 raise refuse("so long an expression", f"{node.name!r} stands for too much", node)
             given = given.copy()
             top = node is root or type(node.parent) in {exp.Alias, exp.Group, exp.Ordered}
-            held = given if top or isinstance(given, HELD) else exp.Paren(this=given)
-            node.replace(held)
+            written = given if top else held(given)
+            node.replace(written)
             if node is root:
-                root = held
+                root = written
         return root
 
     def _apart(self, node: exp.Expr, root: exp.Expr, source: _Source) -> exp.Expr:
@@ -317,9 +326,12 @@ class _Reader:
             offered = self._offers(source, name)
             if not table and name in aliases and (_in_order(node) or not offered):
                 return aliases[name]
-            node.set("table", None)
+            for part in ("table", "db"):
+                node.set(part, None)
+            if name in source.columns:
+                return source.columns[name]
             if offered:
-                return source.columns.get(name, node)
+                return _spelt(node, self.attributes[name])
         return self._elsewhere(node, source)
 
     def _elsewhere(self, node: exp.Column, source: _Source) -> exp.Expr:
@@ -358,7 +370,7 @@ def _theirs(node: exp.Column, source: _Source) -> exp.Expr | None:
 
 
 def _check_same(inner: Plain, source: _Source, node: exp.Expr) -> None:
-    if inner.table.casefold() != source.table.casefold():
+    if not same_table(inner.table, source.table):
         raise refuse(f"a subquery of {inner.table!r}", ONE_TABLE, node)
 
 
@@ -392,11 +404,11 @@ def _finished(select: exp.Expr, source: _Source, *, over: bool) -> exp.Expr:
 
 def _check_one_row(select: exp.Expr) -> None:
     """Refuse a SELECT of sub-selects alone: it has a row for every row of the table."""
-    if select.args.get("group") is None and any(
-        item.find(Apart) is not None
-        and all(one.find_ancestor(Apart) is not None for one in item.find_all(exp.AggFunc))
-        for item in select.expressions
-    ):
+    items = select.expressions
+    own = any(
+        one.find_ancestor(Apart) is None for item in items for one in item.find_all(exp.AggFunc)
+    )
+    if select.args.get("group") is None and not own and any(item.find(Apart) for item in items):
         raise refuse("a subquery beside every row", "leave out FROM, or GROUP BY", select)
 
 
@@ -434,6 +446,14 @@ def _aliased(node: exp.Expr, name: str) -> exp.Expr:
     if type(node) is exp.Column and not node.table and node.name.casefold() == name.casefold():
         return node
     return exp.Alias(this=node, alias=exp.to_identifier(name))
+
+
+def _spelt(node: exp.Column, name: str) -> exp.Column:
+    """The column of an attribute as it is declared, whatever its case and quotes in the text."""
+    declared = attribute_column(name).this
+    declared.meta.update(node.this.meta)
+    node.set("this", declared)
+    return node
 
 
 def _in_order(node: exp.Expr) -> bool:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from lrm.batches.compiler.constants import is_constant, number
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import held, shown
 from lrm.batches.compiler.refusals import only, refuse, refuse_node
 
 if TYPE_CHECKING:
@@ -115,13 +115,13 @@ def _bucket(node: exp.Expr) -> exp.Expr:
         way_out = f"it takes a lower end, an upper end and a count of at most {_MOST_BUCKETS}"
         raise refuse("this WIDTH_BUCKET()", way_out, node)
     edges = [low + (high - low) * k / count for k in range(int(count) + 1)]
-    held = exp.Paren(this=node.this)
+    inner = held(node.this)
     branches = [
-        exp.If(this=exp.LT(this=held.copy(), expression=_literal(edge)), true=_literal(place))
+        exp.If(this=exp.LT(this=inner.copy(), expression=_literal(edge)), true=_literal(place))
         for place, edge in enumerate(edges)
     ]
     known = exp.If(
-        this=exp.GTE(this=held.copy(), expression=_literal(edges[-1])),
+        this=exp.GTE(this=inner.copy(), expression=_literal(edges[-1])),
         true=_literal(len(edges)),
     )
     return exp.Case(ifs=[*branches, known])
@@ -167,7 +167,7 @@ def _named(node: exp.Expr) -> exp.Expr:
 def _either(node: exp.Expr) -> exp.Expr:
     """``NVL2(a, b, c)`` as CASE."""
     only(node, "this", "true", "false")
-    known = exp.Not(this=exp.Is(this=exp.Paren(this=node.this), expression=exp.Null()))
+    known = exp.Not(this=exp.Is(this=held(node.this), expression=exp.Null()))
     return exp.Case(ifs=[exp.If(this=known, true=node.args["true"])], default=node.args["false"])
 
 

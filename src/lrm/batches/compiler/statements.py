@@ -19,7 +19,7 @@ from lrm.batches.compiler.refusals import (
     only,
     refuse,
 )
-from lrm.batches.compiler.sources import plain_select
+from lrm.batches.compiler.sources import plain_select, same_table
 from lrm.batches.compiler.spellings import Spoken, respell
 from lrm.errors import SqlError
 
@@ -37,8 +37,6 @@ MOST_TOKENS = 100_000
 """Words, constants and signs of one statement: some seconds of work."""
 
 _CLOSING = frozenset("'\"`*$")  # a line without these ends no quotation or comment
-_DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
-"""Schemas of DuckDB, PostgreSQL, Spark and SQL Server where none is written."""
 _MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
 _TOKEN = re.compile(r"Expected (.*) but got <Token .*", re.DOTALL)
 _LONGEST_TEXT = 10_000  # characters searched for the end of a quotation, to name its line
@@ -90,7 +88,7 @@ def statements(text: str, domain: Domain) -> list[Statement]:
                     _take_names(select, selects[0])
                 plain = plain_select(select, domain)
                 expected = table or (checked[0].table if checked else plain.table)
-                if not _same_table(plain.table, expected):
+                if not same_table(plain.table, expected):
                     raise SqlError(_unknown(plain.table, expected, declared=table is not None))
                 number = len(checked) + 1
                 last = ending if part == len(selects) else None
@@ -109,12 +107,6 @@ def _take_names(select: exp.Expr, first: exp.Expr) -> None:
     for item, model in pairs:
         if type(model) is exp.Alias and type(item) is not exp.Alias:
             item.replace(exp.alias_(item.copy(), model.alias))
-
-
-def _same_table(name: str, expected: str) -> bool:
-    """Whether two names mean one table: schemas that need not be written tell none apart."""
-    one, two = (_DEFAULT.sub("", text.casefold()) for text in (name, expected))
-    return one == two
 
 
 def _unknown(name: str, expected: str, *, declared: bool) -> str:
@@ -223,14 +215,33 @@ def _selects(tree: exp.Expr) -> list[exp.Expr]:
             if node.args.get("distinct"):
                 raise refuse("UNION", "write UNION ALL, or two statements separated by ;", node)
             only(node, "this", "expression", "with_")
-            if node.args.get("with_") is not None:
-                for side in (node.this, node.expression):
-                    if side.args.get("with_") is None:
-                        side.set("with_", node.args["with_"].copy())
+            for side in (node.this, node.expression):
+                _give_with(side, node)
             waiting += [node.expression, node.this]
-        elif type(node) is exp.Subquery and (found or waiting or node is not tree):
-            only(node, "this")
-            waiting.append(node.this)
+        elif type(node) is exp.Subquery:
+            waiting.append(_unwrapped(node))
         else:
             found.append(node)
     return found
+
+
+def _give_with(node: exp.Expr, outer: exp.Expr) -> None:
+    """Let a part of a statement read what WITH names before the whole of it."""
+    clause = outer.args.get("with_")
+    if clause is None:
+        return
+    own = node.args.get("with_")
+    tables = [*clause.copy().expressions, *(own.expressions if own is not None else [])]
+    node.set("with_", exp.With(expressions=tables))
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    """A SELECT in parentheses; with ORDER BY or LIMIT after them, ``SELECT * FROM (…)``."""
+    only(node, "this", "with_", "order", "limit", "offset")
+    inner: exp.Expr = node.this
+    _give_with(inner, node)
+    ending = {part: node.args[part] for part in ("order", "limit", "offset") if node.args.get(part)}
+    if not ending:
+        return inner
+    source = exp.From(this=exp.Subquery(this=inner))
+    return exp.Select(expressions=[exp.Star()], from_=source, **ending)

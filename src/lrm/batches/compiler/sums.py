@@ -12,7 +12,7 @@ from lrm.batches.compiler.atoms import TRUE
 from lrm.batches.compiler.binned import Form, is_binned, linear_form, represented
 from lrm.batches.compiler.constants import constant, is_constant
 from lrm.batches.compiler.cuts import Cut
-from lrm.batches.compiler.expressions import shown
+from lrm.batches.compiler.expressions import held, shown
 from lrm.batches.compiler.refusals import at_line, only, refuse
 from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered, multiplied
 from lrm.batches.compiler.tables import TOO_MANY, Table, Truth, aligned, fits
@@ -248,13 +248,13 @@ def _pieces(node: exp.Expr, scope: Scope) -> exp.Expr:
     if len(moving) != 1 or len(fixed) != 1:
         return node
     (number,), (constant,) = moving, fixed
-    held = number.copy() if type(number) is exp.Column else exp.Paren(this=number.copy())
-    condition = _PIECES[type(node)](this=held, expression=constant.copy())
+    inner = held(number.copy())
+    condition = _PIECES[type(node)](this=inner, expression=held(constant.copy()))
     other = constant.copy()
     if type(node) is exp.Abs:
-        other = exp.Neg(this=held.copy())
+        other = exp.Neg(this=inner.copy())
     elif type(node) is exp.Coalesce:
-        condition = exp.Not(this=exp.Is(this=held, expression=exp.Null()))
+        condition = exp.Not(this=exp.Is(this=inner, expression=exp.Null()))
     return exp.Case(ifs=[exp.If(this=condition, true=number.copy())], default=other)
 
 
