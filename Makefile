@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long quick lint format bench study graph package clean
+.PHONY: demo test test-long quick lint format bench study docs graph package clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -55,6 +55,14 @@ bench: $(VENV)/.dev  ## error and time ratios, side by side in one run
 study: $(VENV)/.dev  ## the paper's experiments at an eighth of their size (four minutes), into build/study
 	@$(BIN)/python -m study run --scale quick --jobs 2
 	@$(BIN)/python -m study plot
+
+docs: $(VENV)/.docs  ## the documentation as a searchable site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo 'open build/site/index.html'
+
+$(VENV)/.docs: $(VENV)/.core pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
 
 graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
 	@$(BIN)/python tests/import_graph.py
