@@ -143,7 +143,7 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
 
 def test_a_display_is_part_of_what_a_digest_covers(release):
     workload = release.plan.workload
-    assert replace(workload, display=()).digest != workload.digest
+    assert replace(workload, display=(), statements=()).digest != workload.digest
 
 
 def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):

@@ -196,7 +196,9 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
     except SqlError as error:
         entries.get("text", entries.get("where", node)).fail(str(error))
     derived = tuple(replace(one, label=replace(one.label, line=node.line)) for one in part.derived)
-    part = replace(part, labels=part.labels.at_line(node.line), derived=derived)
+    statements = tuple(replace(one, line=node.line) for one in part.statements)
+    labels = part.labels.at_line(node.line)
+    part = replace(part, labels=labels, derived=derived, statements=statements)
     return _weighted(part, entries["importance"]) if "importance" in entries else part
 
 

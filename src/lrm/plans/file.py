@@ -24,7 +24,7 @@ from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
 from lrm.solvers.bounds import Spectrum
-from lrm.workload import Labels, Workload, derived_from_facts
+from lrm.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.workload.display import Display
 
 __all__ = ["load_plan", "unpack_plan"]
@@ -48,7 +48,8 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     Nothing that follows from the integers is believed: sensitivity, limits, the queries over
     merged cells, the reconstruction and the digest are computed again.
     """
-    facts = Facts(values, FACTS)
+    # Files that were written before statements were kept have none: their labels form the tables.
+    facts = Facts({"statements": [], **values} if isinstance(values, dict) else values, FACTS)
     cells = None
     if facts.kind("measured") == "cells":
         cells = arrays.length("cell-index")
@@ -104,14 +105,16 @@ def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
         importance=importance,
         domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
         derived=derived_from_facts(facts.any("derived")),
-        display=_displays(facts.any("display")),
+        display=[Display.from_facts(one) for one in _list(facts, "display")],
+        statements=[Statement.from_facts(one) for one in _list(facts, "statements")],
     )
 
 
-def _displays(facts: Any) -> list[Display]:
-    if not isinstance(facts, list):
-        raise FileFormatError("'display' must be a list")
-    return [Display.from_facts(one) for one in facts]
+def _list(facts: Facts, name: str) -> list[Any]:
+    found = facts.any(name)
+    if not isinstance(found, list):
+        raise FileFormatError(f"{name!r} must be a list")
+    return found
 
 
 def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:

@@ -10,6 +10,7 @@ from lrm.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered
 from lrm.workload.labels import Labels, Names
 from lrm.workload.numbered_labels import NumberedLabels
+from lrm.workload.statements import Column, Kind, Statement
 from lrm.workload.taken_labels import TakenLabels
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "MOST_LISTED",
     "AnswerTable",
     "Block",
+    "Column",
     "Computed",
     "CrossTabs",
     "Derived",
@@ -24,6 +26,7 @@ __all__ = [
     "Formula",
     "Group",
     "Grouped",
+    "Kind",
     "Label",
     "LabelColumns",
     "Labels",
@@ -33,6 +36,7 @@ __all__ = [
     "NumberedLabels",
     "Quantile",
     "Span",
+    "Statement",
     "Step",
     "TakenLabels",
     "Workload",

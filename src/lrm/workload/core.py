@@ -23,6 +23,7 @@ from lrm.workload.derived import Derived, check_derived
 from lrm.workload.display import Display
 from lrm.workload.label_parts import Grouped
 from lrm.workload.labels import Labels, Names
+from lrm.workload.statements import Statement, check_statements, statements_of
 
 __all__ = ["EXPLICIT_QUERIES", "MOST_LISTED", "Workload", "check_listable", "weigh_rows"]
 
@@ -55,6 +56,9 @@ class Workload:
         Answers that are computed from those of the queries, such as rates and medians.
     display
         How the answers of some queries are displayed: ORDER BY, LIMIT and HAVING of SQL.
+    statements
+        Which answers form one table, as the statements of SQL do. It changes no answer, and is
+        no part of the digest.
 
     >>> workload = Workload([[1, 1, 0], [0, 1, 1]], names=["young", "old"])
     >>> workload.shape, workload.names[1]
@@ -67,6 +71,7 @@ class Workload:
     domain: Domain | None
     derived: tuple[Derived, ...]
     display: tuple[Display, ...]
+    statements: tuple[Statement, ...]
 
     def __init__(  # noqa: PLR0913 - what a batch consists of
         self,
@@ -78,6 +83,7 @@ class Workload:
         domain: Domain | None = None,
         derived: Iterable[Derived] = (),
         display: Iterable[Display] = (),
+        statements: Iterable[Statement] = (),
     ) -> None:
         checked = as_map(queries)
         m, n = checked.shape
@@ -94,7 +100,9 @@ class Workload:
         set_field(self, "domain", domain)
         set_field(self, "derived", tuple(derived))
         set_field(self, "display", tuple(display))
+        set_field(self, "statements", tuple(statements))
         check_derived(self.derived, m)
+        check_statements(self.statements, m, len(self.derived), len(self.display))
         if self.derived:
             _ = self.shown  # refuses a name that is taken
 
@@ -114,6 +122,13 @@ class Workload:
         if not self.derived:
             return self.labels
         return Labels([*self.labels.shown_parts(), *(one.label for one in self.derived)])
+
+    @cached_property
+    def tables(self) -> tuple[Statement, ...]:
+        """What a reader sees as one table each: the statements, or the tables of the labels."""
+        if self.statements:
+            return self.statements
+        return statements_of(self.labels, self.derived, self.display, self.domain)
 
     @cached_property
     def digest(self) -> str:

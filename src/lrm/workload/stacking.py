@@ -15,6 +15,7 @@ from lrm.showing.spelling import how_many
 from lrm.workload.core import Workload
 from lrm.workload.derived import Derived
 from lrm.workload.labels import Labels
+from lrm.workload.statements import Statement, distinct_names, shift
 
 __all__ = ["stack"]
 
@@ -44,7 +45,22 @@ def stack(workloads: Sequence[Workload]) -> Workload:
         domain=domains[0] if domains else None,
         derived=_derived(workloads),
         display=[display for part in workloads for display in part.display],
+        statements=_statements(workloads),
     )
+
+
+def _statements(workloads: Sequence[Workload]) -> list[Statement]:
+    """The tables of all parts, where any of them has statements; else labels say as much."""
+    if not any(part.statements for part in workloads):
+        return []
+    found: list[Statement] = []
+    queries = derived = displays = 0
+    for part in workloads:
+        found += shift(part.tables, queries, derived, displays)
+        queries += part.shape[0]
+        derived += len(part.derived)
+        displays += len(part.display)
+    return distinct_names(found)
 
 
 def _derived(workloads: Sequence[Workload]) -> Iterator[Derived]:

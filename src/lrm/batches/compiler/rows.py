@@ -25,10 +25,14 @@ from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered
+from lrm.batches.compiler.table_columns import TableColumns
 from lrm.batches.compiler.windows import KeyGroup
+from lrm.batches.remarks import remarks_before
 from lrm.batches.terms import FlatRows, Names, Terms
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError, SqlWarning, WorkloadError
+from lrm.workload import Statement as Table
+from lrm.workload.statements import distinct_names, title_of
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
@@ -50,8 +54,8 @@ Fixed = tuple[tuple[str, str], ...]
 AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
 """An answer of a statement: linear, or computed from linear ones."""
 
-Made = tuple[list[AnyAnswer], "Display | None"]
-"""The answers of one statement, and how they are displayed."""
+Made = tuple[list[AnyAnswer], "Display | None", "Table"]
+"""The answers of one SELECT, how they are displayed, and the table that they form."""
 
 
 def compile_batch(text: str, domain: Domain) -> Workload:
@@ -60,9 +64,11 @@ def compile_batch(text: str, domain: Domain) -> Workload:
     rows = FlatRows(domain) if single else Terms(domain)
     inputs = Inputs(rows)
     waiting: list[DerivedAnswer | QuantileAnswer] = []
-    displays = []
-    for answers, display in _compiled(text, domain):
+    displays: list[Display] = []
+    tables: list[Table] = []
+    for answers, display, table in _compiled(text, domain):
         displays += [display] if display is not None else []
+        before = rows.count, len(waiting)
         for answer in answers:
             if not isinstance(answer, Answer):
                 waiting.append(answer)  # what is asked anyway comes first
@@ -71,8 +77,17 @@ def compile_batch(text: str, domain: Domain) -> Workload:
                 with in_statement(answer.names.line or 0):
                     inputs.note(Part(axes, answer.products, answer.running))
                     _add(rows, answer, axes)
+        placed = replace(
+            table,
+            rows=(before[0], rows.count),
+            derived=(before[1], len(waiting)),
+            display=None if display is None else len(displays) - 1,
+        )
+        # A later part of UNION ALL has no name: it continues the table of the first.
+        tables[-1:] = [*tables[-1:], placed] if placed.name else [tables[-1].joined(placed)]
     derived = tuple(_derived(inputs, answer) for answer in waiting)
-    return replace(rows.finished(), derived=derived, display=tuple(displays))
+    statements = tuple(distinct_names(tables))
+    return replace(rows.finished(), derived=derived, display=tuple(displays), statements=statements)
 
 
 def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
@@ -97,7 +112,7 @@ def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
 
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     """The products that a batch of one ungrouped answer adds up; None for any other batch."""
-    answers = [answer for answers, _ in _compiled(text, domain) for answer in answers]
+    answers = [answer for answers, *_ in _compiled(text, domain) for answer in answers]
     answer = answers[0]
     if len(answers) != 1 or not isinstance(answer, Answer):
         return None
@@ -112,10 +127,17 @@ def _compiled(text: str, domain: Domain) -> Iterator[Made]:
         seen, parts = (seen, parts) if statement.part > 1 else (set(), [])
         parts.append(statement.select)
         with in_statement(statement.line):
-            found, display = _compile_statement(statement, context, seen)
+            found, display, table = _compile_statement(statement, context, seen)
             if statement.ending is not None:
                 display = union_display(parts, statement.ending)
-        yield found, display
+        remarks = remarks_before(text, statement.start)
+        title = remarks.title or title_of(table.answers, [one.name for one in table.columns])
+        name = table.answers[0] if statement.part == 1 else ""
+        yield (
+            found,
+            display,
+            replace(table, name=name, title=title, expected=remarks.expected),
+        )
     for told in context.warnings:
         warnings.warn(told, SqlWarning, stacklevel=4)
 
@@ -140,6 +162,7 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     weighed = _weigh(leaves, where, scope)
     found: list[AnyAnswer] = []
     labels: dict[str, tuple[str, Labels]] = {}
+    groups_of = TableColumns(select, scope, columns.renamed)
     for one in variants:
         values = _key_values(one.keys, scope)
         groups = _groups(values, one.keys, scope)
@@ -152,7 +175,11 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
             made = Compiled(names, one.sets, answer, own, scope, one.keys, groups)
             for group in groups:
                 found += made.answers(group)
-    return found, None if displayed is None else _display(displayed, named, columns, labels)
+        groups_of.add(one, values)
+    display = None if displayed is None else _display(displayed, named, columns, labels)
+    asked_for = tuple(named)[: len(columns.answers)]
+    table = Table("", "", groups_of.ordered(), asked_for, line=statement.line)
+    return found, display, table
 
 
 def _named_answers(

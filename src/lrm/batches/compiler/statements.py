@@ -50,7 +50,8 @@ class Statement:
     """One SELECT: its number and line in the text, the table it reads, its tree.
 
     ``part`` counts the SELECTs that UNION ALL joins, from 1; the last of them has the ``ending`` of
-    them all, a SELECT with nothing but ORDER BY, LIMIT and OFFSET.
+    them all, a SELECT with nothing but ORDER BY, LIMIT and OFFSET. ``start`` is the position of the
+    first character in the text.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Statement:
     table: str
     select: exp.Expr
     ending: exp.Expr | None = None
+    start: int = 0
 
 
 def statements(text: str, domain: Domain) -> list[Statement]:
@@ -92,7 +94,9 @@ def statements(text: str, domain: Domain) -> list[Statement]:
                     raise SqlError(_unknown(plain.table, expected, declared=table is not None))
                 number = len(checked) + 1
                 last = ending if part == len(selects) else None
-                checked.append(Statement(number, at, part, expected, plain.select, last))
+                checked.append(
+                    Statement(number, at, part, expected, plain.select, last, tokens[0].start)
+                )
     if not checked:
         raise SqlError("the batch is empty; write at least one SELECT COUNT(*) FROM …")
     return checked

@@ -1,0 +1,366 @@
+"""Statements: which answers of a batch form one table, and how the table is labelled.
+
+A statement of SQL is a table to the person who wrote it: some columns of groups, in the order of
+SELECT, and one column per answer. The compiler attaches one `Statement` per SELECT to the batch;
+a batch that was built in Python, or read from a matrix, has one per table of its labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Literal, get_args
+
+from lrm.domain import Attribute, Categories, Dates, Domain, Integers
+from lrm.errors import WorkloadError
+from lrm.workload.derived import Derived
+from lrm.workload.display import Display
+from lrm.workload.label_parts import Grouped, Named, Numbered
+from lrm.workload.labels import Labels
+
+__all__ = [
+    "Column",
+    "Kind",
+    "Statement",
+    "check_statements",
+    "distinct_names",
+    "kind_of",
+    "shift",
+    "statements_of",
+    "title_of",
+]
+
+Kind = Literal[
+    "text", "integer", "number", "boolean", "date", "timestamp", "month", "year", "month_of_year"
+]
+"""What the labels of a column are.
+
+``date`` is ``2023-05-31``, ``timestamp`` ``2023-05-31 00:00:00``, ``month`` ``2023-05``, ``year``
+``2023``, ``month_of_year`` a number from 1 to 12. ``text`` has an order too, that of its labels.
+"""
+
+MOST_TABLES = 2000
+"""Tables that are made from labels: readers find the answers of further ones in files."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of groups.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    kind
+        What its labels are.
+    labels
+        Its labels in ascending order; empty where the labels of the answers have that order.
+    """
+
+    name: str
+    kind: Kind = "text"
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        texts = isinstance(self.name, str) and all(isinstance(one, str) for one in self.labels)
+        if not texts or self.kind not in get_args(Kind):
+            raise WorkloadError("a column of a statement must have a name, a kind and labels")
+
+    @classmethod
+    def of(cls, attribute: Attribute, name: str | None = None) -> Column:
+        """The column of an attribute of the domain, under its own name or another one.
+
+        >>> Column.of(Integers("age", 0, 99)), Column.of(Integers("age", 0, 99, width=10)).kind
+        (Column(name='age', kind='integer', labels=()), 'text')
+        """
+        return cls(attribute.name if name is None else name, _attribute_kind(attribute))
+
+
+def _attribute_kind(attribute: Attribute) -> Kind:
+    if isinstance(attribute, Categories):
+        kinds: dict[str, Kind] = {"integer": "integer", "boolean": "boolean"}
+        return kinds.get(attribute.value_type, "text")
+    if isinstance(attribute, Integers):
+        return "integer" if attribute.width == 1 else "text"
+    if isinstance(attribute, Dates):
+        periods: dict[str, Kind] = {"day": "date", "month": "month", "year": "year"}
+        return periods[attribute.by]
+    return "text"
+
+
+def kind_of(values: Iterable[object]) -> Kind:
+    """The kind of a column of computed values; None is NULL, which every kind has.
+
+    >>> kind_of([2023, None]), kind_of([True]), kind_of(["a", 1])
+    ('integer', 'boolean', 'text')
+    """
+    kinds: dict[str, Kind] = {
+        "bool": "boolean",
+        "int": "integer",
+        "float": "number",
+        "Decimal": "number",
+        "date": "date",
+        "datetime": "timestamp",
+    }
+    found = {kinds.get(type(value).__name__, "text") for value in values if value is not None}
+    if found == {"integer", "number"}:
+        return "number"
+    return found.pop() if len(found) == 1 else "text"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One table of answers.
+
+    Parameters
+    ----------
+    name
+        By which it is asked for; no two statements of a batch have the same.
+    title
+        What a reader sees above the table.
+    columns
+        The columns of groups in the order of SELECT.
+    answers
+        The names of the queries that are columns of the table, in the order of SELECT; empty for a
+        list of queries without groups, each of which is a row.
+    rows
+        Its range among the linear queries of the batch.
+    derived
+        Its range among the derived answers of the batch, which come after the linear ones.
+    line
+        Where it begins in the text of the batch.
+    display
+        The position of its display (HAVING, ORDER BY, LIMIT) among those of the batch.
+    expected
+        The size of a usual answer, where the author has stated one: ``-- expected: 500``.
+
+    Examples
+    --------
+    >>> Statement("n", "n by state", (Column("state"),), ("n",), (0, 50)).count
+    50
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...] = ()
+    answers: tuple[str, ...] = ()
+    rows: tuple[int, int] = (0, 0)
+    derived: tuple[int, int] = (0, 0)
+    line: int | None = None
+    display: int | None = None
+    expected: float | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of its linear answers."""
+        return self.rows[1] - self.rows[0]
+
+    def joined(self, other: Statement) -> Statement:
+        """One statement of the answers of both, such as those of two parts of UNION ALL."""
+        columns = {one.name: one for one in self.columns}
+        for one in other.columns:
+            known = columns.setdefault(one.name, one)
+            labels = tuple(dict.fromkeys(known.labels + one.labels))
+            kind = known.kind if known.kind == one.kind else "text"
+            columns[one.name] = Column(one.name, kind, labels)
+        return replace(
+            self,
+            columns=tuple(columns.values()),
+            answers=tuple(dict.fromkeys(self.answers + other.answers)),
+            rows=_around(self.rows, other.rows),
+            derived=_around(self.derived, other.derived),
+            display=self.display if other.display is None else other.display,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The statement as values that JSON can hold; `from_facts` reads them."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "columns": [[one.name, one.kind, list(one.labels)] for one in self.columns],
+            "answers": list(self.answers),
+            "rows": list(self.rows),
+            "derived": list(self.derived),
+            "line": self.line,
+            "display": self.display,
+            "expected": self.expected,
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Statement:
+        """Read what `facts` returned; anything else is a WorkloadError."""
+        try:
+            columns = [Column(name, kind, tuple(labels)) for name, kind, labels in facts["columns"]]
+            found = cls(
+                facts["name"],
+                facts["title"],
+                tuple(columns),
+                tuple(facts["answers"]),
+                _range(facts["rows"]),
+                _range(facts["derived"]),
+                facts["line"],
+                facts["display"],
+                facts["expected"],
+            )
+        except (TypeError, KeyError, ValueError):
+            raise WorkloadError("a statement is not of the expected form") from None
+        texts = [found.name, found.title, *found.answers]
+        whole = [one for one in (found.line, found.display) if one is not None]
+        size = 1.0 if found.expected is None else found.expected
+        if not (
+            all(isinstance(one, str) for one in texts)
+            and all(type(one) is int and one >= 0 for one in whole)
+            and type(size) is float
+            and 0 < size < float("inf")
+        ):
+            raise WorkloadError("a statement is not of the expected form")
+        return found
+
+
+def _range(value: Any) -> tuple[int, int]:
+    start, stop = value
+    if type(start) is not int or type(stop) is not int or not 0 <= start <= stop:
+        raise ValueError(value)
+    return start, stop
+
+
+def check_statements(
+    statements: Sequence[Statement], queries: int, derived: int, displays: int
+) -> None:
+    """Raise an error where a statement has answers that the batch does not have."""
+    for one in statements:
+        beyond = one.rows[1] > queries or one.derived[1] > derived
+        if beyond or (one.display is not None and one.display >= displays):
+            raise WorkloadError(f"statement {one.name!r} has answers that the batch does not have")
+    if len({one.name for one in statements}) < len(statements):
+        raise WorkloadError("two statements of a batch have the same name")
+
+
+def shift(
+    statements: Iterable[Statement], queries: int, derived: int, displays: int
+) -> Iterator[Statement]:
+    """The same statements where their answers come later in a larger batch."""
+    for one in statements:
+        yield replace(
+            one,
+            rows=(one.rows[0] + queries, one.rows[1] + queries),
+            derived=(one.derived[0] + derived, one.derived[1] + derived),
+            display=None if one.display is None else one.display + displays,
+        )
+
+
+def distinct_names(statements: Iterable[Statement]) -> list[Statement]:
+    """Give each statement a name of its own: with its columns, then with a number.
+
+    >>> two = [Statement("n", ""), Statement("n", "", (Column("sex"),))]
+    >>> [one.name for one in distinct_names(two)]
+    ['n', 'n_by_sex']
+    """
+    taken: set[str] = set()
+    found = []
+    for one in statements:
+        name = one.name
+        if name in taken and one.columns:
+            name = f"{name}_by_{'_'.join(column.name for column in one.columns)}"
+        number, stem = 2, name
+        while name in taken:
+            name, number = f"{stem}_{number}", number + 1
+        taken.add(name)
+        found.append(replace(one, name=name))
+    return found
+
+
+def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
+    """A title made of the names of answers and columns.
+
+    >>> title_of(["patients", "mean_age"], ["state", "sex"])
+    'patients and mean age by state and sex'
+    >>> title_of(["by_month"], ["hospital", "month"])
+    'by month: hospital and month'
+    """
+    names = _listed([_words(one) for one in answers])
+    by = _listed([_words(one) for one in columns])
+    if not by:
+        return names
+    return f"{names}: {by}" if re.match(r"(?i)by\b", names) else f"{names} by {by}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").strip() or name
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    if len(names) > most:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def statements_of(
+    labels: Labels, derived: Sequence[Derived], display: Sequence[Display], domain: Domain | None
+) -> tuple[Statement, ...]:
+    """The tables that the labels of a batch form: one per line of a text, else one per part.
+
+    Queries without groups that follow each other are one table of single numbers.
+    """
+    found: dict[object, Statement] = {}
+    start = 0
+    for part in islice(labels.tables(), MOST_TABLES):
+        stop = start + len(part)
+        if not (isinstance(part, Grouped) and part.hidden):
+            _put(found, replace(_of_part(part, domain), rows=(start, stop)))
+        start = stop
+    for place, one in enumerate(derived[:MOST_TABLES]):
+        _put(found, replace(_of_part(one.label, domain), derived=(place, place + 1)))
+    displayed = {name: place for place, one in enumerate(display) for name in one.queries}
+    return tuple(distinct_names(_titled(one, displayed) for one in found.values()))
+
+
+def _put(found: dict[object, Statement], one: Statement) -> None:
+    """Join a table to the statement that it belongs to, or begin a new one."""
+    if one.line is not None and one.answers:
+        found[one.line] = found[one.line].joined(one) if one.line in found else one
+        return
+    last = next(reversed(found), None)
+    if last is not None and _are_single(found[last], one):
+        found[last] = found[last].joined(one)
+    else:
+        found[f"table {len(found)}"] = one
+
+
+def _are_single(one: Statement, other: Statement) -> bool:
+    """Whether two statements are single numbers that follow each other."""
+    plain = not (one.columns or other.columns) and one.line is other.line is None
+    follows = one.rows[1] == other.rows[0] and not one.derived[1]
+    return plain and bool(one.answers and other.answers) and follows
+
+
+def _of_part(part: Numbered | Named | Grouped, domain: Domain | None) -> Statement:
+    if not isinstance(part, Grouped):
+        return Statement(part.label(0).query, "")
+    columns = tuple(_column(domain, name, labels) for name, labels in part.axes)
+    return Statement(part.query, "", columns, (part.query,), line=part.line)
+
+
+def _column(domain: Domain | None, name: str, labels: Sequence[str]) -> Column:
+    known = () if domain is None else domain.attributes
+    attribute = next((one for one in known if one.name == name), None)
+    # Ranges and running totals of an attribute have labels of their own.
+    if attribute is None or tuple(labels[:3]) != attribute.labels[:3]:
+        return Column(name)
+    return Column.of(attribute)
+
+
+def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The range that holds both; an empty one adds nothing."""
+    if one[0] == one[1] or other[0] == other[1]:
+        return one if other[0] == other[1] else other
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _titled(one: Statement, displayed: dict[str, int]) -> Statement:
+    if not one.answers:
+        return replace(one, title="Answers")
+    title = title_of(one.answers, [column.name for column in one.columns])
+    return replace(one, title=title, display=displayed.get(one.answers[0]))
