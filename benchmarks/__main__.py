@@ -14,6 +14,7 @@ from benchmarks.plot import draw
 RESULTS = Path("benchmarks/results")
 OTHERS = {
     "gaussian": "benchmarks.gaussian",
+    "golden": "benchmarks.golden",
     "unseen": "benchmarks.unseen",
     "sql": "benchmarks.sql_compile",
     "counting": "benchmarks.counting",
