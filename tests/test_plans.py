@@ -174,3 +174,13 @@ def test_a_strategy_that_cannot_rebuild_is_refused():
     wrong = replace(plan.reconstruction_map, given=DenseMap(np.eye(2) * 1.001))
     with pytest.raises(ConvergenceError, match="reconstructs a query only to"):
         replace(plan, reconstruction_map=wrong)
+
+
+@pytest.mark.parametrize("mechanism", ["best", "noise-on-data"])
+def test_a_plan_is_constructed_and_checked_once(mechanism, monkeypatch):
+    """It was constructed three times, each time with its exactness check and lost caches."""
+    made = []
+    check = lrm.Plan.__post_init__
+    monkeypatch.setattr(lrm.Plan, "__post_init__", lambda self: (made.append(self), check(self)))
+    lrm.plan(np.tri(6), mechanism, noise="gaussian")
+    assert len(made) == 1

@@ -110,8 +110,7 @@ def plan_lines(plan: Plan) -> Lines:
             f"{stage} {spent:.{1 if spent < 9.95 else 0}f} s"
             for stage, spent in facts["timings"].items()
         ]
-        # All five together are too wide for 80 columns.
-        lines += [("", ", ".join(part)) for part in (stages[:3], stages[3:])]
+        lines.append(("", ", ".join(stages)))
     return [*lines, ("digest", facts["digest"][:16])]
 
 

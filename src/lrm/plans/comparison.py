@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
-from lrm.plans.planner import plan_of, timed
+from lrm.plans.planner import plan_of
 from lrm.privacy.budget import Noise
 from lrm.showing import html_of, text_of
 from lrm.solvers.bounds import Spectrum
@@ -126,15 +125,13 @@ class Contest:
         check_mechanism(mechanism)
         try:
             with threadpool_limits(1):
-                began = time.perf_counter()
                 timings = self.problem.timings.restart()
                 search = Search.until(Deadline(self._time_limit), seed, on_step, noise)
                 with timings.of("search"):
                     strategy = build_strategy(mechanism, self.problem, search, options or {})
-                made = plan_of(
+                plan = plan_of(
                     self.problem, strategy, noise=noise, bounds=self._bounds_with(strategy)
                 )
-                plan = timed(made, timings, time.perf_counter() - began)
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
         except np.linalg.LinAlgError as reason:

@@ -28,10 +28,20 @@ from lrm.showing.spelling import many, parameter_words
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import AnswerTable, Labels, Workload, check_listable
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "weighted_error"]
 
 EXACTNESS = 1e-9
 """Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
+
+
+def weighted_error(
+    workload: Workload, measured: Measured, reconstruction: Reconstruction, noise: Noise
+) -> float:
+    """``Σ_i c_i·‖B_i‖²·Δ²`` with the importance c_i of each query, 1 where none is declared."""
+    squared_norm = reconstruction.squared_norm
+    if workload.importance is not None:
+        squared_norm = float(np.dot(workload.importance, reconstruction.row_squared_norms))
+    return squared_norm * (measured.sensitivity_for(noise) / 2.0**measured.bits) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +160,8 @@ class Plan:
 
     @cached_property
     def weighted_strategy_error(self) -> float:
-        """The same with each query's importance: what the strategy was chosen for."""
-        if self.workload.importance is None:
-            return self.strategy_error
-        weighted = np.dot(self.workload.importance, self.reconstruction_map.row_squared_norms)
-        return float(weighted) * self.sensitivity**2
+        """``strategy_error`` weighted by importance: what the strategy was chosen for."""
+        return weighted_error(self.workload, self.measured, self.reconstruction_map, self.noise)
 
     @property
     def at_most_above_best(self) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -12,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.errors import UsageError
-from lrm.plans.core import Plan
+from lrm.plans.core import Plan, weighted_error
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.interrupts import stop_on_interrupt
@@ -25,9 +23,9 @@ from lrm.strategies.certificate import (
     spectrum_of,
 )
 
-__all__ = ["STAGES", "plan", "plan_of", "timed"]
+__all__ = ["STAGES", "plan", "plan_of"]
 
-STAGES = ("reduction", "search", "rounding", "certificate", "intervals")
+STAGES = ("reduction", "search", "rounding", "certificate")
 """Where the time of a plan goes."""
 
 SHARE, AT_LEAST = 1 / 8, 0.2
@@ -88,35 +86,18 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(both.expected_squared_error(epsilon=1), 6)
     16.0
     """
-    began = time.perf_counter()
     if noise not in get_args(Noise):
         raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
     deadline = Deadline(time_limit)
-    problem = Problem(as_batch(workload, domain))
+    timings = Timings()
+    problem = Problem(as_batch(workload, domain), timings)
     with threadpool_limits(threads), stop_on_interrupt(deadline):
         search = Search.until(deadline, seed, on_step or ignore_step, noise)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
-        with problem.timings.of("search"):
+        with timings.of("search"):
             strategy = build_strategy(mechanism, problem, search, options)
-        made = plan_of(problem, strategy, noise=noise, max_records=max_records, deadline=deadline)
-        with problem.timings.of("intervals"):
-            if made.exact and not deadline.expired:
-                _try_intervals(made)
-    return timed(made, problem.timings, time.perf_counter() - began)
-
-
-def _try_intervals(made: Plan) -> None:
-    """Compute the intervals of three queries, which shows how long they take."""
-    queries = made.workload.shape[0]
-    privacy = made.privacy(epsilon=1) if made.noise == "laplace" else made.privacy(rho=1)
-    made.accuracy(privacy).half_widths(rows=sorted({0, queries // 2, queries - 1}))
-
-
-def timed(made: Plan, timings: Timings, seconds: float) -> Plan:
-    """Add to a plan's details how long it took, and where the time went."""
-    stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
-    return replace(made, details={**made.details, "seconds": seconds, "timings": stages})
+        return plan_of(problem, strategy, noise=noise, max_records=max_records, deadline=deadline)
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
@@ -143,29 +124,23 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     """
     timings = problem.timings
     with timings.of("rounding"):
-        rounded = _rounded(problem, strategy, noise, max_records)
-        error = rounded.weighted_strategy_error if strategy.exact else np.inf
+        measured, way_back = strategy.rounded(problem, noise, max_records)
+        error = np.inf
+        if strategy.exact:
+            error = weighted_error(problem.workload, measured, way_back, noise)
     with timings.of("certificate"):
-        if bounds is None:
-            bounds = _bounds(problem, strategy, error, deadline or Deadline())
-        least, spectrum = bounds
-        return replace(rounded, least_error=least, spectrum=spectrum)
-
-
-def _rounded(
-    problem: Problem, strategy: AnyStrategy, noise: Noise, max_records: int | None
-) -> Plan:
-    measured, way_back = strategy.rounded(problem, noise, max_records)
+        least, spectrum = bounds or _bounds(problem, strategy, error, deadline or Deadline())
+    stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
         measured=measured,
         reconstruction_map=way_back,
-        least_error=0.0,
-        spectrum=None,
+        least_error=least,
+        spectrum=spectrum,
         noise=noise,
         exact=strategy.exact,
-        details=strategy.details,
+        details={**strategy.details, "seconds": timings.elapsed(), "timings": stages},
     )
 
 

@@ -156,7 +156,12 @@ class Timings:
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self._clock = clock
         self._within = [0.0]
+        self._began = time.perf_counter()
         self.seconds: dict[str, float] = {}
+
+    def elapsed(self) -> float:
+        """Seconds since the beginning, as a person who waits would measure them."""
+        return time.perf_counter() - self._began
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
@@ -173,5 +178,5 @@ class Timings:
 
     def restart(self) -> Timings:
         """Forget what was measured; return the same object."""
-        self.seconds = {}
+        self.seconds, self._began = {}, time.perf_counter()
         return self
