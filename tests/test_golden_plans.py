@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.golden import CASES, NO_SEARCH, RESULTS, facts_of, file_name
 
 import lrm
+from benchmarks.golden import CASES, NO_SEARCH, RESULTS, facts_of, file_name
 
 FOLDER = Path(__file__).with_name("golden")
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
