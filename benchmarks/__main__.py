@@ -21,6 +21,7 @@ OTHERS = {
     "products": "benchmarks.products",
     "tables": "benchmarks.tables",
     "long": "benchmarks.long",
+    "limits": "benchmarks.limits",
     "tools": "benchmarks.tools.__main__",
     "workbench": "benchmarks.workbench",
 }

@@ -64,3 +64,27 @@ def test_a_million_cells_merge_from_the_sparse_form():
     counts = rng.integers(0, 9, size=1_000_000)
     answers = merged.queries.apply(merged.cell_map.merge_counts(counts).astype(float))
     np.testing.assert_array_equal(answers, matrix @ counts)
+
+
+def test_thousands_of_unrelated_weights_stay_apart():
+    """A query with random weights has no common ratios, and one cell for each weight."""
+    weights = np.random.default_rng(0).random((1, 3000))
+    merged = merge_cells(DenseMap(weights))
+    assert merged.cell_map.is_trivial()
+
+
+def test_equal_weights_merge_among_thousands_of_unrelated_ones():
+    rng = np.random.default_rng(0)
+    weights = rng.permutation(np.repeat(rng.random(2000), 3) * np.tile([1.0, -1.0, 1.0], 2000))
+    merged = merge_cells(DenseMap(weights[None]))
+    assert merged.cell_map.merged_size == 2000
+    rebuilt = merged.queries.dense() @ merged.cell_map.matrix().toarray()
+    np.testing.assert_array_equal(rebuilt, weights[None])
+
+
+def test_ratios_are_found_in_thousands_of_classes():
+    """Each of 5,000 groups of three weights becomes one cell."""
+    matrix = SparseMap(sp.kron(sp.eye_array(5000), np.array([[1.0, 0.5, 0.75]]), format="csr"))
+    merged = merge_cells(matrix)
+    assert merged.cell_map.merged_size == 5000
+    np.testing.assert_array_equal(merged.cell_map.factor[:3], [4, 2, 3])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.families import search
-from lrm.solvers.race import ROUNDING
+from lrm.solvers.race import ROUNDING, Family, Race, Stage
 from lrm.strategies.trees import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
@@ -128,3 +128,25 @@ def test_reported_errors_never_rise():
 def test_rank_deficient_and_zero_workloads_do_no_harm():
     check(np.ones((3, 5)), find(np.ones((3, 5))))
     assert find(np.zeros((2, 3))).error == 0.0
+
+
+def test_descents_that_find_nothing_are_not_repeated():
+    """One of three descents succeeds: after that the family is left."""
+    race, begun = Race(np.eye(3), lambda _: None), []
+
+    def begin(number):
+        begun.append(number)
+        yield (9.0 if number == 1 else np.inf), 0.0
+
+    family = Family("fails", begin, [Stage(0.1)], hope=lambda: 1.0)
+    race.run([family], 1e-9)
+    assert len(begun) <= 3
+
+
+def test_rows_are_exchanged_only_while_the_best_strategy_has_some():
+    """A winner without rows beside an identity leaves nothing to exchange."""
+    W = np.random.default_rng(0).standard_normal((3, 60))
+    for threshold in (1e-4, 1e-5):
+        found = find(W, threshold, patience=1.0)
+        assert found.rows is None
+        assert all(np.isfinite(c.error) for c in found.candidates)

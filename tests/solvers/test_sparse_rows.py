@@ -10,17 +10,20 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import lrm
 from lrm.exact.block_inverses import blocks_plus_few
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.plans.planner import plan_of
+from lrm.solvers import own_rows, sparse_rows
 from lrm.solvers.augmented import augmented_error
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.progress import Step, ignore_step
 from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
+from lrm.strategies import large
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.large import add_rows
 from lrm.strategies.rivals import best_rival, rivals
@@ -184,3 +187,54 @@ def test_a_basis_for_blocks_has_the_error_that_it_states(queries: LinearMap) -> 
     assert found.error == pytest.approx(np.sum(B**2))
     counts = np.random.default_rng(0).random(192)
     np.testing.assert_allclose(inverse.estimate(L @ counts), counts)
+
+
+def test_many_pairs_of_entries_are_multiplied_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Entries of X·M in the places of a support, with and without a list of all pairs."""
+    rng = np.random.default_rng(0)
+    places = np.nonzero(rng.random((90, 7)) < 0.4)
+    support = sparse_rows._Support(*places, (90, 7))
+    x, matrix = rng.random(len(places[0])), rng.random((7, 7))
+    wanted = (support.matrix(x).toarray() @ matrix)[places]
+    np.testing.assert_allclose(support.products(x, matrix), wanted)
+    monkeypatch.setattr(sparse_rows, "MOST_PAIRS", 0)
+    monkeypatch.setattr(sparse_rows, "PIECE", 50)
+    few = sparse_rows._Support(*places, (90, 7))
+    np.testing.assert_allclose(few.products(x, matrix), wanted)
+    assert "pairs" not in vars(few)
+
+
+def test_weights_of_own_rows_do_not_overflow() -> None:
+    """The error of weighted rows does not depend on their common factor, however large."""
+    sizes = sp.csr_array(np.abs(np.random.default_rng(0).standard_normal((4, 9))))
+    z = np.array([0.0, 1.0, -1.0, 0.5])
+    value, gradient = own_rows._rows_error(z, sizes=sizes, power=20.0)
+    with np.errstate(all="raise", under="ignore"):
+        for shift in (900.0, -900.0):
+            moved, slope = own_rows._rows_error(z + shift, sizes=sizes, power=20.0)
+            assert moved == pytest.approx(value)
+            np.testing.assert_allclose(slope, gradient, atol=1e-12)
+        far, _ = own_rows._rows_error(np.array([0.0, 400.0]), sizes=sizes[:2], power=20.0)
+    assert far == pytest.approx(800.0, rel=0.01)
+
+
+def test_norms_that_cancel_are_not_stated() -> None:
+    """Where wide rows answer nearly all, the difference of Woodbury's formula has no digits."""
+    cells = 32
+    wide = sp.csr_array(np.ones((1, cells)))
+    L = sp.csr_array(sp.vstack([1e-6 * sp.eye_array(cells), 1e6 * wide]))
+    inverse = blocks_plus_few(L)
+    assert inverse is not None
+    total = families.ranges(cells, [(0, cells - 1)]).queries
+    assert inverse.row_squared_norms(total) is None
+
+
+def test_polished_segments_are_kept_only_if_they_are_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = families.width_ranges(4096, 32)
+    wanted = lrm.plan(batch, effort="quick").strategy_error
+    monkeypatch.setattr(large, "polish_segments", lambda W, rows, reach, on_step: (rows[:3], False))
+    assert lrm.plan(batch).strategy_error <= wanted * (1 + 1e-6)

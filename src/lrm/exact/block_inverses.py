@@ -10,7 +10,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
 from lrm.maps.ranges import chain_blocks
 
 __all__ = ["BlocksPlusFew", "blocks_plus_few"]
@@ -22,6 +22,9 @@ BLOCK = 16
 
 MOST_WIDE = 4096
 """Largest number of rows that reach beyond one block."""
+
+MOST_ENTRIES = 1 << 26
+"""Wide rows × cells up to which they are written out as an array (512 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +88,23 @@ class BlocksPlusFew(LeftInverse):
         chain = queries.gram_chain()
         if chain is None:
             return None
-        norm = float(np.vdot(chain_blocks(*chain, BLOCK), self.inverse))
+        whole = norm = float(np.vdot(chain_blocks(*chain, BLOCK), self.inverse))
         step = max(1, BLOCK_ENTRIES // self.wide.shape[1])
         for start in range(0, self.wide.shape[0], step):
             columns = self._whitened[start : start + step].T
             norm -= float(np.vdot(columns, queries.gram_times(columns)))
-        return norm
+        return None if not norm > CANCELLED * whole else norm
 
     def row_squared_norms(self, queries: LinearMap) -> Floats | None:
         ends = queries.range_ends()
         if ends is None:
             return None
-        norms = self._range_energies(*ends)
+        whole = self._range_energies(*ends)
+        norms = whole.copy()
         step = max(1, BLOCK_ENTRIES // max(queries.shape))
         for start in range(0, self.wide.shape[0], step):
             norms -= (queries.apply(self._whitened[start : start + step].T) ** 2).sum(axis=1)
-        return norms
+        return norms if np.all(norms > CANCELLED * whole) else None
 
     def _range_energies(self, first: Places, last: Places) -> Floats:
         """``wᵀK⁻¹w`` for the ranges [first, last]: whole blocks, and the two ends."""
@@ -131,7 +135,7 @@ def blocks_plus_few(matrix: sp.csr_array) -> BlocksPlusFew | None:
     is_wide = np.zeros(matrix.shape[0], dtype=bool)
     is_wide[busy] = np.minimum.reduceat(block, starts) != np.maximum.reduceat(block, starts)
     wide = np.flatnonzero(is_wide)
-    if not 0 < len(wide) <= MOST_WIDE:
+    if not 0 < len(wide) <= MOST_WIDE or len(wide) * cells > MOST_ENTRIES:
         return None
     narrow = np.flatnonzero(~is_wide)
     local, few = sp.csr_array(matrix[narrow]), sp.csr_array(matrix[wide])

@@ -31,6 +31,15 @@ A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
 affordable, and ratios of real batches (halves, tenths, percents) stay below it.
 """
 
+LARGEST_QUOTIENT = 128
+"""Largest q of a ratio p/q of columns that is looked for."""
+
+MOST_RATIOS, RATIO_OVERHEAD = 1 << 20, 500
+"""Ratios of columns that are looked for in all (about 1 s), and what a pass costs besides.
+
+Weights without common ratios, such as 2,000 random numbers, would be compared pair by pair.
+"""
+
 SAME = 1e-12
 """Largest relative difference of two weights that are the same but for rounding."""
 
@@ -224,60 +233,82 @@ def _integer_factors(
         nothing = np.zeros(len(group), dtype=np.int64)
         return CellMap(1, nothing, nothing), np.zeros(1, dtype=np.int64)
     order = cells[np.lexsort((cells, -np.abs(lead[cells]), group[cells]))]
-    starts = np.flatnonzero(np.diff(group[order], prepend=-2))
-    ends = np.append(starts[1:], len(order))
-    merged = np.repeat(np.arange(len(starts)), ends - starts)
-    classes = _Classes(len(group), lead, list(order[starts]))
-    classes.index[order] = merged
-    # Equal columns up to sign; the representative counts +1, whatever its sign.
-    classes.factor[order] = np.sign(lead[order] * lead[order[starts]][merged]).astype(np.int64)
-    # Few classes hold columns of different size: only they need a look at ratios.
+    # Columns of one class and one size are equal up to sign; ratios are between sizes.
     size = np.abs(lead[order])
-    for number in np.flatnonzero(size[ends - 1] != size[starts]):
-        classes.split(order[starts[number] : ends[number]])
-    return classes.numbered()
+    begins_class = np.diff(group[order], prepend=-2) != 0
+    begins = begins_class | (np.diff(size, prepend=0.0) != 0)
+    firsts = np.flatnonzero(begins)
+    place = np.cumsum(begins) - 1
+    number, multiple = _WholeRatios().of_classes(size[firsts], np.cumsum(begins_class)[firsts])
+    chosen = order[firsts[number]][place]  # the representative of each cell
+    factor = np.zeros(len(group), dtype=np.int64)
+    factor[order] = np.sign(lead[order] * lead[chosen]).astype(np.int64) * multiple[place]
+    # Classes are numbered by their representatives, so that the order of the cells survives.
+    representatives, index = np.unique(chosen, return_inverse=True)
+    everywhere = np.zeros(len(group), dtype=np.int64)
+    everywhere[order] = index.reshape(-1)
+    return CellMap(len(representatives), everywhere, factor), representatives
 
 
-class _Classes:
-    """Classes of proportional columns while whole-number factors are found for them."""
+class _WholeRatios:
+    """Finds sizes that are whole-number ratios p/q of each other, with a bound on the work."""
 
-    def __init__(self, cells: int, lead: Floats, representatives: list[np.int64]) -> None:
-        self.index = np.zeros(cells, dtype=np.int64)
-        self.factor = np.zeros(cells, dtype=np.int64)
-        self.lead = lead
-        self.representatives = representatives
+    def __init__(self) -> None:
+        self._left = MOST_RATIOS
+        self._known: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
-    def split(self, members: NDArray[np.int64]) -> None:
-        """Merge members whose size is p/q of the largest; the others form classes of their own."""
-        top = self.lead[members[0]]
-        denominator, together, apart = 1, [], []
-        for cell in members:
-            p, q = _small_ratio(self.lead[cell] / top)
-            joint = lcm(denominator, q)
-            if 0 < joint <= LARGEST_FACTOR:
-                denominator = joint
-                together.append((cell, p, q))
-            else:
-                apart.append(cell)
-        for cell, p, q in together:
-            self.factor[cell] = p * (denominator // q)
-        if apart:  # the first is the largest, as in ``members``
-            rest = np.array(apart)
-            self.representatives.append(rest[0])
-            self.index[rest] = len(self.representatives) - 1
-            self.split(rest)
+    def of_classes(
+        self, sizes: Floats, classes: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each size the place of its representative, and its whole-number factor.
 
-    def numbered(self) -> tuple[CellMap, NDArray[np.int64]]:
-        """Number classes by their representatives, so that the order of the cells survives."""
-        kept = np.array(self.representatives, dtype=np.int64)
-        number = np.argsort(np.argsort(kept))
-        return CellMap(len(kept), number[self.index], self.factor), np.sort(kept)
+        ``classes`` is ascending; within a class the sizes differ, the largest first.
+        """
+        number, factor = np.arange(len(sizes)), np.ones(len(sizes), dtype=np.int64)
+        starts = np.flatnonzero(np.diff(classes, prepend=-1))
+        ends = np.append(starts[1:], len(sizes))
+        several = np.flatnonzero(ends - starts > 1)
+        for start, end in zip(starts[several], ends[several], strict=True):
+            key = sizes[start:end].tobytes()  # many classes of one table have the same sizes
+            if key not in self._known:
+                self._known[key] = self._of_class(sizes[start:end])
+            own, factor[start:end] = self._known[key]
+            number[start:end] = start + own
+        return number, factor
+
+    def _of_class(self, sizes: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The largest size takes those that are p/q of it; the rest goes on without them."""
+        number, factor = np.arange(len(sizes)), np.ones(len(sizes), dtype=np.int64)
+        rest = number.copy()
+        while len(rest) > 1 and self._left > 0:
+            self._left -= len(rest) + RATIO_OVERHEAD
+            p, q = _small_ratios(sizes[rest] / sizes[rest[0]])
+            denominator, joined = 1, np.zeros(LARGEST_QUOTIENT + 1, dtype=bool)
+            divisors, first = np.unique(q, return_index=True)
+            for divisor in divisors[np.argsort(first)].tolist():
+                joint = lcm(denominator, divisor)
+                if 0 < joint <= LARGEST_FACTOR:
+                    denominator, joined[divisor] = joint, True
+            together = joined[q]
+            number[rest[together]] = rest[0]
+            factor[rest[together]] = p[together] * (denominator // q[together])
+            rest = rest[~together]
+        return number, factor
 
 
-def _small_ratio(value: float) -> tuple[int, int]:
-    """``(p, q)`` with p/q == value to the last bit and q small, or ``(0, 0)``."""
-    for q in range(1, 129):
-        p = round(value * q)
-        if p and p / q == value:
-            return p, q
-    return 0, 0
+def _small_ratios(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return p and q with p/q == value to the last bit and q small, or q = 0.
+
+    >>> p, q = _small_ratios(np.array([1.0, 0.6, np.sqrt(0.5)]))
+    >>> p.tolist(), q.tolist()
+    ([1, 3, 0], [1, 5, 0])
+    """
+    p, q = np.zeros((2, len(values)), dtype=np.int64)
+    unknown = np.arange(len(values))
+    for divisor in range(1, LARGEST_QUOTIENT + 1):
+        whole = np.rint(values[unknown] * divisor)
+        fits = (whole > 0) & (whole / divisor == values[unknown])
+        if fits.any():
+            p[unknown[fits]], q[unknown[fits]] = whole[fits], divisor
+            unknown = unknown[~fits]
+    return p, q

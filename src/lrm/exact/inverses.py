@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrm.errors import ConvergenceError
 from lrm.exact.block_inverses import BlocksPlusFew, blocks_plus_few
 from lrm.exact.local_inverses import DiagonalPlusLocal, diagonal_plus_local
-from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
 
 __all__ = ["DiagonalPlusFew", "NormalEquations", "Spectral", "left_inverse"]
 
@@ -30,9 +30,6 @@ DENSE_ENTRIES = 1 << 27
 
 SPARSE_SHARE = 0.1
 """Rows with a smaller share of entries are kept sparse."""
-
-CANCELLED = 1e-7
-"""A difference that is a smaller share of its terms than this has lost too many digits."""
 
 WELL_CONDITIONED = 1e-10
 """Smallest reciprocal condition of LᵀL for which normal equations are trusted.

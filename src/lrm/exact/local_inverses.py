@@ -9,7 +9,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
+from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
 
 __all__ = ["DiagonalPlusLocal", "diagonal_plus_local", "inverse_band"]
 
@@ -24,9 +24,6 @@ MOST_SIZE = 2048
 
 MOST_WEIGHTS = 1 << 28
 """Weights of queries that are multiplied with the rows one by one."""
-
-CANCELLED = 1e-7
-"""A difference that is a smaller share of its terms than this has lost too many digits."""
 
 NARROW = 4
 """How many times more rows there must be than the bandwidth of their products."""

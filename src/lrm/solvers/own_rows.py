@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.optimize import minimize_scalar
 
 from lrm.errors import StopSolver
@@ -127,26 +127,33 @@ class _Run:
 
 def _rows_error(z: Matrix, *, sizes: sp.csr_array, power: float) -> tuple[float, Matrix]:
     """``log Σ c⁻² + 2·log(norm of the columns)`` at ``c = exp(z)``, and its gradient."""
-    c = np.exp(z)
-    inverse = c**-2
+    # Neither term depends on a common factor of c alone: each is taken where it cannot overflow.
+    most, least = float(z.max()), float(z.min())
+    c, inverse = np.exp(z - most), np.exp(2.0 * (least - z))
     columns = sizes.T @ c
     largest = columns.max()
     share = (columns / largest) ** power
     total = share.sum()
-    value = np.log(inverse.sum()) + 2.0 * (np.log(largest) + np.log(total) / power)
+    value = np.log(inverse.sum()) + 2.0 * (most - least + np.log(largest) + np.log(total) / power)
     by_column = np.divide(share / total, columns, out=np.zeros_like(columns), where=columns > 0)
     gradient = -2.0 * inverse / inverse.sum() + 2.0 * c * (sizes @ by_column)
     return float(value), gradient
 
 
 def _joint_error(W: sp.csr_array, rows: Matrix, cells: Matrix) -> float:
-    """``tr (C² + N⁻¹)⁻¹``; for rows of weight 0 that of the cells alone."""
+    """``tr (C² + N⁻¹)⁻¹``; for rows of weight 0 that of the cells alone.
+
+    Infinite where float64 cannot tell.
+    """
     scaled = W @ sp.diags_array(1.0 / cells)
     N = np.asarray((scaled @ scaled.T).toarray())
     if not rows.min() > 0:
         return float(np.trace(N))
     inverse = rows**-2.0
     N[np.diag_indices_from(N)] += inverse
-    low = cholesky(N, lower=True, check_finite=False, overwrite_a=True)
+    try:
+        low = cholesky(N, lower=True, check_finite=False, overwrite_a=True)
+    except LinAlgError:  # not positive definite in float64
+        return np.inf
     diagonal = np.diag(cho_solve((low, True), np.eye(len(N)), check_finite=False))
     return float(np.sum(inverse * (1.0 - inverse * diagonal)))

@@ -13,10 +13,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, StopSolver
-from lrm.solvers.exact import ExactPair, factorise
+from lrm.solvers.exact import ExactPair, checked_pair, factorise
 from lrm.solvers.progress import OnStep, Step
 
 __all__ = ["Candidate", "Family", "Race", "Stage"]
@@ -89,6 +90,8 @@ class Family:
         How many stages a descent that does not win goes through, about; all of them by default.
     spread
         By how much two descents differ, relatively, as long as there has been only one.
+    possible
+        Whether a descent can begin now; always by default.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Family:
     limit: int = 1_000_000
     needed: int | None = None
     spread: float = SPREAD
+    possible: Callable[[], bool] = lambda: True
     runs: list[_Run] = field(default_factory=list)
     seen: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -131,13 +135,19 @@ class Family:
 
         The lowest of m errors is the lowest of m + 1 with a chance of 1/(m + 1), and is then about
         as far below the others as they are from each other. What later stages of the descents so
-        far may still gain is no reason for another one.
+        far may still gain is no reason for another one. Neither is a family most of whose descents
+        found no strategy at all.
         """
         cost = sum(map(self.cost, range(len(self.stages))[: self.needed]))
         m = len(self.runs)
-        if m == 0 or m >= self.limit:
-            return self.hope() if m < self.limit else 0.0, cost
-        low, *others = sorted(run.expected() for run in self.runs)
+        if m >= self.limit or not self.possible():
+            return 0.0, cost
+        if m == 0:
+            return self.hope(), cost
+        errors = sorted(e for run in self.runs if np.isfinite(e := run.expected()))
+        if 2 * len(errors) < m + 1:
+            return 0.0, cost
+        low, *others = errors
         near = float(np.mean(others[:2])) - low if others else self.spread * low
         return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
@@ -185,9 +195,13 @@ class Race:
         self._pair: Callable[[], ExactPair]
         self._on_step, self._noted, self._remaining = on_step, time.perf_counter(), np.inf
         self._began = self._noted
-        identity = np.eye(W.shape[1])
-        self.offer("identity", float(np.vdot(W, W)), lambda: factorise(self.W, identity))
-        self.rows = identity[:0]
+        cells = W.shape[1]
+        self.offer("identity", float(np.vdot(W, W)), lambda: self._identity(cells))
+        self.rows = np.zeros((0, cells))
+
+    def _identity(self, cells: int) -> ExactPair:
+        """Noise on data: ``B = W``; the identity is sparse, as cells may be tens of thousands."""
+        return checked_pair(self.W, self.W, sp.eye_array(cells, format="csr"))
 
     def offer(
         self,

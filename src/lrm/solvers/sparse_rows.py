@@ -46,6 +46,9 @@ DENSE_SHARE = 0.15
 PIECE = 1 << 20
 """Entries of an array that is used in one piece."""
 
+MOST_PAIRS = 1 << 24
+"""Pairs of entries of the same cell that are kept (256 MB)."""
+
 FIRST_SUM = 8.0
 """Largest sum of a cell's entries in the random rows that the first descent starts from.
 
@@ -211,9 +214,24 @@ class _Support:
 
     def products(self, x: Matrix, matrix: Matrix) -> Matrix:
         """The entries of ``X @ matrix`` in the places of the support."""
+        counts = np.diff(self.starts)
+        if int(counts @ counts) > MOST_PAIRS:
+            return self._products_by_pieces(x, matrix)
         first, second = self.pairs
         weights = x[first] * matrix[self.row[first], self.row[second]]
         return np.asarray(np.bincount(second, weights=weights, minlength=len(x)), dtype=np.float64)
+
+    def _products_by_pieces(self, x: Matrix, matrix: Matrix) -> Matrix:
+        """``products`` through the rows of X written out, a few cells at a time."""
+        X, found = self.matrix(x), np.empty(len(x))
+        cells, rows = self.shape
+        height = max(1, PIECE // rows)
+        for start in range(0, cells, height):
+            stop = min(start + height, cells)
+            some = slice(self.starts[start], self.starts[stop])
+            image = X[start:stop].toarray() @ matrix
+            found[some] = image[self.cell[some] - start, self.row[some]]
+        return found
 
     @cached_property
     def pairs(self) -> tuple[Indices, Indices]:

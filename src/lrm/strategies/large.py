@@ -165,12 +165,14 @@ def _add_periodic_rows(
     correlation = range_correlation(lengths[lengths > 0], weights, cells)
     periodic = optimise_periodic_rows(correlation, rng=search.rng(), on_step=search.on_step)
     rows, interrupted = periodic.over(cells), periodic.interrupted
+    error = _rows_error(queries, rows)
     if not interrupted and effort != "quick":
-        rows, interrupted = polish_segments(W, rows, reach, on_step=search.on_step)
+        # Segments are improved one by one, each beside rows that may have moved: compare.
+        polished, interrupted = polish_segments(W, rows, reach, on_step=search.on_step)
+        after = _rows_error(queries, polished)
+        if after < error:
+            rows, error = polished, after
     strategy = with_cells(rows)
-    error = FlatReconstruction(
-        queries, SparseMap(strategy), left_inverse(SparseMap(strategy))
-    ).squared_norm
     candidate = {"name": "periodic rows", "error": error, "iterations": periodic.iterations}
     details = {
         "winner": f"identity and {rows.shape[0]} local rows",
@@ -179,6 +181,12 @@ def _add_periodic_rows(
         "interrupted": interrupted,
     }
     return _better(problem, known, candidate, details, lambda: strategy)
+
+
+def _rows_error(queries: LinearMap, rows: sp.csr_array) -> float:
+    """``‖W·L⁺‖²`` with an identity and some rows, through the inverse that a plan would use."""
+    strategy = SparseMap(with_cells(rows))
+    return FlatReconstruction(queries, strategy, left_inverse(strategy)).squared_norm
 
 
 def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:

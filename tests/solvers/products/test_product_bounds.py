@@ -1,5 +1,8 @@
 """The lower bound over products lies below every strategy, and below the dense bound."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -61,3 +64,13 @@ def test_the_bound_of_tables_is_the_optimum():
 def test_prefixes_over_several_attributes_have_a_bound_near_the_best_known():
     batch = cross_tabs([30, 30, 20, 8, 5, 3], [1], ["prefix"] * 3 + ["identity"] * 3)
     assert optimise_gaussian_products(batch).error < 1.7 * product_bound(batch)
+
+
+def test_factors_do_not_outlive_their_bound():
+    """A cache by identity kept up to 256 factors alive, with a dense Gram of 8 MB each."""
+    batch = product_batch([5, 3], [["prefix", "identity"], ["identity", "total"]])
+    product_bound(batch)
+    seen = [weakref.ref(factor) for choices in batch.factors for factor in choices]
+    del batch
+    gc.collect()
+    assert not any(one() for one in seen)

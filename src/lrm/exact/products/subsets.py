@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from functools import cached_property, lru_cache
+import math
+from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,12 @@ __all__ = [
 
 Masks = NDArray[np.uint64]
 Integers = NDArray[np.int64]
+
+AT_ONCE = 1 << 22
+"""Pairs of sets that are compared in one piece."""
+
+LARGEST_KEY = 1 << 62
+"""Keys of sets are 64-bit integers."""
 
 
 def bits_of(d: int) -> Masks:
@@ -73,34 +81,47 @@ def popcount(masks: Masks) -> Integers:
 
 
 def contained(small: Masks, large: Masks) -> NDArray[np.bool_]:
-    """Which sets of ``small`` (rows) are subsets of which of ``large`` (columns)."""
+    """Which sets of ``small`` (rows) are subsets of which of ``large`` (columns).
+
+    One byte per pair; the 64-bit words of pairs are compared a piece at a time.
+    """
     inside = np.ones((len(small), len(large)), dtype=bool)
-    for word in range(small.shape[1]):
-        a = small[:, word][:, None]
-        inside &= (a & large[:, word][None, :]) == a
+    height = max(1, AT_ONCE // max(1, len(large)))
+    for start in range(0, len(small), height):
+        piece = slice(start, start + height)
+        for word in range(small.shape[1]):
+            a = small[piece, word][:, None]
+            inside[piece] &= (a & large[:, word][None, :]) == a
     return inside
 
 
-@lru_cache(maxsize=64)
-def _patterns(size: int, most: int) -> tuple[tuple[int, ...], ...]:
-    return tuple(
-        members
-        for k in range(min(size, most) + 1)
-        for members in itertools.combinations(range(size), k)
-    )
+def _patterns(size: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Positions of the members of all subsets of at most ``most`` of ``size`` members."""
+    for k in range(min(size, most) + 1):
+        yield from itertools.combinations(range(size), k)
 
 
 class SubsetIndex:
     """Distinct sets with a number each; finds the number of a set exactly.
 
     Each word is replaced by its rank among the words that occur, and the ranks are combined
-    into one integer, so that a look-up is two binary searches.
+    into one integer, so that a look-up is a few binary searches. Where the integer would not fit
+    into 64 bits, it is replaced by its rank among those that occur before the next word is added.
     """
 
     def __init__(self, masks: Masks, d: int) -> None:
         self.d = d
-        self._words = [np.unique(masks[:, w]) for w in range(masks.shape[1])]
-        self._keys, first = np.unique(self._key(masks), return_index=True)
+        self._levels: list[tuple[Masks, Integers | None]] = []
+        key, count = np.zeros(len(masks), dtype=np.int64), 1
+        for w in range(masks.shape[1]):
+            words, known = np.unique(masks[:, w]), None
+            if count * len(words) > LARGEST_KEY:
+                known = np.unique(key)
+                count = len(known)
+            self._levels.append((words, known))
+            key = _next_key(key, masks[:, w], words, known)
+            count *= len(words)
+        self._keys, first = np.unique(key, return_index=True)
         self.masks: Masks = masks[first]
 
     def __len__(self) -> int:
@@ -113,12 +134,8 @@ class SubsetIndex:
 
     def _key(self, masks: Masks) -> Integers:
         key = np.zeros(masks.shape[:-1], dtype=np.int64)
-        for w, words in enumerate(self._words):
-            column = masks[..., w]
-            rank = np.minimum(np.searchsorted(words, column), len(words) - 1)
-            # A word that never occurs makes the whole key impossible.
-            bad = (words[rank] != column) | (key < 0)
-            key = np.where(bad, -1, key * len(words) + rank)
+        for w, (words, known) in enumerate(self._levels):
+            key = _next_key(key, masks[..., w], words, known)
         return key
 
     def find(self, masks: Masks) -> Integers:
@@ -137,14 +154,23 @@ class SubsetIndex:
         return self._enumerated(sets)
 
     def _enumerated(self, sets: Masks) -> sparse.csr_array:
+        """Look up the subsets of each set; where these are more than all subsets, compare them."""
         inside = members_of(sets, self.d)
         counts = inside.sum(axis=1)
         bits, most = bits_of(self.d), int(self.sizes.max(initial=0))
         rows, columns = [], []
-        for size in np.unique(counts):
+        for size in np.unique(counts).tolist():
             chosen = np.flatnonzero(counts == size)
+            if sum(math.comb(size, k) for k in range(min(size, most) + 1)) > len(self):
+                width = max(1, AT_ONCE // len(self))
+                for start in range(0, len(chosen), width):
+                    some = chosen[start : start + width]
+                    row, column = np.nonzero(contained(self.masks, sets[some]))
+                    rows.append(row)
+                    columns.append(some[column])
+                continue
             members = np.nonzero(inside[chosen])[1].reshape(len(chosen), size)
-            for pattern in _patterns(int(size), most):
+            for pattern in _patterns(size, most):
                 masks = np.zeros((len(chosen), bits.shape[1]), dtype=np.uint64)
                 for position in pattern:
                     masks |= bits[members[:, position]]
@@ -154,3 +180,15 @@ class SubsetIndex:
         row, column = np.concatenate(rows), np.concatenate(columns)
         shape = (len(self), len(sets))
         return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
+
+
+def _next_key(key: Integers, column: Masks, words: Masks, known: Integers | None) -> Integers:
+    """The keys with one more word; −1 for those that do not occur."""
+    bad = key < 0
+    if known is not None:
+        place = np.minimum(np.searchsorted(known, key), len(known) - 1)
+        bad = bad | (known[place] != key)
+        key = place
+    rank = np.minimum(np.searchsorted(words, column), len(words) - 1)
+    bad = bad | (words[rank] != column)
+    return np.where(bad, -1, key * len(words) + rank)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +62,9 @@ def product_bound(batch: ProductBatch) -> float:
         for i, choices in enumerate(reduced.factors)
         if any(choices[f].kind not in {"total", "identity"} for f in reduced.present(i))
     ]
-    return max(_bound(reduced, apart) for apart in _set_apart(special)) * (1.0 - ROUNDING)
+    known: dict[tuple[str, int, bytes], float] = {}
+    bounds = [_bound(reduced, apart, known) for apart in _set_apart(special)]
+    return max(bounds) * (1.0 - ROUNDING)
 
 
 def _set_apart(special: Sequence[int]) -> Iterable[tuple[int, ...]]:
@@ -74,8 +75,13 @@ def _set_apart(special: Sequence[int]) -> Iterable[tuple[int, ...]]:
     )
 
 
-def _bound(batch: ProductBatch, apart: tuple[int, ...]) -> float:
-    """The sum over groups of terms that differ in the special factors of the attributes apart."""
+def _bound(
+    batch: ProductBatch, apart: tuple[int, ...], known: dict[tuple[str, int, bytes], float]
+) -> float:
+    """The sum over groups of terms that differ in the special factors of the attributes apart.
+
+    ``known`` holds the bounds of single factors by their keys.
+    """
     if not apart:
         return _together(Quadratic(batch))
     columns = []
@@ -89,7 +95,10 @@ def _bound(batch: ProductBatch, apart: tuple[int, ...]) -> float:
         bound, choice = 1.0, own.choice.copy()
         for i, f in zip(apart, signature, strict=True):
             if f:
-                bound *= _alone(batch.factors[i][f])
+                factor = batch.factors[i][f]
+                if factor.key not in known:
+                    known[factor.key] = _alone(factor)
+                bound *= known[factor.key]
                 choice[:, i] = 0
         rest = merge_values(replace(own, choice=choice, _shapes={})).batch
         whole += bound * _together(Quadratic(rest))
@@ -129,7 +138,6 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     return _root_sum(C - np.outer(b, b) / (a - s)) ** 2, s
 
 
-@lru_cache(maxsize=256)
 def _alone(factor: Factor) -> float:
     """The bound of one factor by itself, with its best weights of values; 0 where it is too large.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 from lrm.errors import StopSolver
@@ -44,8 +45,16 @@ class Watch:
             raise StopSolver from None
 
     def part(self, seconds: float) -> Watch:
-        """A watch on the same caller that stops after at most ``seconds`` of what is left."""
-        end = self.remaining() - seconds
+        """A watch on the same caller that stops after at most ``seconds`` of CPU time.
+
+        It stops earlier when this one does, and at the same time where ``seconds`` is infinite.
+        """
+        begin = time.thread_time()
+
+        def remaining() -> float:
+            if self.stopped:
+                return 0.0
+            return min(self.remaining(), seconds - (time.thread_time() - begin))
 
         def pass_on(step: Step) -> None:
             try:
@@ -54,7 +63,7 @@ class Watch:
                 self.stopped = True  # the caller's wish ends everything, not this part alone
                 raise
 
-        return Watch(pass_on, lambda: self.remaining() - max(end, 0.0))
+        return Watch(pass_on, remaining)
 
 
 def _error(value: float) -> float:
