@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrm.errors import BudgetError
-from lrm.privacy.amounts import LEAST_AMOUNT, MOST_AMOUNT, format_amount, parse_amount, upward_float
-from lrm.showing.spelling import spell_amount
+from lrm.privacy.amounts import (
+    LEAST_AMOUNT,
+    MOST_AMOUNT,
+    format_amount,
+    parse_amount,
+    spell_amount,
+    upward_float,
+)
 
 amounts = st.fractions(min_value=LEAST_AMOUNT, max_value=MOST_AMOUNT, max_denominator=10**30)
 floats = st.floats(min_value=1e-12, max_value=1e6)

@@ -11,7 +11,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 ORDER = [
     "errors",
     "privacy",
-    "showing",
+    "spelling",
+    "rendering",
     "files",
     "domain",
     "maps",
@@ -26,8 +27,7 @@ ORDER = [
     "ledger",
     "tables",
     "releases",
-    "facts",
-    "report",
+    "views",
     "workbench",
     "cli",
 ]

@@ -13,8 +13,8 @@ import lrm
 from lrm.batches import marginals, total
 from lrm.domain import Bins, Categories, Domain, PrivacyUnit
 from lrm.domain.file import parse_domain
-from lrm.facts.releases import export_csv, export_json, release_facts
 from lrm.releases.postprocess import process
+from lrm.views.releases import export_csv, export_json, release_facts
 
 DOMAIN = Domain(
     [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lrm import showing
+from lrm import rendering
 
 if TYPE_CHECKING:
     from lrm.batches import marginals as marginals
@@ -81,7 +81,7 @@ _HOMES = {
 }
 """Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
 
-showing.connect(lambda: import_module("lrm.report.notebook"))
+rendering.connect(lambda: import_module("lrm.views.notebook"))
 
 __all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 - built from one list
 

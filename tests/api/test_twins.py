@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import lrm
 from lrm.cli import main
 from lrm.errors import PrivacyWarning
-from lrm.facts.releases import release_facts, summary_facts
+from lrm.views.releases import release_facts, summary_facts
 from visits import write_files
 
 NOISY = {"answer", "low", "high"}

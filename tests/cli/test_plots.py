@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from lrm.errors import FileFormatError, UsageError
-from lrm.facts.comparisons import comparison_facts, side_by_side_facts
 from lrm.plans.comparison import Comparison, Outcome, SideBySide, compare
 from lrm.plans.planner import plan
 from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import release
-from lrm.report.plots import (
+from lrm.views.comparisons import comparison_facts, side_by_side_facts
+from lrm.views.figures import (
     answers_drawing,
     comparison_drawing,
     errors_drawing,
-    guarantee,
     side_by_side_drawing,
 )
 from lrm.workload.families import prefix
@@ -42,7 +41,7 @@ def is_png(path):
 
 def draw_errors(plan, privacy, path):
     errors = {plan.mechanism: plan.accuracy(privacy).standard_errors}
-    errors_drawing(errors, guarantee(privacy), title="Errors").save(path)
+    errors_drawing(errors, privacy.described, title="Errors").save(path)
 
 
 def draw_both(laplace, gaussian, privacy, path):

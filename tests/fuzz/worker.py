@@ -20,8 +20,6 @@ from fuzz import mutations
 from fuzz.mutations import packed, sealed, unpacked
 from lrm.batches import read_batch
 from lrm.domain.file import read_domain
-from lrm.facts.plans import plan_facts, plan_lines
-from lrm.facts.releases import release_lines, summary_facts
 from lrm.files.archive import archive_format, read_archive
 from lrm.files.facts import Facts
 from lrm.ledger import Ledger
@@ -31,6 +29,8 @@ from lrm.privacy.mechanism import calibrate
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases import file as release_file
 from lrm.releases.counts_file import read_counts
+from lrm.views.plans import plan_facts, plan_lines
+from lrm.views.releases import release_lines, summary_facts
 from lrm.workload.file import read_workload
 
 MEMORY = 6 << 30

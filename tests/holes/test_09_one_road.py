@@ -24,10 +24,10 @@ from lrm.batches import sql
 from lrm.cli import main
 from lrm.domain import Categories, Domain, PrivacyUnit
 from lrm.errors import BudgetExceeded, CountsError, LrmError, TableError, UsageError
-from lrm.facts.releases import release_facts
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import preview
 from lrm.releases.counts_file import CountsFile
+from lrm.views.releases import release_facts
 
 DOMAIN = Domain([Categories("state", ["NY", "NJ"])], "visits")
 ROWS = {"state": ["NY"] * 5 + ["NJ"] * 3}

@@ -20,7 +20,6 @@ from scipy.special import erfc
 import lrm
 from lrm.accuracy.intervals import sum_half_widths
 from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
-from lrm.facts.releases import release_facts
 from lrm.privacy.budget import ZCDP, PureDP
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.mechanism import calibrate
@@ -30,6 +29,7 @@ from lrm.privacy.noise import (
     gaussian_scale,
     laplace_scale,
 )
+from lrm.views.releases import release_facts
 
 QUERIES = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]])
 COARSE = {"laplace": {"epsilon": 4}, "gaussian": {"rho": 8}}

@@ -149,7 +149,7 @@ def test_releases_say_that_a_limit_was_applied(tmp_path):
     import lrm
     from lrm.batches import marginals
     from lrm.cli import main
-    from lrm.facts.releases import release_facts
+    from lrm.views.releases import release_facts
 
     domain = Domain([Integers("x", 0, 2)], "visits", PrivacyUnit("who", 2))
     plan = lrm.plan(marginals(domain, [("x",)]), "noise-on-data")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lrm.batches import sql
 from lrm.domain import Categories, Domain
-from lrm.facts.releases import export_csv
 from lrm.files.csv_cells import csv_text
 from lrm.plans.planner import plan
 from lrm.releases import release
+from lrm.views.releases import export_csv
 from lrm.workload import Workload
 
 FORMULAS = [

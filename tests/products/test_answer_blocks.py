@@ -10,9 +10,9 @@ import scipy.optimize
 import lrm
 from lrm.errors import UsageError
 from lrm.exact.products import merged_terms
-from lrm.facts.plans import worst_queries
 from lrm.releases import saving
 from lrm.releases.postprocess import process
+from lrm.views.plans import worst_queries
 
 SIZES = [6, 5, 4, 3]
 
@@ -97,7 +97,7 @@ def test_a_file_of_many_answers_states_measurements_alone(release, tmp_path, mon
 def test_the_worst_queries_are_found_by_blocks(release, monkeypatch):
     accuracy = release.accuracy
     expected = worst_queries(release.plan, accuracy, 0.95, 5)
-    monkeypatch.setattr("lrm.facts.plans.EXPLICIT_QUERIES", 10)
+    monkeypatch.setattr("lrm.views.plans.EXPLICIT_QUERIES", 10)
     monkeypatch.setattr(merged_terms, "BLOCK_ANSWERS", 7)
     found = worst_queries(release.plan, accuracy, 0.95, 5)
     assert [label.name for label, *_ in found] == [label.name for label, *_ in expected]

@@ -3,7 +3,7 @@
 import pytest
 
 from lrm.releases.postprocess import process
-from lrm.report import comparison_page, plan_page, release_page
+from lrm.views import comparison_page, plan_page, release_page
 from report.browser import browser, need_browser
 from report.pages_of import NASTY, comparison, plan, release, tables
 

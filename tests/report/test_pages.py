@@ -14,9 +14,9 @@ import pytest
 
 import lrm
 from lrm.errors import FileFormatError
-from lrm.facts.comparisons import parse_comparison
 from lrm.releases.postprocess import process
-from lrm.report import comparison_page, plan_page, release_page, write_release_page
+from lrm.views import comparison_page, plan_page, release_page, write_release_page
+from lrm.views.comparisons import parse_comparison
 from report.pages_of import NASTY, SECRETS, comparison, plan, release, tables
 
 VOID = {"meta", "link", "br", "img", "use", "path", "input"}
@@ -269,7 +269,7 @@ def test_a_comparison_without_plans_has_a_page():
 def test_a_page_of_too_many_answers_lists_the_first_ones(tmp_path, monkeypatch):
     """As it is for more than 4 million answers, with a smaller limit."""
     for module in ("release_page", "error_section", "plan_page"):
-        monkeypatch.setattr(import_module(f"lrm.report.{module}"), "EXPLICIT_QUERIES", 20)
+        monkeypatch.setattr(import_module(f"lrm.views.{module}"), "EXPLICIT_QUERIES", 20)
     made = lrm.plan(lrm.families.marginals([4, 3, 2, 1 << 12], [1, 2]), "noise-on-results")
     answered = lrm.release(made, np.ones(made.workload.shape[1], dtype=int), epsilon=1)
     write_release_page(answered, tmp_path / "page.html", limit=10)

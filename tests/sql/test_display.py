@@ -14,8 +14,8 @@ import lrm
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.facts.displays import displayed, shown_positions
-from lrm.facts.releases import summary_facts
+from lrm.views.displays import displayed, shown_positions
+from lrm.views.releases import summary_facts
 from lrm.workload.display import Bound, Display, OrderKey
 
 DOMAIN = Domain(

@@ -83,9 +83,9 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
       lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
     """
     from lrm.cli.output import print_json
-    from lrm.facts.budgets import budget_facts
     from lrm.ledger import Ledger
-    from lrm.showing.spelling import spell_amount
+    from lrm.privacy.amounts import spell_amount
+    from lrm.views.budgets import budget_facts
 
     made = Ledger.open(ledger).create(table, limit, accounting, unit=_unit(choices))
     if choices["as_json"]:
@@ -127,8 +127,8 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
-    from lrm.facts.budgets import BUDGET_COLUMNS, budget_facts, budget_row
     from lrm.ledger import Ledger
+    from lrm.views.budgets import BUDGET_COLUMNS, budget_facts, budget_row
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
@@ -151,8 +151,8 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
       lrm budget history people --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
     from lrm.cli.output import print_json, print_table
-    from lrm.facts.budgets import ENTRY_COLUMNS, entry_facts, entry_row
     from lrm.ledger import Ledger
+    from lrm.views.budgets import ENTRY_COLUMNS, entry_facts, entry_row
 
     entries = Ledger.open(ledger).history(table)
     if as_json:

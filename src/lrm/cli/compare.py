@@ -70,9 +70,9 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
-    from lrm.facts.comparisons import comparison_facts, side_by_side_facts
     from lrm.plans.comparison import Contest, SideBySide
-    from lrm.report.plots import KINDS, comparison_drawing, side_by_side_drawing
+    from lrm.views.comparisons import comparison_facts, side_by_side_facts
+    from lrm.views.figures import KINDS, comparison_drawing, side_by_side_drawing
 
     both = noise == "both"
     stated = _stated(noise, choices)
@@ -104,7 +104,7 @@ _SOLVING = ("mechanisms", "seed", "effort")
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
     """The noises to compare with, each with the promise at which its errors are stated."""
     from lrm.accuracy import privacy_of
-    from lrm.facts.plans import unit_privacy
+    from lrm.views.plans import unit_privacy
 
     amounts = read_amounts(choices)
     if noise == "both":
@@ -121,7 +121,7 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 def print_comparison(facts: dict[str, Any]) -> None:
     """Print a comparison as a table, with its conclusion."""
     from lrm.cli.output import print_table
-    from lrm.facts.comparisons import comparison_rows, reasons, verdict
+    from lrm.views.comparisons import comparison_rows, reasons, verdict
 
     columns, rows = comparison_rows(facts)
     print_table(columns, rows, words=("mechanism",))
@@ -137,7 +137,7 @@ def print_side_by_side(facts: dict[str, Any]) -> None:
     import textwrap
 
     from lrm.cli.output import print_table
-    from lrm.facts.comparisons import SIDE_BY_SIDE_COLUMNS, advice, reasons, side_by_side_rows
+    from lrm.views.comparisons import SIDE_BY_SIDE_COLUMNS, advice, reasons, side_by_side_rows
 
     print_table(SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",))
     for part in (facts["laplace"], facts["gaussian"]):

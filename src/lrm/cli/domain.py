@@ -162,7 +162,7 @@ def _fields(declared: "Domain") -> dict[str, Any]:
 
 
 def _lines(declared: "Domain") -> list[tuple[str, str]]:
-    from lrm.showing.spelling import how_many
+    from lrm.spelling import how_many
 
     return [
         ("table", declared.table or "any name"),

@@ -53,7 +53,7 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
         reason.show()
         return reason.exit_code
     from lrm.files.locations import redacted
-    from lrm.showing.spelling import visible
+    from lrm.spelling import visible
 
     debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, click.ClickException)
     secrets = [*given, os.environ.get("LRM_LEDGER", "")]
@@ -74,7 +74,7 @@ def one_line_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, (PrivacyWarning, SqlWarning)):
-                from lrm.showing.spelling import visible
+                from lrm.spelling import visible
 
                 click.echo(visible(f"lrm: warning: {message}"), err=True)
             else:

@@ -53,9 +53,9 @@ def explain(plan: str, **choices: Any) -> None:
     """
     from lrm.cli.output import print_expected, print_facts, print_json, print_worst
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.facts.plans import error_lines, explanation_facts
     from lrm.plans.file import load_plan
-    from lrm.report.plots import KINDS, errors_drawing, guarantee
+    from lrm.views.figures import KINDS, errors_drawing
+    from lrm.views.plans import error_lines, explanation_facts
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -68,7 +68,7 @@ def explain(plan: str, **choices: Any) -> None:
     if plot is not None:
         heading = f"Error of each query by {loaded.mechanism}"
         errors = {loaded.mechanism: expected.standard_errors}
-        errors_drawing(errors, guarantee(privacy), title=heading).save(plot)
+        errors_drawing(errors, privacy.described, title=heading).save(plot)
     if choices["as_json"]:
         print_json({"plan": plan, **explanation_facts(loaded, expected, confidence, limit, expect)})
         return
@@ -89,7 +89,7 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
     """The promise asked for, or the least one with the wanted error."""
-    from lrm.facts.plans import total_for_typical
+    from lrm.views.plans import total_for_typical
 
     amounts = read_amounts(choices)
     if amounts:

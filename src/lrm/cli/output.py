@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.showing.spelling import escape_controls, visible
+from lrm.spelling import escape_controls, visible
 
 if TYPE_CHECKING:
     from lrm.accuracy import Accuracy
@@ -147,9 +147,9 @@ def _console() -> Any:
 
 def print_answers(release: "Release", confidence: float, limit: int) -> None:
     """Print the first answers with their intervals, as the statements display them."""
-    from lrm.facts.answers import answer_columns, answer_rows
-    from lrm.facts.derived import derived_notes
-    from lrm.facts.displays import displayed, shown_positions
+    from lrm.views.answers import answer_columns, answer_rows
+    from lrm.views.derived import derived_notes
+    from lrm.views.displays import displayed, shown_positions
 
     total = len(release.plan.workload.shown)
     shown = displayed(release)
@@ -171,8 +171,8 @@ def print_expected(
     plan: "Plan", expected: "Accuracy", confidence: float, expect: float | None = None
 ) -> None:
     """Print the errors of derived answers, where there are some."""
-    from lrm.facts.derived import derived_notes, expected_columns, expected_rows
-    from lrm.showing.spelling import number
+    from lrm.spelling import number
+    from lrm.views.derived import derived_notes, expected_columns, expected_rows
 
     rows = expected_rows(plan, expected, confidence, expect)
     if not rows:
@@ -187,8 +187,8 @@ def print_expected(
 
 def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: int) -> None:
     """Print the queries of largest error with their intervals."""
-    from lrm.facts.plans import worst_queries
-    from lrm.showing.spelling import number
+    from lrm.spelling import number
+    from lrm.views.plans import worst_queries
 
     queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
     rows = [

@@ -80,8 +80,8 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
-    from lrm.facts.plans import plan_facts, plan_lines
     from lrm.plans.planner import plan as make_plan
+    from lrm.views.plans import plan_facts, plan_lines
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])

@@ -68,7 +68,7 @@ class ProgressLine:
         self._bar.update(self._task, description=self._describe(step))
 
     def _describe(self, step: "Step") -> str:
-        from lrm.showing.spelling import number
+        from lrm.spelling import number
 
         laplace = self._noise == "laplace"
         error = f"{number(2 * step.error)}/ε²" if laplace else f"{number(step.error / 2)}/ρ"

@@ -34,9 +34,9 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_queries
     from lrm.cli.release_checks import check_confidence
-    from lrm.facts.releases import export_csv, promise_line, summary_facts
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
+    from lrm.views.releases import export_csv, promise_line, summary_facts
 
     if (sql is None) == (file is None):
         raise click.UsageError("give the questions as SQL or in a --file")

@@ -104,7 +104,7 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
     from pathlib import Path
 
     from lrm.errors import FileFormatError
-    from lrm.facts.releases import export_csv
+    from lrm.views.releases import export_csv
 
     output = choices["output"]
     try:
@@ -119,7 +119,7 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
-    from lrm.facts.releases import release_lines, summary_facts
+    from lrm.views.releases import release_lines, summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
     if choices["as_json"]:
@@ -132,7 +132,7 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_expected, print_facts, print_json, print_worst
-    from lrm.facts.previews import preview_facts, preview_lines
+    from lrm.views.previews import preview_facts, preview_lines
 
     confidence = choices["confidence"]
     if choices["as_json"]:

@@ -8,7 +8,7 @@ import click
 from lrm.cli.options import confidence_option, json_option, limit_option
 from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
-from lrm.showing import write_page
+from lrm.rendering import write_page
 
 if TYPE_CHECKING:
     from lrm.releases import Release
@@ -123,7 +123,7 @@ def _refuse_amounts(choices: dict[str, Any], kind: str) -> None:
 def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None:
     from lrm.cli.output_files import check_apart, check_output
     from lrm.releases.file import load_release
-    from lrm.report.release_page import LISTED, answers_beside, write_release_page
+    from lrm.views.release_page import LISTED, answers_beside, write_release_page
 
     _refuse_amounts(choices, "release")
     loaded = load_release(file)
@@ -138,8 +138,8 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
 
 
 def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
-    from lrm.facts.plans import unit_privacy
     from lrm.plans.file import load_plan
+    from lrm.views.plans import unit_privacy
 
     loaded = load_plan(file)
     amounts = read_amounts(choices)
@@ -149,10 +149,10 @@ def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
 
 
 def _write_comparison(file: str, place: str, choices: dict[str, Any]) -> None:
-    from lrm.facts.comparisons import parse_comparison
     from lrm.files.reading import TEXT_LIMIT, read_bytes
     from lrm.files.writing import write_text
-    from lrm.report import comparison_page
+    from lrm.views import comparison_page
+    from lrm.views.comparisons import parse_comparison
 
     _refuse_amounts(choices, "comparison")
     facts = parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file)

@@ -42,11 +42,11 @@ def show(file: str, **choices: Any) -> None:
     from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.errors import FileFormatError
-    from lrm.facts.plans import plan_facts, plan_lines
     from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
     from lrm.releases.file import load_release
-    from lrm.report.plots import KINDS
+    from lrm.views.figures import KINDS
+    from lrm.views.plans import plan_facts, plan_lines
 
     outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "export")}
     check_apart(outputs, {"FILE": file})
@@ -75,8 +75,8 @@ def show(file: str, **choices: Any) -> None:
 
 def _show_release(release: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
-    from lrm.facts.releases import export_csv, export_json, release_lines, summary_facts
-    from lrm.report.plots import answers_drawing
+    from lrm.views.figures import answers_drawing
+    from lrm.views.releases import export_csv, export_json, release_lines, summary_facts
 
     confidence = choices["confidence"]
     processed = processed_answers(release, choices["post_process"])

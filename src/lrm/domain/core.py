@@ -24,8 +24,8 @@ from lrm.domain.csv_form import CsvForm
 from lrm.domain.lookups import Lookup
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
-from lrm.showing import html_of
-from lrm.showing.spelling import how_many, many, text_table
+from lrm.rendering import html_of
+from lrm.spelling import how_many, many, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

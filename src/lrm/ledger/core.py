@@ -22,10 +22,9 @@ from lrm.ledger.entries import (
     read_entry,
 )
 from lrm.ledger.store import DEFAULT_TIMEOUT, Store
-from lrm.privacy.amounts import Amount, parse_amount, spell
+from lrm.privacy.amounts import Amount, parse_amount, spell, spell_amount
 from lrm.privacy.budget import Privacy
 from lrm.privacy.unit import PrivacyUnit
-from lrm.showing.spelling import spell_amount
 
 
 def _utc_now() -> datetime:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from lrm.errors import BudgetError, LedgerError
-from lrm.privacy.amounts import check_exact
+from lrm.privacy.amounts import check_exact, spell_amount
 from lrm.privacy.budget import (
     LEAST_RHO,
     MOST_RHO,
@@ -27,8 +27,7 @@ from lrm.privacy.budget import (
     rho_of_pure,
 )
 from lrm.privacy.unit import PrivacyUnit
-from lrm.showing import html_of
-from lrm.showing.spelling import spell_amount
+from lrm.rendering import html_of
 
 GENESIS = "0" * 64
 _MOST_TEXT = 500

@@ -15,7 +15,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
 from lrm.privacy.budget import Noise
-from lrm.showing import html_of, text_of
+from lrm.rendering import html_of, text_of
 from lrm.solvers.bounds import Spectrum
 from lrm.solvers.progress import Deadline, OnStep, ignore_step
 from lrm.strategies import (

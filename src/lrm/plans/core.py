@@ -23,9 +23,9 @@ from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
-from lrm.showing import html_of, write_page
-from lrm.showing.spelling import many, parameter_words
+from lrm.rendering import html_of, write_page
 from lrm.solvers.bounds import Spectrum
+from lrm.spelling import many
 from lrm.workload import AnswerTable, Labels, Workload, check_listable
 
 __all__ = ["Plan", "weighted_error"]
@@ -240,7 +240,7 @@ class Plan:
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``. Those of
-        derived answers depend on the table: `lrm.facts.derived.expected_facts` states them.
+        derived answers depend on the table: `lrm.views.derived.expected_facts` states them.
         """
         check_listable(self.workload)
         privacy = self.privacy(epsilon, delta, rho)
@@ -251,7 +251,7 @@ class Plan:
             "standard_error": accuracy.standard_errors[rows],
             "half_width": accuracy.half_widths(confidence)[rows],
         }
-        at = f"at {parameter_words(privacy)}, with {100 * confidence:.4g} % intervals"
+        at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
         return AnswerTable(Labels(labels.shown_parts()), numbers, at)
 
     def lower_bound(

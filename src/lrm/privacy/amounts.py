@@ -7,9 +7,10 @@ for.
 
 import math
 import re
-from decimal import Context, Decimal, Inexact
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, Inexact
 from fractions import Fraction
 from numbers import Integral
+from typing import Literal
 
 from lrm.errors import BudgetError
 
@@ -173,3 +174,44 @@ def _out_of_range(name: str, shown: str, least: Fraction, most: Fraction) -> str
         f"{name} must be between {float(least):.3g} and {float(most):.3g}, "
         f"not {shown}; amounts beyond that promise nothing or vanish in noise"
     )
+
+
+_SHORT = 12
+"""Characters up to which an exact amount is spelt; longer ones are shown rounded."""
+
+_DIGITS = 6
+_DIRECTIONS = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
+
+
+def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "nearest") -> str:
+    """Spell an amount for people: exactly where that is short, else marked as rounded.
+
+    What was or would be spent is rounded up and what is left is rounded down, so that a
+    budget never looks larger than it is.
+
+    >>> spell_amount(Fraction(1, 3)), spell_amount(Fraction(1, 10**9))
+    ('1/3', '1e-09')
+    >>> spell_amount(Fraction(29946115347177, 2 * 10**15))
+    '≈0.0149731'
+    >>> third = Fraction(10**12, 3 * 10**12 + 1)
+    >>> spell_amount(third, "up"), spell_amount(third, "down")
+    ('≈0.333334', '≈0.333333')
+    """
+    exact = format_amount(value)
+    if len(exact) <= _SHORT and not exact.startswith("0.0000"):
+        return exact
+    context = Context(prec=_DIGITS, rounding=_DIRECTIONS[rounding])
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    # A float64 holds six digits of a decimal, and gives them back.
+    short = f"{float(rounded):.{_DIGITS}g}"
+    return short if Fraction(rounded) == value else f"≈{short}"
+
+
+def equation(sign: str, value: Fraction) -> str:
+    """A parameter and its amount, rounded where the exact one is long.
+
+    >>> equation("ρ", Fraction(1, 7**20))
+    'ρ ≈ 1.25325e-17'
+    """
+    amount = spell_amount(value)
+    return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"

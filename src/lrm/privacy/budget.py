@@ -5,11 +5,12 @@ towards more privacy: a promised epsilon up, an allowed rho down.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from lrm.errors import BudgetError
 from lrm.privacy.amounts import (
@@ -17,10 +18,14 @@ from lrm.privacy.amounts import (
     MOST_AMOUNT,
     Amount,
     check_exact,
+    equation,
+    format_amount,
     parse_amount,
     spell,
+    spell_amount,
     upward_float,
 )
+from lrm.privacy.unit import PrivacyUnit
 
 __all__ = [
     "ZCDP",
@@ -48,18 +53,124 @@ _KEPT_DIGITS = 15
 _STEP = Fraction(1, 10**_KEPT_DIGITS)
 
 
+EXAMPLE_DELTA = Fraction(1, 10**9)
+"""The δ at which a ρ is translated for people who think in ε."""
+
+ABSURD = 20
+"""An ε above which a release may be e^20, 500 million, times as likely with a person as without.
+
+A release at ρ has a privacy loss of about ρ on average, so that the same limit holds for ρ.
+"""
+
+_SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+
+
+class Guarantee(ABC):
+    """What all guarantees say about themselves: to people, to programs, in formulas."""
+
+    __slots__ = ()
+
+    key: ClassVar[str]
+    """What files call it."""
+    short: ClassVar[str]
+    variant: ClassVar[str]
+    """The kind of differential privacy, in full."""
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """Its parameters by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def symbols(self) -> str:
+        """The parameters as formulas are written.
+
+        >>> ZCDP(Fraction(1, 8)).symbols, ApproxDP(Fraction(1), Fraction(1, 10**9)).symbols
+        ('ρ = 0.125', 'ε = 1, δ = 1e-09')
+        """
+        return ", ".join(equation(_SIGNS[name], one) for name, one in self.amounts.items())
+
+    @property
+    def described(self) -> str:
+        """The parameters with the kind of the guarantee: ρ is not ε, and a δ makes it weaker.
+
+        >>> PureDP(Fraction(1)).described
+        'ε = 1 (pure DP)'
+        """
+        return f"{self.symbols} ({self.short})"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Its kind and its exact amounts, as JSON holds them.
+
+        >>> PureDP(Fraction(1, 10)).facts
+        {'guarantee': 'pure', 'epsilon': '0.1'}
+        """
+        amounts = {name: format_amount(amount) for name, amount in self.amounts.items()}
+        return {"guarantee": self.key, **amounts}
+
+    @property
+    def concern(self) -> str | None:
+        """A warning where the amount protects nobody.
+
+        >>> PureDP(Fraction(10_000)).concern
+        'epsilon 10,000 protects nobody; amounts of 1 or less are usual'
+        >>> PureDP(Fraction(1)).concern is None
+        True
+        """
+        name, amount = next(iter(self.amounts.items()))
+        if amount <= ABSURD:
+            return None
+        return f"{name} {float(amount):,.6g} protects nobody; amounts of 1 or less are usual"
+
+    def sentences(self, unit: PrivacyUnit) -> list[str]:
+        """The guarantee for people who have never heard of differential privacy.
+
+        >>> PureDP(Fraction(1)).sentences(PrivacyUnit())[1]
+        'No result is more than 2.72 times as likely from one as from the other (ε = 1).'
+        """
+        return [f"Take any two tables that differ in {unit.words}.", *self._meaning()]
+
+    @abstractmethod
+    def _meaning(self) -> list[str]:
+        """What holds for two such tables."""
+
+
 @dataclass(frozen=True, slots=True)
-class PureDP:
+class PureDP(Guarantee):
     """The promise of pure differential privacy with parameter ``epsilon``."""
 
     epsilon: Fraction
+    key = "pure"
+    short = "pure DP"
+    variant = "pure differential privacy"
 
     def __post_init__(self) -> None:
         check_exact(self.epsilon, "epsilon", LEAST_AMOUNT, MOST_AMOUNT)
 
+    def _meaning(self) -> list[str]:
+        exponent = min(float(self.epsilon), 700.0)
+        times = (
+            f"No result is more than {_factor(exponent)} times as likely from one as from the "
+            f"other ({self.symbols})."
+        )
+        certainty = 100 / (1 + math.exp(-exponent))
+        if certainty > 99:
+            weak = (
+                "That is a weak promise: someone who thought both equally likely before may be "
+                "more than 99 % sure of one of them after reading everything here."
+            )
+            return [times, weak]
+        # Rounded up: a bound may only be stated too large.
+        sure = (
+            "Someone who thought both equally likely before is, after reading everything here, at "
+            f"most {math.ceil(certainty - 1e-9)} % sure of either."
+        )
+        return [times, sure]
+
 
 @dataclass(frozen=True, slots=True)
-class ZCDP:
+class ZCDP(Guarantee):
     """The promise of zero-concentrated differential privacy with parameter ``rho``.
 
     The range is that of rho for every allowed pure epsilon, so that
@@ -67,17 +178,32 @@ class ZCDP:
     """
 
     rho: Fraction
+    key = "zCDP"
+    short = "zero-concentrated DP"
+    variant = "zero-concentrated differential privacy (zCDP)"
 
     def __post_init__(self) -> None:
         check_exact(self.rho, "rho", LEAST_RHO, MOST_RHO)
 
+    def _meaning(self) -> list[str]:
+        epsilon = epsilon_for(self.rho, EXAMPLE_DELTA)
+        alike = (
+            "Results from both are alike in the sense of zero-concentrated differential privacy "
+            f"with {self.symbols}; among others this implies ε = {float(epsilon):.3g} with "
+            f"{equation('δ', EXAMPLE_DELTA)}."
+        )
+        return [alike]
+
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP:
+class ApproxDP(Guarantee):
     """The promise of (``epsilon``, ``delta``)-differential privacy."""
 
     epsilon: Fraction
     delta: Fraction
+    key = "approximate"
+    short = "approximate DP"
+    variant = "approximate differential privacy"
 
     def __post_init__(self) -> None:
         check_exact(self.epsilon, "epsilon", LEAST_AMOUNT, MOST_AMOUNT)
@@ -86,6 +212,25 @@ class ApproxDP:
             raise BudgetError(
                 "delta must be below 1, since 1 promises nothing; a common choice is 1e-9"
             )
+
+    def _meaning(self) -> list[str]:
+        factor = _factor(min(float(self.epsilon), 700.0))
+        times = (
+            f"No set of results is more than {factor} times as likely from one as from the other, "
+            f"plus {spell_amount(self.delta)} ({self.symbols})."
+        )
+        within = zcdp_of(self).symbols
+        return [times, f"The noise itself keeps the stronger promise of zCDP with {within}."]
+
+
+def _factor(exponent: float) -> str:
+    """Spell e to a power, never below its value."""
+    value = math.exp(exponent)
+    if value >= 1e6:
+        return f"{value:.1e}"
+    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    scale = 10**decimals
+    return f"{math.ceil(value * scale - 1e-9) / scale:,.{decimals}f}"
 
 
 Privacy = PureDP | ZCDP | ApproxDP

@@ -29,8 +29,8 @@ from lrm.releases.answer_files import write_answers
 from lrm.releases.further import answer_further
 from lrm.releases.saving import save_release
 from lrm.releases.shown import shown_numbers
-from lrm.showing import html_of, write_page
-from lrm.showing.spelling import many, parameter_words
+from lrm.rendering import html_of, write_page
+from lrm.spelling import many
 from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
 
 __all__ = ["Release", "from_measurements"]
@@ -183,7 +183,7 @@ class Release:
     ) -> AnswerTable:
         parts = [self.shown_numbers(start, stop, confidence) for start, stop in ranges]
         numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        at = f"at {parameter_words(self.privacy)}, with {100 * confidence:.4g} % intervals"
+        at = f"at {self.privacy.symbols}, with {100 * confidence:.4g} % intervals"
         return AnswerTable(labels, numbers, at)
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
@@ -249,7 +249,7 @@ class Release:
     def __repr__(self) -> str:
         made = "SIMULATED release" if self.simulated else "Release"
         answers = many(len(self.plan.workload.shown), "answer", "answers")
-        words = f"{answers} at {parameter_words(self.privacy)}, protects {self.unit.words}"
+        words = f"{answers} at {self.privacy.symbols}, protects {self.unit.words}"
         return f"<{made}: {words}>"
 
 

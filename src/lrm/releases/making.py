@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 from lrm.accuracy import Accuracy
 from lrm.errors import PrivacyWarning, UsageError
 from lrm.plans import Plan
+from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ZCDP, Amount, Privacy, PureDP
 from lrm.privacy.mechanism import calibrate, measure
 from lrm.privacy.noise import Calibrated
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.releases.core import Release, from_measurements
-from lrm.releases.promise import concern
 from lrm.releases.sources import Source, source_of
-from lrm.showing.spelling import spell_amount
 from lrm.workload import check_listable
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _privacy(
             "make one with lrm.plan, or read one with lrm.load_plan"
         )
     privacy = plan.privacy(epsilon, delta, rho)
-    weak = concern(privacy)
+    weak = privacy.concern
     if weak is not None:
         warnings.warn(weak, PrivacyWarning, stacklevel=3)  # the caller of release or preview
     return privacy

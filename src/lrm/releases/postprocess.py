@@ -21,7 +21,7 @@ from lrm.maps.linear import Floats
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.releases.core import Release
-from lrm.showing.spelling import how_many
+from lrm.spelling import how_many
 
 __all__ = ["MOST_CELLS", "STEPS", "Processed", "process"]
 

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from lrm.files.archive import write_archive
 from lrm.plans.saving import pack_plan
-from lrm.privacy.amounts import format_amount
-from lrm.privacy.budget import ZCDP, Privacy, PureDP
 
 if TYPE_CHECKING:  # a release saves itself through this module
     from lrm.releases.core import Release
 
-__all__ = ["FACTS", "VERSION", "privacy_facts", "save_release", "states_results"]
+__all__ = ["FACTS", "VERSION", "save_release", "states_results"]
 
 VERSION = 5
 
@@ -35,19 +33,6 @@ FACTS = (
 """What a release file states."""
 
 
-def privacy_facts(privacy: Privacy) -> dict[str, str]:
-    """A promise in plain words and exact amounts."""
-    if isinstance(privacy, PureDP):
-        return {"guarantee": "pure", "epsilon": format_amount(privacy.epsilon)}
-    if isinstance(privacy, ZCDP):
-        return {"guarantee": "zCDP", "rho": format_amount(privacy.rho)}
-    return {
-        "guarantee": "approximate",
-        "epsilon": format_amount(privacy.epsilon),
-        "delta": format_amount(privacy.delta),
-    }
-
-
 def states_results(release: Release) -> bool:
     """Whether a file states answers and standard errors, which follow from the measurements."""
     return release.plan.workload.shape[0] <= STATED_ANSWERS
@@ -64,7 +49,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
     facts = {
         "software": release.software,
         "simulated": release.simulated,
-        "privacy": privacy_facts(release.privacy),
+        "privacy": release.privacy.facts,
         "loss": str(release.loss),
         "unit": release.unit.facts,
         "noise": {"distribution": release.distribution, "scale": release.scale.hex()},

@@ -12,9 +12,6 @@ from typing import Any
 
 from lrm.accuracy import privacy_of
 from lrm.errors import BudgetError, UsageError
-from lrm.facts.answers import answer_columns, answer_rows
-from lrm.facts.plans import title
-from lrm.facts.releases import export_csv, export_json, promise_line
 from lrm.files.locations import shown
 from lrm.ledger import Ledger
 from lrm.plans import Plan
@@ -22,7 +19,10 @@ from lrm.plans.file import load_plan
 from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
-from lrm.report.release_page import LISTED, answers_beside, release_page
+from lrm.views.answers import answer_columns, answer_rows
+from lrm.views.plans import title
+from lrm.views.release_page import LISTED, answers_beside, release_page
+from lrm.views.releases import export_csv, export_json, promise_line
 from lrm.workbench.commands import amount_options, plan_command, release_command, run, typed
 from lrm.workbench.compiling import SLICE, Compiler, Outcome, compile_whole
 from lrm.workbench.folder import Folder, Text

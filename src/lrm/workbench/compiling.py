@@ -23,7 +23,7 @@ from lrm.batches.compiler.importance import Chunk, chunks
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, UsageError
-from lrm.showing.spelling import how_many
+from lrm.spelling import how_many
 from lrm.workbench.folder import Text
 from lrm.workbench.selects import Select, rows_by_select, selects
 from lrm.workbench.warned import caught

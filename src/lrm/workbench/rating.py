@@ -12,19 +12,20 @@ import numpy as np
 
 from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError, UsageError
-from lrm.facts.comparisons import (
+from lrm.maps.linear import Floats
+from lrm.plans import Plan
+from lrm.plans.comparison import Comparison, Outcome, SideBySide
+from lrm.privacy.amounts import spell_amount
+from lrm.privacy.budget import Privacy
+from lrm.spelling import number
+from lrm.views.comparisons import (
     SIDE_BY_SIDE_COLUMNS,
     advice,
     side_by_side_facts,
     side_by_side_rows,
 )
-from lrm.facts.plans import bound_words, total_for_typical, unit_privacy
-from lrm.facts.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
-from lrm.maps.linear import Floats
-from lrm.plans import Plan
-from lrm.plans.comparison import Comparison, Outcome, SideBySide
-from lrm.privacy.budget import Privacy
-from lrm.showing.spelling import number, parameter_words, spell_amount
+from lrm.views.plans import bound_words, total_for_typical, unit_privacy
+from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.workbench.selects import Rows, Select, rows_by_select, selects
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -92,7 +93,7 @@ class Rated:
         typical = np.sqrt(means) * expected.deviation
         names = self.plan.workload.labels
         return {
-            "promise": parameter_words(privacy),
+            "promise": privacy.symbols,
             "noise": self.plan.noise,
             "confidence": confidence,
             "queries": self.plan.workload.shape[0],

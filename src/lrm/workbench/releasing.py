@@ -16,21 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from lrm.errors import FileConflict, LedgerError, LrmError, UsageError
-from lrm.facts.budgets import (
-    BUDGET_COLUMNS,
-    ENTRY_COLUMNS,
-    budget_facts,
-    budget_row,
-    entry_row,
-)
-from lrm.facts.previews import preview_lines
 from lrm.files.locations import is_address
 from lrm.ledger import Budget, Ledger
 from lrm.plans import Plan
+from lrm.privacy.amounts import spell_amount
 from lrm.releases import preview
 from lrm.releases.file import load_release
-from lrm.report.release_page import write_release_page
-from lrm.showing.spelling import many, parameter_words, spell_amount
+from lrm.spelling import many
+from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_facts, budget_row, entry_row
+from lrm.views.previews import preview_lines
+from lrm.views.release_page import write_release_page
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
 from lrm.workbench.warned import caught
@@ -146,7 +141,7 @@ class Cashier:
             "cost": f"{spell_amount(paid, 'up')} {name}",
             "budget": after.table,
             "left": f"{left} of {limit} {name}",
-            "promise": parameter_words(found.privacy),
+            "promise": found.privacy.symbols,
             "lines": preview_lines(found),
             "unit": unit.words,
             "limit": unit.limit,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lrm.showing.spelling import many
+from lrm.spelling import many
 from lrm.workload import Computed, Derived, Grouped, Labels, Workload
 
 __all__ = ["Rows", "Select", "rows_by_select", "selects"]

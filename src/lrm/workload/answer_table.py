@@ -13,8 +13,8 @@ import numpy as np
 
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
-from lrm.showing import html_of
-from lrm.showing.spelling import beside, many, number, text_table
+from lrm.rendering import html_of
+from lrm.spelling import beside, many, number, text_table
 from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
 

@@ -17,8 +17,8 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
-from lrm.showing import html_of
-from lrm.showing.spelling import how_many, many
+from lrm.rendering import html_of
+from lrm.spelling import how_many, many
 from lrm.workload.derived import Derived, check_derived
 from lrm.workload.display import Display
 from lrm.workload.label_parts import Grouped

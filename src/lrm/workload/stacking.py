@@ -11,7 +11,7 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.combine import stacked
 from lrm.maps.products.map import ProductMap
-from lrm.showing.spelling import how_many
+from lrm.spelling import how_many
 from lrm.workload.core import Workload
 from lrm.workload.derived import Derived
 from lrm.workload.labels import Labels

@@ -11,7 +11,7 @@ from lrm.batches.compiler.decompose import Vectors, decompose, multiplied
 from lrm.batches.compiler.tables import Table, aligned, fits
 from lrm.errors import SqlError
 from lrm.maps.products.combine import MANY_PRODUCTS, Product
-from lrm.showing.spelling import how_many
+from lrm.spelling import how_many
 
 if TYPE_CHECKING:
     from lrm.batches.compiler.predicates import Scope

@@ -18,7 +18,7 @@ from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 from lrm.maps.products.flatten import filled, sparse_matrix
-from lrm.showing.spelling import how_many
+from lrm.spelling import how_many
 
 __all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap"]
 

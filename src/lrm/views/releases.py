@@ -12,22 +12,21 @@ import numpy as np
 from lrm.domain.file import domain_text
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
-from lrm.facts.answers import answer_table
-from lrm.facts.derived import derived_facts
-from lrm.facts.displays import display_facts
-from lrm.facts.plans import Lines, mechanism_words
-from lrm.facts.registry import registry_facts
 from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
 from lrm.releases.answer_files import answer_blocks, write_csv
 from lrm.releases.core import Release
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
 from lrm.releases.saving import VERSION as FILE_VERSION
-from lrm.releases.saving import privacy_facts
 from lrm.releases.shown import shown_values
-from lrm.showing.spelling import number, parameter_words
+from lrm.spelling import number
+from lrm.views.answers import answer_table
+from lrm.views.derived import derived_facts
+from lrm.views.displays import display_facts
+from lrm.views.plans import Lines, mechanism_words
+from lrm.views.promises import NOT_PROMISED
+from lrm.views.registry import registry_facts
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = [
@@ -156,7 +155,7 @@ def promise_line(release: Release) -> str:
     """The promise in a few words."""
     if release.simulated:
         return "SIMULATED: it promises nothing"
-    facts = privacy_facts(release.privacy)
+    facts = release.privacy.facts
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
     return f"{facts['guarantee']} differential privacy, {amounts}, for {release.unit.words}"
 
@@ -172,7 +171,7 @@ def cost_lines(release: Release) -> Lines:
     parameter = "ε" if isinstance(release.privacy, PureDP) else "ρ"
     loss = f"{parameter} = {float(release.loss):.10g}"
     lines = [
-        ("promise", f"{variant_name(release.privacy)}, {parameter_words(release.privacy)}"),
+        ("promise", f"{release.privacy.variant}, {release.privacy.symbols}"),
         ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
         ("who is protected", release.unit.protected),
         ("against", f"being {release.unit.change}"),
@@ -206,8 +205,8 @@ def _provenance(release: Release) -> dict[str, Any]:
 
 def _privacy(release: Release) -> dict[str, Any]:
     return {
-        "variant": variant_name(release.privacy),
-        "parameters": privacy_facts(release.privacy),
+        "variant": release.privacy.variant,
+        "parameters": release.privacy.facts,
         "unit": {
             "words": release.unit.words,
             "limit": release.unit.limit,
@@ -225,7 +224,7 @@ def _privacy(release: Release) -> dict[str, Any]:
 def _promise(release: Release) -> list[str]:
     if release.simulated:
         return ["The noise was simulated for a study: nothing is promised."]
-    return promise_sentences(release.privacy, release.unit)
+    return release.privacy.sentences(release.unit)
 
 
 def _mechanism(release: Release) -> dict[str, Any]:

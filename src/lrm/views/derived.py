@@ -8,7 +8,7 @@ from typing import Any
 from lrm.accuracy import Accuracy
 from lrm.derived import expected_error
 from lrm.plans import Plan
-from lrm.showing.spelling import number
+from lrm.spelling import number
 from lrm.workload import Computed, Derived, Workload
 
 __all__ = ["derived_facts", "derived_notes", "expected_columns", "expected_facts", "expected_rows"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrm.facts.plans import Lines, error_facts, total_lines
+from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import PureDP
 from lrm.releases import Preview
-from lrm.releases.saving import privacy_facts
-from lrm.showing.spelling import parameter_words, spell_amount
+from lrm.views.plans import Lines, error_facts, total_lines
 
 __all__ = ["preview_facts", "preview_lines"]
 
@@ -27,8 +26,8 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
         }
     return {
         "dry_run": True,
-        "privacy": privacy_facts(preview.privacy),
-        "cost": privacy_facts(preview.cost),
+        "privacy": preview.privacy.facts,
+        "cost": preview.cost.facts,
         "budget": budget,
         "unit": preview.unit.facts,
         **error_facts(preview.plan, preview.accuracy, confidence, None),
@@ -37,7 +36,7 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
 
 def preview_lines(preview: Preview) -> Lines:
     """The same as text, without the queries."""
-    promise = ("promise", f"{parameter_words(preview.privacy)}, for {preview.unit.words}")
+    promise = ("promise", f"{preview.privacy.symbols}, for {preview.unit.words}")
     return [promise, *_cost_lines(preview), *total_lines(preview.accuracy)]
 
 

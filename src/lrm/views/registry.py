@@ -7,12 +7,7 @@ from typing import Any
 from lrm.privacy.budget import PureDP, zcdp_of
 from lrm.releases.core import Release
 from lrm.releases.postprocess import Processed
-from lrm.releases.promise import (
-    NOT_PROMISED,
-    variant_name,
-)
-from lrm.releases.saving import privacy_facts
-from lrm.showing.spelling import parameter_words
+from lrm.views.promises import NOT_PROMISED
 
 __all__ = ["registry_facts"]
 
@@ -43,15 +38,15 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
     return {
         "basic": dict.fromkeys(BASIC),
         "dp_variant": {
-            "name": variant_name(release.privacy),
+            "name": release.privacy.variant,
             "data_domain": {"attributes": names, "cells": plan.workload.shape[1]},
             "unprotected_quantities": list(NOT_PROMISED),
         },
         "privacy_loss": {
             "unit": release.unit.protected,
             "unit_details": f"{release.unit.change} ({release.unit.neighbours})",
-            "parameters": parameter_words(release.privacy),
-            "exact_parameters": privacy_facts(release.privacy),
+            "parameters": release.privacy.symbols,
+            "exact_parameters": release.privacy.facts,
             "justification": None,
         },
         "deployment": {
@@ -69,7 +64,7 @@ def registry_facts(release: Release, processed: Processed | None = None) -> dict
 
 def _accounting(release: Release, processed: Processed | None) -> dict[str, Any]:
     pure = isinstance(release.privacy, PureDP)
-    amount = "epsilon" if pure else f"rho (here {parameter_words(zcdp_of(release.privacy))})"
+    amount = "epsilon" if pure else f"rho (here {zcdp_of(release.privacy).symbols})"
     repairs = ", ".join(processed.steps) if processed else "none"
     return {
         "composition": "all measurements are one vector with one sensitivity; several releases "

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from lrm.facts.answers import answer_columns, answer_rows
-from lrm.facts.displays import Shown
-from lrm.facts.tables import Statement, Table, statements
-from lrm.report.batches import group_label, query_label
-from lrm.report.elements import Markup, details, paragraph, search_box, small, table, text
-from lrm.showing.spelling import beside, many, number
+from lrm.spelling import beside, many, number
+from lrm.views.answers import answer_columns, answer_rows
+from lrm.views.batches import group_label, query_label
+from lrm.views.displays import Shown
+from lrm.views.elements import Markup, details, paragraph, search_box, small, table, text
+from lrm.views.tables import Statement, Table, statements
 from lrm.workload import AnswerTable, Label
 
 __all__ = ["answer_parts"]

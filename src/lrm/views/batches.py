@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from lrm.domain import Domain
-from lrm.facts.tables import statements
 from lrm.maps.linear import Floats
-from lrm.report.elements import Markup, facts, paragraph, section, table, text
-from lrm.showing.spelling import many, number
+from lrm.spelling import many, number
+from lrm.views.elements import Markup, facts, paragraph, section, table, text
+from lrm.views.tables import statements
 from lrm.workload import Label, Workload
 
 __all__ = ["batch_section", "domain_table", "group_label", "query_label", "query_table"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from lrm.releases import Release
 from lrm.releases.shown import shown_values
-from lrm.showing.spelling import many
+from lrm.spelling import many
 from lrm.workload import EXPLICIT_QUERIES, Group
 from lrm.workload.display import Display
 

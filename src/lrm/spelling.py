@@ -3,30 +3,18 @@
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from fractions import Fraction
-from typing import Literal
-
-from lrm.privacy.amounts import format_amount
-from lrm.privacy.budget import ZCDP, Privacy, PureDP
 
 __all__ = [
     "beside",
-    "equation",
     "escape_controls",
     "how_many",
     "many",
     "number",
-    "parameter_words",
     "ratio",
     "seconds",
-    "spell_amount",
     "text_table",
     "visible",
 ]
-
-_SHORT = 12
-"""Characters up to which an exact amount is spelt; longer ones are shown rounded."""
 
 _CONTROL = re.compile(
     # C0, delete and C1 (a terminal obeys them); what changes the direction of text, line and
@@ -36,9 +24,6 @@ _CONTROL = re.compile(
 )
 
 _MOST_EXACT = 10**15
-
-_DIGITS = 6
-_DIRECTIONS = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -110,53 +95,6 @@ def seconds(value: float) -> str:
     ('0.01 s', '75 s')
     """
     return f"{value:.2f} s" if value < 9.995 else f"{value:.0f} s"
-
-
-def spell_amount(value: Fraction, rounding: Literal["nearest", "up", "down"] = "nearest") -> str:
-    """Spell an amount for people: exactly where that is short, else marked as rounded.
-
-    What was or would be spent is rounded up and what is left is rounded down, so that a
-    budget never looks larger than it is.
-
-    >>> spell_amount(Fraction(1, 3)), spell_amount(Fraction(1, 10**9))
-    ('1/3', '1e-09')
-    >>> spell_amount(Fraction(29946115347177, 2 * 10**15))
-    '≈0.0149731'
-    >>> third = Fraction(10**12, 3 * 10**12 + 1)
-    >>> spell_amount(third, "up"), spell_amount(third, "down")
-    ('≈0.333334', '≈0.333333')
-    """
-    exact = format_amount(value)
-    if len(exact) <= _SHORT and not exact.startswith("0.0000"):
-        return exact
-    context = Context(prec=_DIGITS, rounding=_DIRECTIONS[rounding])
-    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    # A float64 holds six digits of a decimal, and gives them back.
-    short = f"{float(rounded):.{_DIGITS}g}"
-    return short if Fraction(rounded) == value else f"≈{short}"
-
-
-def parameter_words(privacy: Privacy) -> str:
-    """The parameters as formulas are written.
-
-    >>> parameter_words(ZCDP(Fraction(1, 8)))
-    'ρ = 0.125'
-    """
-    if isinstance(privacy, PureDP):
-        return equation("ε", privacy.epsilon)
-    if isinstance(privacy, ZCDP):
-        return equation("ρ", privacy.rho)
-    return f"{equation('ε', privacy.epsilon)}, {equation('δ', privacy.delta)}"
-
-
-def equation(sign: str, value: Fraction) -> str:
-    """A parameter and its amount, rounded where the exact one is long.
-
-    >>> equation("ρ", Fraction(1, 7**20))
-    'ρ ≈ 1.25325e-17'
-    """
-    amount = spell_amount(value)
-    return f"{sign} ≈ {amount[1:]}" if amount.startswith("≈") else f"{sign} = {amount}"
 
 
 def visible(text: str, *, lines: bool = False) -> str:

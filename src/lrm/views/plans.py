@@ -12,11 +12,11 @@ import numpy as np
 
 from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError
-from lrm.facts.derived import expected_facts
 from lrm.plans import Plan
+from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
-from lrm.releases.saving import privacy_facts
-from lrm.showing.spelling import many, number, ratio, seconds, spell_amount
+from lrm.spelling import many, number, ratio, seconds
+from lrm.views.derived import expected_facts
 from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
 __all__ = [
@@ -279,7 +279,7 @@ def explanation_facts(
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
-        **privacy_facts(expected.privacy),
+        **expected.privacy.facts,
         **error_facts(plan, expected, confidence, limit),
         "derived": expected_facts(plan, expected, confidence, expect),
     }

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lrm.errors import BudgetError, FileFormatError
-from lrm.facts.plans import certificate, unit_privacy
 from lrm.files.json_text import parse_json
 from lrm.plans.comparison import Comparison, SideBySide
-from lrm.privacy.amounts import parse_amount
+from lrm.privacy.amounts import equation, parse_amount
 from lrm.privacy.budget import LEAST_DELTA, Privacy, zcdp_of
-from lrm.releases.saving import privacy_facts
-from lrm.showing.spelling import equation, number, ratio, seconds, text_table
+from lrm.spelling import number, ratio, seconds, text_table
+from lrm.views.plans import certificate, unit_privacy
 
 __all__ = [
     "advice",
@@ -61,7 +60,7 @@ def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict
             }
         )
     return {
-        **privacy_facts(stated),
+        **stated.facts,
         "noise": best.noise if best else None,
         "queries": best.workload.shape[0] if best else None,
         "cells": best.workload.shape[1] if best else None,
@@ -80,7 +79,7 @@ def side_by_side_facts(both: SideBySide, pure: Privacy, privacy: Privacy) -> dic
     least = [_least(part) for part in (laplace, gaussian)]
     known = None not in least
     return {
-        **privacy_facts(privacy),
+        **privacy.facts,
         "laplace": laplace,
         "gaussian": {**gaussian, "charged_rho": str(zcdp_of(privacy).rho)},
         "less_error": ("laplace" if least[0] <= least[1] else "gaussian") if known else None,

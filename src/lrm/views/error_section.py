@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from lrm.accuracy import Accuracy
-from lrm.facts.plans import bound_words, worst_queries
-from lrm.facts.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.plans import Plan
-from lrm.report.batches import query_label
-from lrm.report.elements import Markup, figure, paragraph, section, table
-from lrm.report.plots import ON_PAGE, errors_drawing
-from lrm.showing.spelling import number, parameter_words
+from lrm.spelling import number
+from lrm.views.batches import query_label
+from lrm.views.elements import Markup, figure, paragraph, section, table
+from lrm.views.figures import ON_PAGE, errors_drawing
+from lrm.views.plans import bound_words, worst_queries
+from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["error_figure", "error_section"]
@@ -36,7 +36,7 @@ def error_section(
     if plan.workload.shape[0] > EXPLICIT_QUERIES:
         return section("How large the errors are", paragraph(bound_words(plan)))
     errors = errors_by_mechanism(plan, accuracy)
-    at = parameter_words(accuracy.privacy)
+    at = accuracy.privacy.symbols
     drawing = errors_drawing(errors, at, ON_PAGE)
     caption = (
         "Standard error of every query, sorted for each mechanism by itself; lower is better. "
@@ -55,7 +55,7 @@ def error_section(
 def error_figure(plan: Plan, accuracy: Accuracy) -> Markup:
     """The drawing alone, without rivals that take long."""
     errors = errors_by_mechanism(plan, accuracy, trees=False)
-    drawing = errors_drawing(errors, parameter_words(accuracy.privacy), ON_PAGE)
+    drawing = errors_drawing(errors, accuracy.privacy.symbols, ON_PAGE)
     caption = "Standard error of every query, sorted for each mechanism by itself; lower is better."
     return figure(drawing.inline("errors"), caption)
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
-from lrm.showing.spelling import visible
+from lrm.spelling import visible
 
 __all__ = [
     "Markup",

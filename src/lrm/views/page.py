@@ -8,8 +8,8 @@ from hashlib import sha256
 from importlib.metadata import version
 from string import Template
 
-from lrm.report.elements import Markup, paragraph, text
-from lrm.report.style import CSS
+from lrm.views.elements import Markup, paragraph, text
+from lrm.views.style import CSS
 
 __all__ = ["SEARCH", "page"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lrm.ledger import Budget, Entry
-from lrm.showing.spelling import spell_amount
+from lrm.privacy.amounts import spell_amount
 
 __all__ = [
     "BUDGET_COLUMNS",

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lrm.errors import UsageError
-from lrm.facts.comparisons import amount_words, planned_rows
 from lrm.files.writing import write_bytes
 from lrm.maps.linear import Floats
-from lrm.privacy.budget import ZCDP, Privacy, PureDP
+from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import Release
-from lrm.showing.spelling import number, parameter_words, visible
+from lrm.spelling import number, visible
+from lrm.views.comparisons import amount_words, planned_rows
 
 __all__ = [
     "KINDS",
@@ -28,7 +28,6 @@ __all__ = [
     "answers_drawing",
     "comparison_drawing",
     "errors_drawing",
-    "guarantee",
     "side_by_side_drawing",
 ]
 
@@ -46,7 +45,7 @@ MOST_POINTS = 400
 WIDE, ON_PAGE = 7.0, 5.4
 """Inches of a file's width, and of a drawing in a page, whose text is as large as the page's."""
 
-_GUARANTEES = {"pure": "pure DP", "zCDP": "zero-concentrated DP", "approximate": "approximate DP"}
+_GUARANTEES = {one.key: one.short for one in (PureDP, ZCDP, ApproxDP)}
 _DASHES = ((0, (1, 1.2)), (0, (5, 2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)))
 _BOUND: dict[str, Any] = {"color": INK, "linewidth": 1, "linestyle": (0, (4, 3))}
 _NOTE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8}
@@ -167,15 +166,6 @@ def _styled(draw: Callable[Choices, Drawing]) -> Callable[Choices, Drawing]:
             return draw(*args, **kwargs)
 
     return styled
-
-
-def guarantee(privacy: Privacy) -> str:
-    """The amounts with their names: ρ is not ε, and a δ makes a weaker promise."""
-    if isinstance(privacy, PureDP):
-        kind = "pure"
-    else:
-        kind = "zCDP" if isinstance(privacy, ZCDP) else "approximate"
-    return f"{parameter_words(privacy)} ({_GUARANTEES[kind]})"
 
 
 def _guarantee_of(part: Mapping[str, Any]) -> str:

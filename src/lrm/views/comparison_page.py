@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lrm.facts.comparisons import (
+from lrm.spelling import number
+from lrm.views.comparisons import (
     amount_words,
     comparison_rows,
     comparisons_in,
     planned_rows,
     reasons,
 )
-from lrm.report.elements import (
-    Markup,
-    figure,
-    items,
-    key_numbers,
-    paragraph,
-    section,
-    table,
-)
-from lrm.report.page import page
-from lrm.report.plots import ON_PAGE, comparison_drawing
-from lrm.showing.spelling import number
+from lrm.views.elements import Markup, figure, items, key_numbers, paragraph, section, table
+from lrm.views.figures import ON_PAGE, comparison_drawing
+from lrm.views.page import page
 
 __all__ = ["comparison_page", "comparison_parts"]
 

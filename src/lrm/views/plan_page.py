@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lrm.facts.plans import title
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
-from lrm.releases.promise import NOT_PROMISED, promise_sentences, variant_name
-from lrm.report.batches import batch_section
-from lrm.report.elements import Markup, facts, items, key_numbers, paragraph, promise, section
-from lrm.report.error_section import error_section
-from lrm.report.page import page
-from lrm.showing.spelling import number, parameter_words
+from lrm.spelling import number
+from lrm.views.batches import batch_section
+from lrm.views.elements import Markup, facts, items, key_numbers, paragraph, promise, section
+from lrm.views.error_section import error_section
+from lrm.views.page import page
+from lrm.views.plans import title
+from lrm.views.promises import NOT_PROMISED
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["plan_page"]
@@ -25,19 +25,19 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     True
     """
     expected = plan.accuracy(privacy)
-    amount = parameter_words(privacy)
+    amount = privacy.symbols
     queries, cells = plan.workload.shape
     # Of too many queries to list, no error is computed for each.
     errors = None if queries > EXPLICIT_QUERIES else expected.standard_errors
     typical = number(expected.root_mean_squared_error)
     numbers = [
         ("queries", f"{queries:,}", f"over {cells:,} cells"),
-        ("would cost", amount, variant_name(privacy)),
+        ("would cost", amount, privacy.variant),
         ("typical error", typical, "root mean square of a query"),
     ]
     if errors is not None:
         numbers.append(("largest error", number(float(errors.max())), "standard error of a query"))
-    words = promise_sentences(privacy, plan.unit)
+    words = privacy.sentences(plan.unit)
     sections = [
         key_numbers(numbers),
         batch_section(plan.workload, errors),

@@ -1,6 +1,6 @@
 """Records in a notebook: tables and one drawing each, as part of a larger page.
 
-The module is what `lrm.showing` asks for; all text is escaped in ``elements``.
+The module is what `lrm.rendering` asks for; all text is escaped in ``elements``.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from collections.abc import Callable
 from typing import Any
 
 from lrm.domain import Domain
-from lrm.facts.budgets import BUDGET_COLUMNS, budget_row
-from lrm.facts.comparisons import comparison_facts, comparison_text
-from lrm.facts.plans import bound_words, unit_privacy
 from lrm.files.writing import write_text
 from lrm.ledger import Budget
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison
 from lrm.releases import Release
-from lrm.report.batches import domain_table, query_table
-from lrm.report.comparison_page import comparison_parts
-from lrm.report.elements import Markup, facts, figure, paragraph, table
-from lrm.report.error_section import error_figure
-from lrm.report.plan_page import plan_page
-from lrm.report.plots import answers_drawing
-from lrm.report.release_page import write_release_page
-from lrm.report.style import SNIPPET_CSS
-from lrm.showing.spelling import many, number, parameter_words
+from lrm.spelling import many, number
+from lrm.views.batches import domain_table, query_table
+from lrm.views.budgets import BUDGET_COLUMNS, budget_row
+from lrm.views.comparison_page import comparison_parts
+from lrm.views.comparisons import comparison_facts, comparison_text
+from lrm.views.elements import Markup, facts, figure, paragraph, table
+from lrm.views.error_section import error_figure
+from lrm.views.figures import answers_drawing
+from lrm.views.plan_page import plan_page
+from lrm.views.plans import bound_words, unit_privacy
+from lrm.views.release_page import write_release_page
+from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
 __all__ = ["snippet", "text", "write"]
@@ -80,7 +80,7 @@ def _plan(plan: Plan) -> Markup:
                 f"{plan.mechanism}, {many(plan.measurement_count, 'measurement', 'measurements')}",
             ),
             (
-                f"error at {parameter_words(accuracy.privacy)}",
+                f"error at {accuracy.privacy.symbols}",
                 f"{number(accuracy.root_mean_squared_error)} for a typical query",
             ),
             ("protects", plan.unit.words),
@@ -98,7 +98,7 @@ def _release(release: Release) -> Markup:
         f"{many(drawn, 'answer', 'answers')} with 95 % intervals, which cover the noise alone."
     )
     kind = "SIMULATED: it promises nothing. " if release.simulated else ""
-    words = f"{kind}{parameter_words(release.privacy)}, for {release.unit.words}."
+    words = f"{kind}{release.privacy.symbols}, for {release.unit.words}."
     return Markup(
         paragraph(words)
         + _answers(release.table())

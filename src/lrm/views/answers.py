@@ -9,7 +9,7 @@ from dataclasses import replace
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.releases.shown import shown_values
-from lrm.showing.spelling import beside, number
+from lrm.spelling import beside, number
 from lrm.workload import AnswerTable, Label
 
 __all__ = ["answer_columns", "answer_rows", "answer_table"]

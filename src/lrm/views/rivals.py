@@ -9,7 +9,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.plans.planner import plan_of
-from lrm.showing.spelling import number, ratio
+from lrm.spelling import number, ratio
 from lrm.strategies import Problem, Search, build_strategy
 
 __all__ = ["RIVAL_COLUMNS", "errors_by_mechanism", "rival_rows"]

@@ -6,23 +6,17 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
-from lrm.facts.answers import answer_table
-from lrm.facts.derived import derived_notes
-from lrm.facts.displays import displayed
-from lrm.facts.plans import title
-from lrm.facts.releases import cost_lines, export_csv
 from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.releases.promise import (
-    NOT_PROMISED,
-    promise_sentences,
-    variant_name,
-)
-from lrm.report.answer_section import answer_parts
-from lrm.report.batches import batch_section
-from lrm.report.elements import (
+from lrm.spelling import number
+from lrm.views.answer_section import answer_parts
+from lrm.views.answers import answer_table
+from lrm.views.batches import batch_section
+from lrm.views.derived import derived_notes
+from lrm.views.displays import displayed
+from lrm.views.elements import (
     Markup,
     facts,
     items,
@@ -32,9 +26,11 @@ from lrm.report.elements import (
     section,
     warning,
 )
-from lrm.report.error_section import error_section
-from lrm.report.page import SEARCH, page
-from lrm.showing.spelling import number, parameter_words
+from lrm.views.error_section import error_section
+from lrm.views.page import SEARCH, page
+from lrm.views.plans import title
+from lrm.views.promises import NOT_PROMISED
+from lrm.views.releases import cost_lines, export_csv
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
@@ -80,7 +76,7 @@ def release_page(
     True
     """
     plan = release.plan
-    amount = parameter_words(release.privacy)
+    amount = release.privacy.symbols
     sections = [
         _simulated(release),
         _key(release, amount),
@@ -153,7 +149,7 @@ def _key(release: Release, amount: str) -> Markup:
                 f"{len(release.plan.workload.shown):,}",
                 f"over {release.plan.workload.shape[1]:,} cells",
             ),
-            ("cost", amount, variant_name(release.privacy)),
+            ("cost", amount, release.privacy.variant),
             ("typical error", number(typical), "root mean square of an answer"),
             ("protects", release.unit.protected, release.unit.change),
         ]
@@ -202,7 +198,7 @@ def _answers(
 def _promise(release: Release) -> Markup:
     if release.simulated:
         return warning("Nothing: the noise was simulated.")
-    words = promise_sentences(release.privacy, release.unit)
+    words = release.privacy.sentences(release.unit)
     return Markup(
         promise(words)
         + paragraph(

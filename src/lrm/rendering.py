@@ -15,7 +15,7 @@ __all__ = ["Renderer", "connect", "html_of", "text_of", "write_page"]
 
 
 class Renderer(Protocol):
-    """What draws records: the module ``lrm.report.notebook``."""
+    """What draws records: the module ``lrm.views.notebook``."""
 
     def text(self, record: Any) -> str:
         """The record as plain text."""
