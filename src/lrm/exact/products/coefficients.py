@@ -14,7 +14,7 @@ from lrm.exact.products.strategy import Axis
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
-__all__ = ["term_rows"]
+__all__ = ["product_rows", "term_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -29,11 +29,12 @@ def term_rows(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term:
     whole: Floats | float = 0.0
     for coefficient, factors in batch.summands(term):
         on_axes = [axis.factor(factors) for axis in axes]
-        whole = whole + coefficient * _product_rows(lattice, on_axes)
+        whole = whole + coefficient * product_rows(lattice, on_axes)
     return np.asarray(whole)
 
 
-def _product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
+def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
+    """The rows of B of one product over a group's axes."""
     support = [i for i, factor in enumerate(factors) if factor.total_factor is None]
     bases = lattice.bases
     means = [

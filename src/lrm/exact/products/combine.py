@@ -1,22 +1,28 @@
-"""Two groups combined by generalised least squares: each learns from what both have measured.
+"""Two groups combined by generalised least squares: each is corrected by what both have measured.
 
-Two groups see an attribute through different partitions of its values. What both can tell are the
-tables over the *join* of the partitions. With unit-noise covariances ``C_g`` of the groups, common
+Two groups see an attribute through different partitions of its values. Both can compute the tables
+over the *join* of the partitions. With unit-noise covariances ``C_g`` of the groups, common
 tables ``R_g`` and shares ω_g, the estimate of a query w of group 1 is corrected by
 ``w·C_1·R_1ᵀ/ω_1² · M⁺ · (R_2·x̂_2 − R_1·x̂_1)`` with ``M = Σ_g R_g·C_g·R_gᵀ/ω_g²``, and its
 variance falls by ``w·C_1·R_1ᵀ·M⁺·R_1·C_1·wᵀ/ω_1⁴``.
 
-An attribute that both groups see in the same way, with the identity as its basis and nothing but
-tables and totals asked of it, splits the problem in two of the same form (its total, and the rest).
-So 51 states cost twice the time of one, not 51³ times.
+An attribute that both groups see in the same way, with the identity as its basis and only
+tables and totals among its queries, splits the problem in two of the same form (its total, and the
+rest). So 51 states cost twice the time of one, not 51³ times.
+
+The common tables have few rows (28 to 91 on the batches measured), so the correction has low rank:
+with K rows in all, q queries and r measurements, the error costs ``q·K²``, the answers ``q·K``, and
+rows of B ``K·r`` each. `find_combination` checks the sizes of all these arrays before any is
+allocated, and returns None where one is above its limit.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,25 +32,35 @@ from scipy.sparse.csgraph import connected_components
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
+from lrm.exact.products.coefficients import product_rows
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor, kronecker
 
-__all__ = ["Combination", "combine_groups"]
+__all__ = ["LEAST_GAIN", "Combination", "find_combination"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Subset = tuple[int, ...]
-Table = tuple[Floats, ...]  # one factor per axis of a group
 
-#: Most rows of all common tables together.
-MOST_ROWS = 1500
-#: Most entries of the queries' covariances with the common tables.
-MOST_ENTRIES = 40_000_000
-#: Most shared attributes: every subset of them is a component.
-MOST_SHARED = 12
+#: Share of the squared error that a combination must save to be used: 24 % on both census batches,
+#: 1 to 6 % on the four reports (``python -m benchmarks report``), 0 on five other batches.
+LEAST_GAIN = 0.005
+#: Most rows of the common tables of one component.
+MOST_ROWS = 600
+#: Most numbers in any one array (128 MB).
+MOST_ENTRIES = 1 << 24
+#: Most multiplications of the whole construction: about two seconds.
+MOST_WORK = 4_000_000_000
+#: Most pairs of measured sets that are compared to find common tables.
+MOST_PAIRS = 1_000_000
+#: Numbers of covariances that are kept for the next use (32 MB).
+HELD_ENTRIES = 1 << 22
+
+GoOn = Callable[[float], None]
+"""Called with a log error that is known; raises to stop the work."""
 
 
 def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
@@ -62,8 +78,29 @@ def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, eq=False)
+class _Table:
+    """A common table over the axes of one group that are not shared.
+
+    ``rows`` holds the factor G on each axis, ``solved`` is ``H·Gᵀ`` and ``totals`` is ``G·h``.
+    """
+
+    rows: tuple[Floats, ...]
+    solved: tuple[Floats, ...]
+    totals: tuple[Floats, ...]
+
+    @property
+    def height(self) -> int:
+        return math.prod(len(G) for G in self.rows)
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """The factors of the table as those of a query."""
+        return tuple(Factor("rows", G.shape[1], G) for G in self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class _Side:
-    """One group as the combination sees it: axes, which are shared, and the common tables."""
+    """One group in a combination: its axes, which of them are shared, and its terms."""
 
     group: Group
     lattice: Lattice
@@ -71,22 +108,34 @@ class _Side:
     own: tuple[int, ...]  # axes that are not shared
     shared: tuple[int, ...]  # shared axes, in the order of the shared attributes
 
-    def covariance(self, left: Table, right: Table, inside: Subset) -> Floats:
-        """``F·C·Gᵀ`` of two products over the own axes, within one component of the shared."""
-        bases = self.lattice.bases
+    def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> _Table:
+        """The table over blocks of the values of some attributes."""
+        rows: list[Floats] = []
+        for k in self.own:
+            axis = self.group.axes[k]
+            parts = []
+            for i, size in zip(axis.attributes, axis.merged_sizes, strict=True):
+                part = np.ones((1, size))
+                if i in attributes:
+                    part = np.zeros((int(blocks[i].max()) + 1, size))
+                    part[blocks[i], np.arange(size)] = 1.0
+                parts.append(part)
+            rows.append(kronecker(parts))
+        bases = [self.lattice.bases[k] for k in self.own]
+        solved = tuple(basis.inverse_times(G.T) for basis, G in zip(bases, rows, strict=True))
+        totals = tuple(G @ basis.h for basis, G in zip(bases, rows, strict=True))
+        return _Table(tuple(rows), solved, totals)
+
+    def covariance(self, left: Sequence[Factor], table: _Table, inside: Subset) -> Floats:
+        """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
         parts = []
         for place, i in enumerate(self.own):
-            F, G, basis = left[place], right[place], bases[i]
-            spread = F @ basis.inverse_times(G.T)
-            f, g = F @ basis.h, G @ basis.h
-            total = np.outer(f, g)
+            F, basis = left[place], self.lattice.bases[i]
+            spread = F.times(table.solved[place])
+            total = np.outer(F.times(basis.h[:, None])[:, 0], table.totals[place])
             parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
-        shape = (
-            np.prod([len(F) for F in left], dtype=int),
-            np.prod([len(G) for G in right], dtype=int),
-        )
-        whole = np.zeros(shape)
+        whole = np.zeros((math.prod(map(len, left)), table.height))
         for size in range(len(touched) + 1):
             for some in itertools.combinations(touched, size):
                 subset = tuple(sorted([*(self.own[place] for place in some), *inside]))
@@ -99,43 +148,101 @@ class _Side:
                 whole += product / information
         return whole
 
+    def summands(self, term: int) -> Iterator[tuple[float, list[Factor], tuple[Factor, ...]]]:
+        """Yield the coefficient of each product of a term, its own factors and its shared ones."""
+        batch = self.merged.batch
+        for number in batch.summand_numbers(term).tolist():
+            choice = batch.choice[number]
+            own = [self.merged.factor(i, choice) for i in self.own]
+            shared = tuple(self.merged.factor(i, choice) for i in self.shared)
+            yield float(batch.coefficients[number]), own, shared
+
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """One component of the shared attributes: what both groups know, and what it is worth."""
+    """One component of the shared attributes: the common tables, and by how much they help.
+
+    ``M = Σ_g Q_g/ω_g²`` is singular, for common tables repeat totals. With T such that
+    ``Tᵀ·Q_1·T`` and ``Tᵀ·Q_2·T`` are the diagonals ``information``, ``M⁺`` is
+    ``T·diag(1/Σ_g information_g/ω_g²)·Tᵀ`` for all shares.
+    """
 
     inside: Subset  # numbers among the shared attributes
-    tables: tuple[list[Table], list[Table]]
-    information: tuple[Floats, Floats]  # R·C·Rᵀ
-    worth: tuple[Floats, Floats]  # R·C·V·C·Rᵀ
+    tables: tuple[list[_Table], list[_Table]]
+    basis: Floats  # T
+    information: tuple[Floats, Floats]
+    worth: tuple[Floats, Floats]  # diagonals of Tᵀ·R_g·C_g·V·C_g·R_gᵀ·T
+
+    @property
+    def height(self) -> int:
+        return len(self.basis)
+
+    def _inverses(self, shares: Floats) -> Floats:
+        both = zip(self.information, shares.tolist(), strict=True)
+        return 1.0 / np.asarray(sum(q / w**2 for q, w in both))
 
     def middle(self, shares: Floats) -> Floats:
-        """``M⁺``; common tables repeat totals, so M is singular."""
-        M = sum(q / w**2 for q, w in zip(self.information, shares, strict=True))
-        return np.asarray(np.linalg.pinv(np.asarray(M), rcond=1e-11, hermitian=True))
+        """``M⁺``."""
+        return np.asarray((self.basis * self._inverses(shares)) @ self.basis.T)
 
     def gain(self, shares: Floats) -> float:
         """By how much the error falls."""
-        Z = sum(z / w**4 for z, w in zip(self.worth, shares, strict=True))
-        return float(np.vdot(self.middle(shares), np.asarray(Z)))
+        both = zip(self.worth, shares.tolist(), strict=True)
+        return float(self._inverses(shares) @ np.asarray(sum(z / w**4 for z, w in both)))
+
+
+def _diagonalised(
+    inside: Subset,
+    tables: tuple[list[_Table], list[_Table]],
+    information: Sequence[Floats],
+    worth: Sequence[Floats],
+    shares: Floats,
+) -> _Component:
+    """The component of these matrices, in coordinates that diagonalise ``R·C·Rᵀ`` of both."""
+    whole = sum(q / w**2 for q, w in zip(information, shares.tolist(), strict=True))
+    values, vectors = np.linalg.eigh(np.asarray(whole))
+    kept = values > 1e-11 * max(float(values.max(initial=0.0)), 1e-300)
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    first = root.T @ (information[0] / shares[0] ** 2) @ root
+    basis = root @ np.linalg.eigh((first + first.T) / 2)[1]
+
+    def diagonal(matrix: Floats) -> Floats:
+        return np.asarray(np.maximum(np.einsum("ik,ik->k", basis, matrix @ basis), 0.0))
+
+    return _Component(
+        inside,
+        tables,
+        basis,
+        (diagonal(information[0]), diagonal(information[1])),
+        (diagonal(worth[0]), diagonal(worth[1])),
+    )
+
+
+Reach = list[tuple[tuple[Factor, ...], Floats]]
+"""``W·C·Rᵀ`` over the axes that are not shared, with the factors on those that are."""
 
 
 class Combination:
-    """Generalised least squares across the two groups of a strategy."""
+    """Generalised least squares across the two groups of a strategy.
 
-    def __init__(self, batch: ProductBatch, strategy: ProductStrategy) -> None:
-        self.batch, self.strategy = batch, strategy
+    ``go_on`` is called before each term and component, and may raise. A `WorkloadError` where
+    an array would be above its limit; nothing of its size has been allocated then.
+    """
+
+    def __init__(
+        self, batch: ProductBatch, strategy: ProductStrategy, go_on: GoOn = lambda _: None
+    ) -> None:
+        self.batch, self.strategy, self._go_on = batch, strategy, go_on
         self.groups = strategy.groups
+        self.shares = np.array([group.weight for group in self.groups])
         self.shared = _shared_attributes(batch, self.groups)
-        if not _fits(batch, self.shared):
-            raise WorkloadError("the two groups of the strategy are too large to be combined")
         self.sides = tuple(_side(batch, group, self.shared) for group in self.groups)
-        self.components = [
-            component
-            for size in range(len(self.shared) + 1)
-            for inside in itertools.combinations(range(len(self.shared)), size)
-            if (component := self._component(inside)) is not None
-        ]
+        tables = dict(_common_tables(self.groups, self.sides, self.shared))
+        _check_sizes(batch, self.sides, tables)
+        self._held = _HeldReaches()
+        self._heights = [_measurements(group) for group in self.groups]
+        self._common_rows: dict[tuple[int, Subset], Floats] = {}
+        self.components = [self._component(inside, meets) for inside, meets in tables.items()]
 
     def error(self, shares: Floats) -> float:
         """``‖B‖²`` of the combined estimate, at sensitivity 1."""
@@ -162,31 +269,29 @@ class Combination:
         )
         return ProductStrategy(groups, self.error(shares), self.strategy.interrupted, combined=True)
 
-    def _component(self, inside: Subset) -> _Component | None:
-        tables = _common_tables(self.groups, self.sides, self.shared, inside)
-        if not tables[0]:
-            return None
+    def _component(self, inside: Subset, meets: _Meets) -> _Component:
+        tables = tuple(
+            [side.table(joined, members) for members in meets.attributes]
+            for side, joined in zip(self.sides, meets.blocks, strict=True)
+        )
         information, worth = [], []
-        for side, own in zip(self.sides, tables, strict=True):
+        for g, (side, own) in enumerate(zip(self.sides, tables, strict=True)):
             members = tuple(side.shared[k] for k in inside)
-            information.append(
-                np.block([[side.covariance(a, b, members) for b in own] for a in own])
-            )
-            worth.append(self._worth(side, own, inside, members))
-        return _Component(inside, tables, (information[0], information[1]), (worth[0], worth[1]))
+            covariances = [[side.covariance(a.factors, b, members) for b in own] for a in own]
+            information.append(np.block(covariances))
+            worth.append(self._worth(g, inside, own))
+        return _diagonalised(inside, (tables[0], tables[1]), information, worth, self.shares)
 
-    def _worth(self, side: _Side, tables: list[Table], inside: Subset, members: Subset) -> Floats:
-        rows = sum(int(np.prod([len(F) for F in table])) for table in tables)
+    def _worth(self, g: int, inside: Subset, tables: list[_Table]) -> Floats:
+        """``R·C·V·C·Rᵀ``, from one covariance per term."""
+        rows = sum(table.height for table in tables)
         whole = np.zeros((rows, rows))
-        for term in side.group.terms:
-            summands = self.batch.summands(int(term))
-            parts = [
-                (c, _row_scalars(side, factors), self._reach(side, factors, tables, members))
-                for c, factors in summands
-            ]
+        for term in self.groups[g].terms.tolist():
+            self._go_on(math.inf)
+            parts = self._reaches(g, term, inside, tables)
             weight = float(self.batch.weights[term]) ** 2
-            for (a, left, X), (b, right, Y) in itertools.product(parts, parts):
-                scalar = weight * a * b
+            for (left, X), (right, Y) in itertools.product(parts, parts):
+                scalar = weight
                 for k in range(len(self.shared)):
                     total, rest = _shared_form(left[k], right[k])
                     scalar *= rest if k in inside else total
@@ -194,21 +299,36 @@ class Combination:
                     whole += scalar * (X.T @ Y)
         return (whole + whole.T) / 2
 
-    def _reach(
-        self, side: _Side, factors: Sequence[Factor], tables: list[Table], members: Subset
-    ) -> Floats:
-        """``W·C·Rᵀ`` over the own axes."""
-        rows = tuple(side.group.axes[i].factor(factors).dense() for i in side.own)
-        return np.hstack([side.covariance(rows, table, members) for table in tables])
+    def _reaches(self, g: int, term: int, inside: Subset, tables: list[_Table]) -> Reach:
+        """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
+        if (held := self._held.find(term, inside)) is not None:
+            return held
+        side = self.sides[g]
+        members = tuple(side.shared[k] for k in inside)
+        found: dict[tuple[Factor, ...], Floats] = {}
+        for coefficient, own, shared in side.summands(term):
+            part = np.hstack([side.covariance(own, table, members) for table in tables])
+            part *= coefficient
+            found[shared] = found[shared] + part if shared in found else part
+        return self._held.keep(term, inside, list(found.items()))
+
+    def _each(self, g: int, term: int) -> Iterator[tuple[_Component, Reach]]:
+        for component in self.components:
+            tables = component.tables[g]
+            yield component, self._reaches(g, term, component.inside, tables)
+
+    @cached_property
+    def _middles(self) -> list[Floats]:
+        """``M⁺`` of each component, at the shares of the strategy."""
+        return [component.middle(self.shares) for component in self.components]
 
     def corrected(self, estimates: tuple[Estimate, Estimate]) -> tuple[list[Floats], list[Floats]]:
         """Per component, what each group's answers are corrected by, over the shared values.
 
-        ``answer`` takes these.
+        ``term`` takes these.
         """
-        shares = np.array([group.weight for group in self.groups])
         corrections: tuple[list[Floats], list[Floats]] = ([], [])
-        for component in self.components:
+        for component, middle in zip(self.components, self._middles, strict=True):
             seen = [self._seen(g, estimates[g], component) for g in (0, 1)]
             difference = seen[1] - seen[0]
             for k, i in enumerate(self.sides[0].shared):
@@ -216,9 +336,9 @@ class Combination:
                 mean = total / self.groups[0].axes[i].size
                 difference = difference - mean if k in component.inside else mean
             flat = difference.reshape(len(difference), -1)
-            solved = (component.middle(shares) @ flat).reshape(difference.shape)
+            solved = (middle @ flat).reshape(difference.shape)
             for g, sign in ((0, 1.0), (1, -1.0)):
-                corrections[g].append(sign * solved / shares[g] ** 2)
+                corrections[g].append(sign * solved / self.shares[g] ** 2)
         return corrections
 
     def _seen(self, g: int, estimate: Estimate, component: _Component) -> Floats:
@@ -230,8 +350,7 @@ class Combination:
             factors = []
             for i, axis in enumerate(side.group.axes):
                 if i in side.own:
-                    rows = table[side.own.index(i)]
-                    factors.append(Factor("rows", axis.size, rows))
+                    factors.append(table.factors[side.own.index(i)])
                 else:
                     factors.append(Factor("identity" if i in members else "total", axis.size))
             answer = estimate.answer(factors)
@@ -240,62 +359,190 @@ class Combination:
             tables.append(answer.reshape(-1, *lengths))
         return np.concatenate(tables)
 
+    def _ordered(self, g: int, term: int, part: Floats) -> Floats:
+        """Numbers over own axes (flattened), then shared axes, in the order of the queries."""
+        side = self.sides[g]
+        lengths = [len(factor) for factor in next(side.summands(term))[1]]
+        shape = part.shape[1 : 1 + len(side.shared)]
+        rest = part.shape[1 + len(side.shared) :]
+        part = part.reshape(*lengths, *shape, *rest)
+        places = range(len(lengths), len(lengths) + len(side.shared))
+        return np.moveaxis(part, places, side.shared).reshape(-1, *rest)
+
     def term(self, g: int, estimate: Estimate, corrections: Sequence[Floats], term: int) -> Floats:
         """The corrected answers of one term of group ``g``, flattened."""
-        side = self.sides[g]
-        whole = estimate.term(side.merged, term)
-        for component, solved in zip(self.components, corrections, strict=True):
-            members = tuple(side.shared[k] for k in component.inside)
-            for coefficient, factors in self.batch.summands(term):
-                reach = self._reach(side, factors, component.tables[g], members)
+        whole = estimate.term(self.sides[g].merged, term)
+        for (component, reaches), solved in zip(self._each(g, term), corrections, strict=True):
+            for shared, reach in reaches:
                 part = np.tensordot(reach, solved, axes=(1, 0))
-                for k, i in enumerate(side.shared):
-                    W = side.group.axes[i].factor(factors)
+                for k, W in enumerate(shared):
                     moved = np.moveaxis(part, 1 + k, 0)
                     if k not in component.inside:
                         # The mean over the values stands for the total: W·h/κ times it.
                         moved = np.broadcast_to(moved, (W.size, *moved.shape[1:]))
                     image = W.times(moved.reshape(W.size, -1))
                     part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, 1 + k)
-                lengths = [len(side.group.axes[i].factor(factors)) for i in side.own]
-                part = part.reshape(*lengths, *part.shape[1:])
-                part = np.moveaxis(part, range(-len(side.shared), 0), side.shared)
-                whole = whole + coefficient * part.ravel()
+                whole = whole + self._ordered(g, term, part)
         return np.asarray(whole)
 
     def term_variances(self, g: int, term: int) -> Floats:
         """Variances of one term's corrected answers, for unit noise at sensitivity 1."""
-        side = self.sides[g]
-        share = self.groups[g].weight
-        shares = np.array([group.weight for group in self.groups])
+        side, share = self.sides[g], self.groups[g].weight
         whole = term_variances(side.lattice, side.merged, term) / share**2
-        summands = self.batch.summands(term)
-        for component in self.components:
-            members = tuple(side.shared[k] for k in component.inside)
-            middle = component.middle(shares) / share**4
-            parts = [
-                (c, _row_scalars(side, f), self._reach(side, f, component.tables[g], members))
-                for c, f in summands
-            ]
-            for (a, left, X), (b, right, Y) in itertools.product(parts, parts):
-                part = a * b * np.einsum("ij,ij->i", X @ middle, Y)
-                part = part.reshape(
-                    [len(side.group.axes[i].factor(summands[0][1])) for i in side.own]
-                )
-                for k in range(len(self.shared)):
-                    total, rest = _shared_rows(left[k], right[k])
-                    part = np.multiply.outer(part, rest if k in component.inside else total)
-                part = np.moveaxis(part, range(-len(side.shared), 0), side.shared)
-                whole = whole - part.ravel()
+        for (component, parts), middle in zip(self._each(g, term), self._middles, strict=True):
+            for left, X in parts:
+                image = X @ (middle / share**4)
+                for right, Y in parts:
+                    part = np.einsum("ij,ij->i", image, Y)
+                    for k in range(len(self.shared)):
+                        total, rest = _shared_rows(left[k], right[k])
+                        part = np.multiply.outer(part, rest if k in component.inside else total)
+                    whole = whole - self._ordered(g, term, part)
         return np.asarray(whole)
+
+    def term_corrections(self, g: int, term: int, lattices: Sequence[Lattice]) -> list[Floats]:
+        """What combining adds to the rows of B of one term, over the measurements of each group.
+
+        Parameters
+        ----------
+        g, term
+            The term, and the group that answers it.
+        lattices
+            Those of the measured integers of both groups.
+        """
+        found: list[Floats] = []
+        for other, lattice in enumerate(lattices):
+            sign = -1.0 if other == g else 1.0
+            whole: Floats | float = 0.0
+            for (component, reaches), middle in zip(
+                self._each(g, term), self._middles, strict=True
+            ):
+                for shared, reach in reaches:
+                    weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
+                    part = self._weighted_tables(weights, other, component, shared, lattice)
+                    whole = whole + self._ordered(g, term, part)
+            found.append(np.asarray(whole))
+        return found
+
+    def _weighted_tables(
+        self,
+        weights: Floats,
+        g: int,
+        component: _Component,
+        shared: tuple[Factor, ...],
+        lattice: Lattice,
+    ) -> Floats:
+        """``weights`` times the rows of B of a group's common tables: own x shared x measured.
+
+        A term's factors on the shared axes are without their mean within the component, and
+        multiples of it elsewhere.
+        """
+        if not shared:
+            return np.asarray(weights @ self._table_rows(g, component, (), lattice))
+        lengths = [len(W) for W in shared]
+        entries = component.height * self._heights[g]
+        whole = np.empty((len(weights), *lengths, self._heights[g]))
+        for block in _blocks(shared, MOST_ENTRIES // entries):
+            projected = []
+            for k, (W, some) in enumerate(zip(shared, block, strict=True)):
+                part = W.part(some.start, some.stop)
+                rows = np.repeat(part.row_sums[:, None] / W.size, W.size, axis=1)
+                rows = part.dense() - rows if k in component.inside else rows
+                projected.append(Factor("rows", W.size, rows))
+            rows = self._table_rows(g, component, projected, lattice)
+            whole[(slice(None), *block)] = np.tensordot(weights, rows, axes=(1, 0))
+        return whole
+
+    def _table_rows(
+        self, g: int, component: _Component, shared: Sequence[Factor], lattice: Lattice
+    ) -> Floats:
+        """Rows of B of the common tables of one group: tables x shared x measured."""
+        key = g, component.inside
+        if not shared and key in self._common_rows:
+            return self._common_rows[key]
+        side = self.sides[g]
+        found = []
+        for table in component.tables[g]:
+            factors = dict(zip(side.own, table.factors, strict=True))
+            factors |= dict(zip(side.shared, shared, strict=True))
+            ordered = [factors[i] for i in range(len(factors))]
+            rows = product_rows(lattice, ordered).reshape(*map(len, ordered), -1)
+            rows = np.moveaxis(rows, side.shared, range(-1 - len(shared), -1))
+            found.append(rows.reshape(-1, *map(len, shared), rows.shape[-1]))
+        if not shared:
+            self._common_rows[key] = np.concatenate(found)
+        return np.concatenate(found)
+
+
+class _HeldReaches:
+    """The covariances of the last terms, up to ``HELD_ENTRIES`` numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Subset], Reach] = {}
+        self._entries = 0
+
+    def find(self, term: int, inside: Subset) -> Reach | None:
+        return self._known.get((term, inside))
+
+    def keep(self, term: int, inside: Subset, reach: Reach) -> Reach:
+        self._known[term, inside] = reach
+        self._entries += sum(part.size for _, part in reach)
+        while self._entries > HELD_ENTRIES and len(self._known) > 1:
+            oldest = self._known.pop(next(iter(self._known)))
+            self._entries -= sum(part.size for _, part in oldest)
+        return reach
+
+
+@dataclass(frozen=True)
+class _Meets:
+    """The attributes of common tables, and the join's blocks of each group's merged values."""
+
+    attributes: tuple[frozenset[int], ...]
+    blocks: tuple[dict[int, Integers], dict[int, Integers]]
+
+    def heights(self) -> list[int]:
+        """Rows of each table."""
+        return [
+            math.prod(int(self.blocks[0][i].max()) + 1 for i in members)
+            for members in self.attributes
+        ]
+
+
+def _blocks(shared: Sequence[Factor], most: int) -> Iterator[tuple[slice, ...]]:
+    """Yield parts of the combinations of rows of some factors: all at once, or one by one."""
+    small = all(len(W) * W.size <= MOST_ENTRIES for W in shared)
+    if small and math.prod(map(len, shared)) <= most:
+        yield tuple(slice(0, len(W)) for W in shared)
+        return
+    for rows in itertools.product(*(range(len(W)) for W in shared)):
+        yield tuple(slice(row, row + 1) for row in rows)
+
+
+def _measurements(group: Group) -> int:
+    """How many measurements the marginals of a group are."""
+    marginals = group.marginals
+    heights = np.array([basis.size + len(basis.extra_rows) for basis in marginals.bases])
+    return sum(math.prod(heights[inside].tolist()) for inside in marginals.members)
 
 
 def _shared_rows(left: Factor, right: Factor) -> tuple[Floats, Floats]:
-    """The numbers s and r of each pair of rows, as ``_shared_form`` has them in total."""
+    """The numbers s and r of each pair of rows over a shared attribute.
+
+    Its basis is the identity, so that ``(W·h)·(V·h)/κ²`` and ``diag(W·P·Vᵀ)/κ`` are sums over rows.
+    """
     n = left.size
     both = left.row_sums * right.row_sums
-    squares = np.einsum("ij,ij->i", left.dense(), right.dense())
-    return both / n**2, (squares - both / n) / n
+    products = left.entrywise_times(right, np.ones((n, 1)))[:, 0]
+    rest = (products - both / n) / n
+    if left.total_factor is not None or right.total_factor is not None:
+        rest = np.zeros(len(left))
+    return both / n**2, rest
+
+
+def _shared_form(left: Factor, right: Factor) -> tuple[float, float]:
+    """The same, summed over the rows."""
+    total, rest = _shared_rows(left, right)
+    return float(total.sum()), float(rest.sum())
 
 
 def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[int, ...]:
@@ -325,99 +572,88 @@ def _side(batch: ProductBatch, group: Group, shared: Sequence[int]) -> _Side:
 
 
 def _common_tables(
-    groups: Sequence[Group], sides: Sequence[_Side], shared: Sequence[int], inside: Subset
-) -> tuple[list[Table], list[Table]]:
-    """Tables over the join of both groups' values that both can tell, as factors per own axis."""
+    groups: Sequence[Group], sides: Sequence[_Side], shared: Sequence[int]
+) -> Iterator[tuple[Subset, _Meets]]:
+    """Yield the tables over the join of both groups' values, for each component that has any."""
     labels = [
         {i: marks for axis in g.axes for i, marks in zip(axis.attributes, axis.labels, strict=True)}
         for g in groups
     ]
-    others = [i for i in labels[0] if i not in shared]
     if any((marks[i] < 0).any() for marks in labels for i in labels[0]):
-        return [], []  # a group that drops values cannot tell totals
-    joins = {i: join_labels(labels[0][i], labels[1][i]) for i in others}
-    reach: list[set[frozenset[int]]] = []
-    for group, side in zip(groups, sides, strict=True):
-        needed = {side.shared[k] for k in inside}
-        attributes = [
-            frozenset(i for k in np.flatnonzero(m) for i in group.axes[k].attributes) - set(shared)
-            for m in group.marginals.members
-            if needed <= set(np.flatnonzero(m))
-        ]
-        reach.append(set(attributes))
-    telling = {i for i in others if joins[i][0].max() > 0}
-    meets = {(a & b) & telling for a in reach[0] for b in reach[1]}
-    largest = [a for a in meets if not any(a < b for b in meets)]
-    tables: tuple[list[Table], list[Table]] = ([], [])
-    rows = 0
-    for members in sorted(largest, key=sorted):
-        size = math.prod(int(joins[i][0].max()) + 1 for i in members)
-        if rows + size > MOST_ROWS:
-            continue
-        rows += size
-        for g in (0, 1):
-            tables[g].append(_table(groups[g], sides[g], joins, g, members))
-    return tables
+        return  # a group that drops values cannot compute totals
+    pairs = math.prod(len(group.marginals.members) for group in groups)
+    if pairs * 2 ** len(shared) > MOST_PAIRS:
+        raise WorkloadError("the two groups measure too many marginals to be combined")
+    joins = {i: join_labels(labels[0][i], labels[1][i]) for i in labels[0] if i not in shared}
+    blocks = tuple({i: both[g] for i, both in joins.items()} for g in (0, 1))
+    joined = {i for i, both in joins.items() if both[0].max() > 0}
+    for size in range(len(shared) + 1):
+        for inside in itertools.combinations(range(len(shared)), size):
+            reach = [
+                _measured_attributes(group, {side.shared[k] for k in inside})
+                for group, side in zip(groups, sides, strict=True)
+            ]
+            meets = {a & b & joined for a in reach[0] for b in reach[1]}
+            largest = [a for a in meets if not any(a < b for b in meets)]
+            found = _Meets(tuple(sorted(largest, key=sorted)), (blocks[0], blocks[1]))
+            kept, rows = [], 0
+            for members, height in zip(found.attributes, found.heights(), strict=True):
+                if rows + height <= MOST_ROWS:
+                    kept.append(members)
+                    rows += height
+            if kept:
+                yield inside, _Meets(tuple(kept), found.blocks)
 
 
-def _table(
-    group: Group,
-    side: _Side,
-    joins: dict[int, tuple[Integers, Integers]],
-    g: int,
-    attributes: frozenset[int],
-) -> Table:
-    factors = []
-    for k in side.own:
-        axis = group.axes[k]
-        parts = []
-        for i, size in zip(axis.attributes, axis.merged_sizes, strict=True):
-            if i in attributes:
-                blocks = joins[i][g]
-                part = np.zeros((int(blocks.max()) + 1, size))
-                part[blocks, np.arange(size)] = 1.0
-            else:
-                part = np.ones((1, size))
-            parts.append(part)
-        factors.append(kronecker(parts))
-    return tuple(factors)
+def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
+    """The attributes of the marginals of a group that contain some axes."""
+    return {
+        frozenset(i for k in np.flatnonzero(inside) for i in group.axes[k].attributes)
+        for inside in group.marginals.members
+        if needed <= set(np.flatnonzero(inside))
+    }
 
 
-def _row_scalars(side: _Side, factors: Sequence[Factor]) -> list[Factor]:
-    return [side.group.axes[i].factor(factors) for i in side.shared]
+def _check_sizes(
+    batch: ProductBatch, sides: Sequence[_Side], tables: dict[Subset, _Meets]
+) -> None:
+    """Raise a `WorkloadError` where a combination needs too much time or memory."""
+    rows = [sum(meets.heights()) for meets in tables.values()]
+    most = max(rows, default=0)
+    work = 0
+    for side in sides:
+        if most * _measurements(side.group) > MOST_ENTRIES:
+            raise WorkloadError("the groups have too many measurements to be combined")
+        if most * max((side.group.axes[i].size for i in side.own), default=1) > MOST_ENTRIES:
+            raise WorkloadError("the attributes of the groups have too many values to be combined")
+        lengths = _own_queries(batch, side)
+        for term in side.group.terms.tolist():
+            numbers = batch.summand_numbers(term)
+            queries = int(lengths[numbers].max(initial=1))
+            if queries * most * min(len(numbers), 2 ** len(side.shared)) > MOST_ENTRIES:
+                raise WorkloadError("the groups have too many queries to be combined")
+            work += queries * len(numbers) * sum(k * (k + 2 ** min(k, len(side.own))) for k in rows)
+    if work > MOST_WORK:
+        raise WorkloadError("combining the groups would take too long")
 
 
-def _shared_form(left: Factor, right: Factor) -> tuple[float, float]:
-    """The numbers s and r of two factors over a shared attribute with the identity as its basis."""
-    n = left.size
-    if left is right or left.key == right.key:
-        trace = float(left.squares.sum())
-        sums = left.row_sums
-        both = float(sums @ sums)
-    else:
-        trace = float(np.vdot(left.dense(), right.dense()))
-        both = float(left.row_sums @ right.row_sums)
-    rest = (trace - both / n) / n
-    if left.total_factor is not None or right.total_factor is not None:
-        rest = 0.0
-    return both / n**2, rest
+def _own_queries(batch: ProductBatch, side: _Side) -> Floats:
+    """Queries of each product of the batch over the axes that are not shared."""
+    own = {i for k in side.own for i in side.group.axes[k].attributes}
+    queries = np.ones(len(batch.choice))
+    for i in own:
+        queries *= np.array([len(factor) for factor in batch.factors[i]])[batch.choice[:, i]]
+    return queries
 
 
-def combine_groups(batch: ProductBatch, strategy: ProductStrategy) -> Combination | None:
-    """The combination of a strategy of two groups, or None where it would be too large."""
+def find_combination(
+    batch: ProductBatch, strategy: ProductStrategy, go_on: GoOn = lambda _: None
+) -> Combination | None:
+    """The combination of a strategy of two groups; None without any, or where it is too large."""
     if len(strategy.groups) != 2 or any(group.marginals.folds.any() for group in strategy.groups):
         return None
-    if not _fits(batch, _shared_attributes(batch, strategy.groups)):
+    try:
+        found = Combination(batch, strategy, go_on)
+    except WorkloadError:
         return None
-    found = Combination(batch, strategy)
     return found if found.components else None
-
-
-def _fits(batch: ProductBatch, shared: Sequence[int]) -> bool:
-    """Whether time and memory of a combination are bounded well enough."""
-    queries = np.ones(len(batch.choice))
-    for i in range(len(batch.sizes)):
-        if i not in shared:
-            queries *= np.array([len(f) for f in batch.factors[i]])[batch.choice[:, i]]
-    few = bool(queries.sum() * MOST_ROWS / 10 <= MOST_ENTRIES * 10)
-    return few and len(shared) <= MOST_SHARED

@@ -223,8 +223,6 @@ class ProductReconstruction:
 
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` of B."""
-        if self.combination is not None:
-            return self._combined_rows[start:stop]
         ends = np.cumsum(self.batch.term_queries())
         parts = []
         first = int(np.searchsorted(ends, start, side="right"))
@@ -235,12 +233,6 @@ class ProductReconstruction:
             rows = self._term_rows(term)
             parts.append(rows[max(start - begin, 0) : stop - begin])
         return np.vstack(parts) if parts else np.zeros((0, self.shape[1]))
-
-    @cached_property
-    def _combined_rows(self) -> Floats:
-        """All of B where two groups are combined: one reconstruction per measurement."""
-        self._check_explicit()
-        return np.column_stack([self.apply(unit) for unit in np.eye(self.shape[1])])
 
     def _check_explicit(self) -> None:
         if not self.is_explicit:
@@ -256,6 +248,8 @@ class ProductReconstruction:
         own = term_rows(self.measured.groups[g].axes, self.lattices[g], self.batch, term)
         rows = np.zeros((len(own), self.shape[1]))
         rows[:, before : before + own.shape[1]] = own
+        if self.combination is not None:
+            rows += np.hstack(self.combination.term_corrections(g, term, self.lattices))
         return rows
 
     def matrix(self) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import StopSolver
-from lrm.exact.products.combine import combine_groups
+from lrm.exact.products.combine import LEAST_GAIN, find_combination
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.maps.products.batch import ProductBatch
@@ -33,6 +33,8 @@ HOPELESS = 2.0
 NEAR = 1.1
 #: More terms that ask different things are not searched for one by one.
 MOST_APART = 12
+#: Share of the time for the search; the rest is for combining what it found.
+SEARCH_SHARE = 0.95
 #: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
 BASES_SECONDS: dict[Effort, float] = {
     "quick": 0.0,
@@ -68,7 +70,8 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    watch = Watch(on_step, remaining)
+    clock = Watch(on_step, remaining)
+    watch = clock.part(SEARCH_SHARE * clock.remaining()) if remaining() < np.inf else clock
     rng = np.random.default_rng(seed)
     everything = frozenset(range(batch.terms))
     if classical:
@@ -96,13 +99,26 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
         with contextlib.suppress(StopSolver):
             groups.finish(found, _by_bases(groups, np.random.default_rng([seed, 2])))
     groups.lengthen(found)
-    # Groups that are worse apart may be better together, so all of them are combined.
-    for strategy in list(found):
-        combination = combine_groups(batch, strategy)
-        if combination is not None:
-            found.append(combination.best())
-    winner = min(found, key=lambda strategy: strategy.error)
+    winner = _combined(batch, found, clock)
     return replace(winner, interrupted=watch.stopped)
+
+
+def _combined(
+    batch: ProductBatch, found: Sequence[ProductStrategy], watch: Watch
+) -> ProductStrategy:
+    """The best strategy, or the best combination of two groups where that is clearly better.
+
+    Groups that are worse apart may be better together, so all of them are combined.
+    """
+    best = min(found, key=lambda strategy: strategy.error)
+    combined = []
+    with contextlib.suppress(StopSolver):
+        for strategy in found:
+            combination = find_combination(batch, strategy, watch)
+            if combination is not None:
+                combined.append(combination.best())
+    winner = min([best, *combined], key=lambda strategy: strategy.error)
+    return winner if winner.error <= (1.0 - LEAST_GAIN) * best.error else best
 
 
 class _Groups:
