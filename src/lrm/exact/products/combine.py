@@ -614,9 +614,7 @@ def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
     }
 
 
-def _check_sizes(
-    batch: ProductBatch, sides: Sequence[_Side], tables: dict[Subset, _Meets]
-) -> None:
+def _check_sizes(batch: ProductBatch, sides: Sequence[_Side], tables: dict[Subset, _Meets]) -> None:
     """Raise a `WorkloadError` where a combination needs too much time or memory."""
     rows = [sum(meets.heights()) for meets in tables.values()]
     most = max(rows, default=0)

@@ -61,6 +61,8 @@ LONG_SECONDS: dict[Effort, float] = {
 MOST_QUERIES = 20_000
 #: Rows of a long fused basis: so many times the root of its values.
 LONG_ROWS = 3
+#: Share of a group's queries that must be about several of the attributes of a long one.
+ASKED_TOGETHER = 0.5
 #: Descents of a long one, by effort.
 LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
     "quick": (),
@@ -100,6 +102,8 @@ def fuse_long_axes(
         for first, last in reversed(list(_needy_runs(own, group.axes, LONG_FUSED[effort]))):
             together = group.axes[first:last]
             queries = math.prod(_queries(own, axis) for axis in together)
+            if _share_of_several(own, together) < ASKED_TOGETHER:
+                continue
             if queries <= MOST_QUERIES and math.prod(a.size for a in together) > FUSED[effort]:
                 best = fusing.fused(best, first, last)
     return best
@@ -108,6 +112,15 @@ def fuse_long_axes(
 def _queries(own: ProductBatch, axis: Axis) -> int:
     """The most queries that a term asks of an axis."""
     return math.prod(max(len(own.factors[i][f]) for f in own.present(i)) for i in axis.attributes)
+
+
+def _share_of_several(own: ProductBatch, axes: Sequence[Axis]) -> float:
+    """The share of the queries, by weight, that select values on two or more of some axes."""
+    on = np.array([own.choice[:, list(axis.attributes)].any(axis=1) for axis in axes])
+    several = np.zeros(own.terms, dtype=bool)
+    np.logical_or.at(several, own.term_of, on.sum(axis=0) > 1)
+    size = own.weights**2 * own.term_queries()
+    return float(size[several].sum() / max(float(size.sum()), 1e-300))
 
 
 def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:

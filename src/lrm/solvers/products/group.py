@@ -111,21 +111,21 @@ class GroupSearch:
                 if search.best is not None:
                     self.offer(search.best, fixed)
 
+    def go_on(self, effort: GroupEffort, watch: Watch) -> None:
+        """Search from the best so far, with other effort."""
+        self.effort, self.watch = effort, watch
+        self.run()
+
     def run(self) -> Marginals:
         """Search until nothing gains or the watch stops."""
-        # More effort begins with all that a quick search does, so it is never worse than that.
-        quick = EFFORTS["quick"]
-        stages = [quick, self.effort] if self.effort.kicks else [self.effort]
         with contextlib.suppress(StopSolver):
-            for self.effort in stages:
-                if not self.large:
-                    self._from_identities()
-                if self.needy:
-                    self._from_own_bases()
-                    self._from_random_bases()
-                if not self.large:
-                    self._alternate()
             if not self.large:
+                self._from_identities()
+            if self.needy:
+                self._from_own_bases()
+                self._from_random_bases()
+            if not self.large:
+                self._alternate()
                 self._refine()
         return self.result()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,9 +31,22 @@ SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
 #: One group for all terms so far above several is searched for quickly, not thoroughly.
 HOPELESS = 2.0
 #: Groups so far above the best known are not searched for thoroughly.
-NEAR = 1.1
+NEAR = 1.05
+#: The same after a quick look at each of them.
+SCOUTED = 1.1
 #: More terms that ask different things are not searched for one by one.
 MOST_APART = 12
+#: Seconds for a batch of several groups, by effort: none of the reports gained by more.
+GROUPS_SECONDS: dict[Effort, float] = {
+    "quick": 3.0,
+    "brief": 5.0,
+    "normal": 7.5,
+    "thorough": 1200.0,
+}
+#: Seconds of the quick search that every other begins with: as many as a quick search alone has.
+FIRST_SECONDS = 3.0
+#: How often groups are searched for again, from other random starts, while there is time.
+RENEWALS = 3
 #: Share of the time for the search; the rest is for combining what it found.
 SEARCH_SHARE = 0.95
 #: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
@@ -71,173 +85,257 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     clock = Watch(on_step, remaining)
-    watch = clock.part(SEARCH_SHARE * clock.remaining()) if remaining() < np.inf else clock
+    watch = _part(clock, SEARCH_SHARE * clock.remaining())
     rng = np.random.default_rng(seed)
-    everything = frozenset(range(batch.terms))
     if classical:
-        best = _solve(batch, everything, EFFORTS[effort], rng, watch, classical=True)
-        return replace(ProductStrategy.combine([best]), interrupted=watch.stopped)
-    groups = _Groups(batch, effort, rng, watch)
-    # Random numbers of its own: the search for one group is then that of classical marginals.
-    grouped = _grouped(groups, np.random.default_rng([seed, 1]))
-    if grouped is not None and grouped.hopeless:
-        found = [ProductStrategy.combine(grouped.groups)]
-    else:
-        whole = groups.solve(everything, EFFORTS[effort])
-        found = [ProductStrategy.combine([whole])]
-    with contextlib.suppress(StopSolver):
-        split = _best_split(batch, watch)
-        if split:
-            groups.finish(found, [groups.solve(part, EFFORTS["quick"]) for part in split])
-        elif grouped is None or not grouped.hopeless:
-            found.append(ProductStrategy.combine([groups.fused(whole)]))
-    if grouped is not None:
-        groups.finish(found, grouped.groups)
-        if grouped.hopeless:
-            found.append(ProductStrategy.combine([groups.solve(everything, SCOUT)]))
-    else:
-        with contextlib.suppress(StopSolver):
-            groups.finish(found, _by_bases(groups, np.random.default_rng([seed, 2])))
-    groups.lengthen(found)
-    winner = _combined(batch, found, clock)
-    return replace(winner, interrupted=watch.stopped)
+        one = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
+        best = ProductStrategy.combine([one.run(effort, watch)])
+        return replace(best, interrupted=watch.stopped)
+    search = _Search(batch, rng, seed, clock)
+    search.quick(_part(watch, FIRST_SECONDS))
+    if effort != "quick":
+        several = len(search.best.groups) > 1
+        left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else watch.remaining()
+        search.further(effort, _part(watch, min(left, watch.remaining())))
+    return replace(search.best, interrupted=watch.stopped or watch.remaining() <= 0)
 
 
-def _combined(
-    batch: ProductBatch, found: Sequence[ProductStrategy], watch: Watch
-) -> ProductStrategy:
-    """The best strategy, or the best combination of two groups where that is clearly better.
+def _part(watch: Watch, seconds: float) -> Watch:
+    """A part of a watch that has a time limit."""
+    return watch.part(seconds) if watch.remaining() < np.inf else watch
 
-    Groups that are worse apart may be better together, so all of them are combined.
+
+class _TermSearch:
+    """The search for weighted marginals of some terms on their own merged values.
+
+    It can go on with more effort, from the best so far.
     """
-    best = min(found, key=lambda strategy: strategy.error)
-    combined = []
-    with contextlib.suppress(StopSolver):
-        for strategy in found:
-            combination = find_combination(batch, strategy, watch)
-            if combination is not None:
-                combined.append(combination.best())
-    winner = min([best, *combined], key=lambda strategy: strategy.error)
-    return winner if winner.error <= (1.0 - LEAST_GAIN) * best.error else best
-
-
-class _Groups:
-    """Searches for groups of terms, each of them once per effort."""
 
     def __init__(
-        self, batch: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
+        self,
+        batch: ProductBatch,
+        terms: frozenset[int],
+        rng: np.random.Generator,
+        *,
+        classical: bool = False,
     ) -> None:
-        self.batch, self.effort, self.rng, self.watch = batch, effort, rng, watch
-        self._known: dict[tuple[frozenset[int], GroupEffort], Group] = {}
+        self._numbers, self._rng, self._classical = np.array(sorted(terms)), rng, classical
+        self._reduced = merge_values(batch.take(self._numbers))
+        # Folding opposes or adds what two values of several attributes have in common.
+        self._folds = not classical and self._reduced.batch.sizes.count(2) > 1
+        self._searches: list[GroupSearch] = []
 
-    def solve(
-        self, terms: frozenset[int], effort: GroupEffort, rng: np.random.Generator | None = None
-    ) -> Group:
-        """The best marginals for some terms."""
-        if (terms, effort) not in self._known:
-            found = _solve(self.batch, terms, effort, rng or self.rng, self.watch)
-            self._known[terms, effort] = found
-        return self._known[terms, effort]
+    def run(self, effort: Effort, watch: Watch) -> Group:
+        """Search with some effort, after a quick search."""
+        if effort != "quick" and not self._searches:
+            self.run("quick", watch)
+        return self.run_once(EFFORTS[effort], watch)
 
-    def fused(self, group: Group) -> Group:
-        """The group with fused axes, where these are better."""
-        return fuse_axes(self.batch, group, self.effort, self.rng, self.watch)
-
-    def finish(self, found: list[ProductStrategy], groups: Sequence[Group]) -> None:
-        """Add the strategy of some groups, and where it is near the best, what effort finds."""
-        if not groups:
-            return
-        least = min(strategy.error for strategy in found)
-        found.append(ProductStrategy.combine(groups))
-        if found[-1].error > NEAR * least:
-            return
-        with contextlib.suppress(StopSolver):
-            terms = [frozenset(group.terms.tolist()) for group in groups]
-            finished = [self.solve(own, EFFORTS[self.effort]) for own in terms]
-            found.append(ProductStrategy.combine(finished))
-            found.append(ProductStrategy.combine([self.fused(group) for group in finished]))
-
-    def lengthen(self, found: list[ProductStrategy]) -> None:
-        """Add the best strategy so far with axes of thousands of combinations."""
-        best = min(found, key=lambda strategy: strategy.error)
-        longer = [
-            fuse_long_axes(self.batch, group, self.effort, self.rng, self.watch)
-            for group in best.groups
-        ]
-        found.append(ProductStrategy.combine(longer))
+    def run_once(self, effort: GroupEffort, watch: Watch) -> Group:
+        """Search with some effort alone."""
+        batch = self._reduced.batch
+        first = _part(watch, watch.remaining() / 2) if self._folds else watch
+        if not self._searches:
+            self._searches = [GroupSearch(Quadratic(batch), self._rng, first, effort)]
+            if self._classical:
+                self._searches[0].needy = []
+        plain = self._searches[0]
+        plain.go_on(effort, first)
+        if self._folds:
+            if len(self._searches) == 1:
+                quadratic = Quadratic(batch, folded=True)
+                self._searches.append(GroupSearch(quadratic, self._rng, watch, effort))
+            self._searches[1].start_from(plain)
+            self._searches[1].go_on(effort, watch)
+        best = min(self._searches, key=lambda search: search.value)
+        axes = axes_of(self._reduced.labels)
+        return Group(self._numbers, axes, best.result(), float(np.exp(best.value)))
 
 
 @dataclass(frozen=True)
-class _Grouped:
-    """Groups after a quick search, and whether one group for all is far above them."""
+class _Found:
+    """A strategy, and the groups of terms that it was searched for."""
 
-    groups: list[Group]
-    hopeless: bool
-
-
-def _grouped(groups: _Groups, rng: np.random.Generator) -> _Grouped | None:
-    """Groups of terms that share little; None where there are none, or no time."""
-    with contextlib.suppress(StopSolver):
-        grouping = group_terms(groups.batch, groups.watch)
-        if grouping is not None:
-            whole = grouping.root(frozenset(range(groups.batch.terms)))
-            found = [groups.solve(terms, EFFORTS["quick"], rng) for terms in grouping.groups]
-            return _Grouped(found, whole**3 > HOPELESS * grouping.whole_root**3)
-    return None
+    parts: tuple[frozenset[int], ...]
+    strategy: ProductStrategy
 
 
-def _by_bases(groups: _Groups, rng: np.random.Generator) -> list[Group]:
-    """Groups of terms that would share no good bases, after a quick search; [] without any.
+class _Search:
+    """The strategies that are found for a batch, for all terms together and for groups of them.
 
-    Over identities one group may seem best although different factors of an attribute want
-    different bases.
+    ``clock`` ends all work; a search may have less time.
     """
-    items = differing_terms(groups.batch)
-    if not 1 < len(items) <= MOST_APART:
-        return []
 
-    def root_of(reduced: ProductBatch) -> float:
-        search = GroupSearch(Quadratic(reduced), rng, groups.watch, SCOUT)
-        search.run()
-        return float(np.exp(search.value / 3))
+    def __init__(
+        self, batch: ProductBatch, rng: np.random.Generator, seed: int, clock: Watch
+    ) -> None:
+        self.batch, self.rng, self._seed, self._clock = batch, rng, seed, clock
+        self.effort: Effort = "quick"
+        self.watch = clock
+        self._everything = frozenset(range(batch.terms))
+        self._searches: dict[frozenset[int], _TermSearch] = {}
+        self._groups: dict[tuple[frozenset[int], Effort], Group] = {}
+        self._found: list[_Found] = []
+        self._has_groups = False
 
-    time = groups.watch.part(BASES_SECONDS[groups.effort])
-    grouping = Grouping(groups.batch, time, root_of)
-    with contextlib.suppress(StopSolver):
-        items.sort(key=grouping.root)
-        while items:
-            grouping.insert(items[-1])
-            items.pop()
-    apart = grouping.groups + items  # where there was no time, terms stay apart
-    return [groups.solve(terms, SCOUT, rng) for terms in apart]
+    @property
+    def best(self) -> ProductStrategy:
+        """The best strategy; a combination of two groups only where it is clearly better."""
+        strategies = [found.strategy for found in self._found]
+        plain = [strategy for strategy in strategies if not strategy.combined]
+        best = min(plain, key=lambda strategy: strategy.error)
+        winner = min(strategies, key=lambda strategy: strategy.error)
+        return winner if winner.error <= (1.0 - LEAST_GAIN) * best.error else best
 
+    def quick(self, watch: Watch) -> None:
+        """Search for one group, a split in two, and groups of terms that share little."""
+        self.watch = watch
+        hopeless = False
+        with contextlib.suppress(StopSolver):
+            # Random numbers of its own: that for one group is then that of classical marginals.
+            rng = np.random.default_rng([self._seed, 1])
+            grouping = group_terms(self.batch, watch)
+            if grouping is not None:
+                self._has_groups, whole = True, grouping.root(self._everything)
+                hopeless = whole**3 > HOPELESS * grouping.whole_root**3
+                self._add([self._solve(terms, rng) for terms in grouping.groups])
+        if not hopeless:
+            self._add([self._solve(self._everything)])
+        with contextlib.suppress(StopSolver):
+            split = self._best_split()
+            if split:
+                self._add([self._solve(part) for part in split])
+        if hopeless:
+            everything = _TermSearch(self.batch, self._everything, self.rng)
+            self._add([everything.run_once(SCOUT, watch)])
+        for groups in self._near():
+            self._fuse(groups)
 
-def _solve(  # noqa: PLR0913 - one family of arguments
-    batch: ProductBatch,
-    terms: frozenset[int],
-    effort: GroupEffort,
-    rng: np.random.Generator,
-    watch: Watch,
-    *,
-    classical: bool = False,
-) -> Group:
-    """Weighted marginals for some terms on their own merged values."""
-    numbers = np.array(sorted(terms))
-    reduced = merge_values(batch.take(numbers))
-    # Folding opposes or adds what two values of several attributes have in common.
-    folds = not classical and reduced.batch.sizes.count(2) > 1
-    first = watch.part(watch.remaining() / 2) if folds else watch
-    search = GroupSearch(Quadratic(reduced.batch), rng, first, effort)
-    if classical:
-        search.needy = []
-    search.run()
-    if folds:
-        folded = GroupSearch(Quadratic(reduced.batch, folded=True), rng, watch, effort)
-        folded.start_from(search)
-        folded.run()
-        search = min(search, folded, key=lambda one: one.value)
-    axes = axes_of(reduced.labels)
-    return Group(numbers, axes, search.result(), float(np.exp(search.value)))
+    def further(self, effort: Effort, watch: Watch) -> None:
+        """Go on with more effort where the least error is near."""
+        self.effort, self.watch = effort, watch
+        with contextlib.suppress(StopSolver):
+            for groups in self._near():
+                terms = [frozenset(group.terms.tolist()) for group in groups]
+                finished = [self._solve(own) for own in terms]
+                self._add(finished)
+                self._fuse(finished)
+            if not self._has_groups:
+                finished = self._by_bases(np.random.default_rng([self._seed, 2]))
+                if finished:
+                    self._add(finished)
+                    self._fuse(finished)
+            if len(self.best.groups) > 1:
+                self._renew()
+        self._lengthen()
+
+    def _renew(self) -> None:
+        """Search for the groups of the best strategy again, from other random starts."""
+        for _ in range(RENEWALS):
+            groups = []
+            for group in self.best.groups:
+                self.watch(math.inf)
+                fresh = _TermSearch(self.batch, frozenset(group.terms.tolist()), self.rng)
+                found = fresh.run_once(EFFORTS[self.effort], self.watch)
+                groups.append(min(group, found, key=lambda one: one.error))
+            self._add(groups)
+
+    def _add(self, groups: Sequence[Group]) -> None:
+        """Keep the strategy of some groups, and where there are two, their combination."""
+        parts = tuple(frozenset(group.terms.tolist()) for group in groups)
+        strategy = ProductStrategy.combine(groups)
+        if any(strategy.error == found.strategy.error for found in self._found):
+            return  # the same groups
+        self._found.append(_Found(parts, strategy))
+        # Groups that are worse apart may be better together.
+        with contextlib.suppress(StopSolver):
+            combination = find_combination(self.batch, strategy, self._clock)
+            if combination is not None:
+                self._found.append(_Found(parts, combination.best()))
+
+    def _near(self) -> list[tuple[Group, ...]]:
+        """The groups of strategies that are near the best, the best first, each parts once."""
+        least = min(found.strategy.error for found in self._found)
+        near: dict[tuple[frozenset[int], ...], tuple[Group, ...]] = {}
+        for found in sorted(self._found, key=lambda found: found.strategy.error):
+            if found.strategy.error <= NEAR * least:
+                near.setdefault(found.parts, found.strategy.groups)
+        return list(near.values())
+
+    def _solve(self, terms: frozenset[int], rng: np.random.Generator | None = None) -> Group:
+        """The best marginals for some terms."""
+        if (terms, self.effort) not in self._groups:
+            if terms not in self._searches:
+                self._searches[terms] = _TermSearch(self.batch, terms, rng or self.rng)
+            found = self._searches[terms].run(self.effort, self.watch)
+            self._groups[terms, self.effort] = found
+        return self._groups[terms, self.effort]
+
+    def _fuse(self, groups: Sequence[Group]) -> None:
+        """Add the groups with fused axes, where these are better."""
+        self._add(
+            [fuse_axes(self.batch, group, self.effort, self.rng, self.watch) for group in groups]
+        )
+
+    def _lengthen(self) -> None:
+        """Add the best strategy so far with axes of thousands of combinations."""
+        self._add(
+            [
+                fuse_long_axes(self.batch, group, self.effort, self.rng, self.watch)
+                for group in self.best.groups
+            ]
+        )
+
+    def _by_bases(self, rng: np.random.Generator) -> list[Group]:
+        """Groups of terms that would share no good bases; [] without any.
+
+        Over identities one group may seem best although different factors of an attribute want
+        different bases.
+        """
+        items = differing_terms(self.batch)
+        if not 1 < len(items) <= MOST_APART:
+            return []
+
+        def root_of(reduced: ProductBatch) -> float:
+            search = GroupSearch(Quadratic(reduced), rng, self.watch, SCOUT)
+            search.run()
+            return float(np.exp(search.value / 3))
+
+        grouping = Grouping(self.batch, _part(self.watch, BASES_SECONDS[self.effort]), root_of)
+        with contextlib.suppress(StopSolver):
+            items.sort(key=grouping.root)
+            while items:
+                grouping.insert(items[-1])
+                items.pop()
+        apart = grouping.groups + items  # where there was no time, terms stay apart
+        scouted = [
+            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.watch) for terms in apart
+        ]
+        self._add(scouted)
+        if ProductStrategy.combine(scouted).error > SCOUTED * self.best.error:
+            return []
+        return [self._solve(terms, rng) for terms in apart]
+
+    def _best_split(self) -> Sequence[frozenset[int]]:
+        """The best split in two by the fineness of one attribute's factors, by rough looks.
+
+        Only where some attribute is asked for at three degrees of fineness or more: tables and
+        their totals alone did not gain from groups.
+        """
+        counts, rough = _fineness(self.batch), Grouping(self.batch, self.watch)
+        best: Sequence[frozenset[int]] = ()
+        least = rough.root(self._everything)
+        for column in counts.T:
+            levels = np.unique(column)
+            for level in levels[:-1] if len(levels) > 2 else ():
+                parts = [
+                    frozenset(np.flatnonzero(fine).tolist())
+                    for fine in (column > level, column <= level)
+                ]
+                error = sum(map(rough.root, parts))
+                if error < least:
+                    best, least = parts, error
+        return best
 
 
 def _fineness(batch: ProductBatch) -> Integers:
@@ -247,25 +345,3 @@ def _fineness(batch: ProductBatch) -> Integers:
         distinct = np.array([int(f.labels.max()) + 1 for f in choices])
         np.maximum.at(counts[:, i], batch.term_of, distinct[batch.choice[:, i]])
     return counts
-
-
-def _best_split(batch: ProductBatch, watch: Watch) -> Sequence[frozenset[int]]:
-    """The best split in two by the fineness of one attribute's factors, by rough looks.
-
-    Only where some attribute is asked for at three degrees of fineness or more: tables and their
-    totals alone did not gain from groups.
-    """
-    counts, rough = _fineness(batch), Grouping(batch, watch)
-    best: Sequence[frozenset[int]] = ()
-    least = rough.root(frozenset(range(batch.terms)))
-    for column in counts.T:
-        levels = np.unique(column)
-        for level in levels[:-1] if len(levels) > 2 else ():
-            parts = [
-                frozenset(np.flatnonzero(fine).tolist())
-                for fine in (column > level, column <= level)
-            ]
-            error = sum(map(rough.root, parts))
-            if error < least:
-                best, least = parts, error
-    return best
