@@ -4,6 +4,7 @@ Counts then differ by one record that goes and one that comes, and nothing else 
 differs: outcome, messages and exit code.
 """
 
+import datetime as dt
 import gzip
 import io
 import itertools
@@ -24,12 +25,13 @@ from lrm.tables.csv_fields import Marks, split_block
 from lrm.tables.csv_lines import to_utf8
 
 CELL = {"null": "cell", "outside": "cell"}
-NAMES = ("who", "kind", "age", "day", "x")
+NAMES = ("who", "kind", "age", "day", "x", "ok")
 ATTRIBUTES = (
-    Categories("kind", ["a", "b", "é"], **CELL),
+    Categories("kind", ["a", "b", "é"], {"a": ["A", "1", "a a"], "é": ["e\u0301", '"']}, **CELL),
     Integers("age", 0, 9, width=5, nan="cell", **CELL),
     Dates("day", "2024-01-01", "2024-12-31", "month", **CELL),
     Bins("x", [0, 0.5, 1], nan="cell", **CELL),
+    Categories("ok", [True, False], **CELL),
 )
 MANY_EDGES = Domain([Bins("x", np.linspace(0, 1, 101), nan="cell", **CELL)])
 FORMS = (
@@ -38,11 +40,24 @@ FORMS = (
     CsvForm(quote=None),
     CsvForm(encoding="latin-1", quote="'"),
     CsvForm(encoding="cp1252", delimiter="|"),
+    CsvForm(delimiter=";", decimal=",", dates="%d.%m.%Y", true=["ja", "1"], false=["nein", "é"]),
+    CsvForm(delimiter="|", dates="%m/%d/%y %H:%M", true=["'x'"], false=["f"], encoding="latin-1"),
 )
 PIECES = (
     *(b'"', b'""', b"'", b"''", b",", b";", b"|", b"\r", b"\0", b"\\", b'\\"', b"\t", b" ", b","),
     *(b"a", b"b", b"1", b"7", b"99", b"-3", b"0.25", b"0,75", b"1e400", b"nan", b"inf", b"2.5"),
     *(b"2024-02-29", b"2024-02-30", b"9999-12-31", b"2024-05-05T23:59:59-11:00", b"290000-01-01"),
+    *(
+        b"3.5.2024",
+        b"29.02.2023",
+        b"0.0.0000",
+        b"02/29/24 1:2",
+        b"ja",
+        b"JA ",
+        b"nein",
+        b"'x'",
+        b"A",
+    ),
     *(b"\xef\xbb\xbf", b"\xc3\xa9", b"\xe9", b"\x81", b"\xff\xfe", b"\xed\xa0\x80", b"\xf0\x9f"),
 )
 
@@ -64,9 +79,10 @@ def any_record(rng, form):
 def good_record(rng, form):
     mark = (form.delimiter or ",").encode()
     x = str(rng.random()).replace(".", form.decimal)
-    day = f"2024-{rng.randrange(1, 13):02}-11"
-    fields = [f"p{rng.randrange(6)}", rng.choice("ab"), str(rng.randrange(12)), day, x]
-    return mark.join(field.encode() for field in fields)
+    day = dt.date(2024, rng.randrange(1, 13), 11).strftime(form.dates or "%Y-%m-%d")
+    ok = rng.choice([*form.true_texts, *form.false_texts])
+    fields = [f"p{rng.randrange(6)}", rng.choice("abA"), str(rng.randrange(12)), day, x, ok]
+    return mark.join(field.encode(form.encoding) for field in fields)
 
 
 def file_of(records, form, ending):
@@ -136,7 +152,7 @@ def test_rows_of_neighbouring_files(monkeypatch):
 
 
 def test_counts_of_neighbouring_files(tmp_path):
-    count_pairs(tmp_path, 2, 10, 3)
+    count_pairs(tmp_path, 2, 14, 3)
 
 
 @pytest.mark.long
@@ -153,7 +169,7 @@ def test_counts_of_many_neighbouring_files(tmp_path):
 def test_a_huge_record_is_one_record(tmp_path, size):
     path = tmp_path / "x.csv"
     domain = Domain([ATTRIBUTES[0]])
-    mark = b"p,a,1,2024-01-01,"
+    mark = b"p,a,1,2024-01-01,1,"
     path.write_bytes(file_of([mark + b"0"] * 9, FORMS[0], b"\n"))
     one = open_table(path).counts(domain)._open()
     for filler in (b"0", b'"', b"\r", b"\0", b",", b"\xff"):

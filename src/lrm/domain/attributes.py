@@ -42,7 +42,7 @@ import numpy as np
 from lrm.errors import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "as_number", "is_nan"]
 
@@ -142,6 +142,9 @@ class Categories(Attribute):
         The column.
     values
         Distinct texts, integers or booleans, all of one type.
+    spellings
+        Other texts that a table may hold for a value, by value; only where values are texts.
+        Queries and answers know the declared values alone.
     null, outside
         Rules for NULL and for every value that is not declared (cell ``(other)``).
 
@@ -152,9 +155,13 @@ class Categories(Attribute):
     ('NY', 'NJ', '(other)')
     >>> state.cell_of("NJ"), state.cell_of("nj"), state.cell_of(None)
     (1, 2, None)
+    >>> sex = Categories("sex", ["f", "m"], spellings={"f": ["w", "weiblich"]})
+    >>> sex.cell_of("w"), sex.cell_of("W")
+    (0, None)
     """
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+    spellings: tuple[tuple[str, tuple[str, ...]], ...] | None = None
 
     kind: ClassVar[str] = "categories"
     outside_labels: ClassVar[tuple[str, ...]] = ("(other)",)
@@ -163,6 +170,7 @@ class Categories(Attribute):
         self,
         name: str,
         values: Iterable[str] | Iterable[int] | Iterable[bool],
+        spellings: Mapping[str, Iterable[str]] | None = None,
         *,
         null: Rule = "drop",
         outside: Rule = "drop",
@@ -173,6 +181,13 @@ class Categories(Attribute):
         object.__setattr__(self, "values", tuple(values))
         self._check_values()
         self._check_common()
+        if spellings:
+            for value, others in spellings.items():
+                if isinstance(others, str):
+                    raise self._error(f"spellings of {value!r} must be a list, not a single text")
+            pairs = tuple((value, tuple(others)) for value, others in spellings.items())
+            object.__setattr__(self, "spellings", pairs)
+            self._check_spellings()
 
     def _check_values(self) -> None:
         types = sorted({type(value).__name__ for value in self.values})
@@ -193,6 +208,36 @@ class Categories(Attribute):
                 f"value {twice[0]!r} is declared twice, or is the name of a special cell"
             )
 
+    def _check_spellings(self) -> None:
+        if self.value_type != "text":
+            raise self._error(
+                "spellings are for values that are texts; of booleans in CSV files they are "
+                "declared under csv, as true: [ja] and false: [nein]"
+            )
+        seen: set[object] = set(self.values)
+        for value, others in self.spellings or ():
+            if value not in self.values:
+                raise self._error(f"spellings must be of declared values, and {value!r} is not one")
+            for other in others:
+                if not isinstance(other, str) or "\0" in other:
+                    raise self._error(
+                        f"spellings of {value!r} must be texts without NUL, not {other!r} "
+                        "(quote a text that looks like a number)"
+                    )
+                if other in seen:
+                    raise self._error(
+                        f"spellings must each stand for one value, and {other!r} is given twice"
+                    )
+                seen.add(other)
+
+    @cached_property
+    def spelled(self) -> tuple[tuple[str | int | bool, int], ...]:
+        """Every value that a table may hold, with its cell: declared ones, then other spellings."""
+        values: tuple[str | int | bool, ...] = self.values
+        own = {value: cell for cell, value in enumerate(values)}
+        others = ((text, own[value]) for value, texts in self.spellings or () for text in texts)
+        return (*own.items(), *others)
+
     @property
     def regular(self) -> int:
         """Number of declared values."""
@@ -206,7 +251,7 @@ class Categories(Attribute):
     @cached_property
     def _index(self) -> dict[object, int]:
         # True == 1 in Python: the type is part of the key, so that they stay apart.
-        return {(self.value_type, value): cell for cell, value in enumerate(self.values)}
+        return {(self.value_type, value): cell for value, cell in self.spelled}
 
     @property
     def value_type(self) -> Literal["text", "integer", "boolean"]:

@@ -304,7 +304,11 @@ class Domain:
         facts = {
             "attributes": [
                 {"kind": attribute.kind}
-                | {item.name: getattr(attribute, item.name) for item in fields(attribute)}
+                | {
+                    item.name: getattr(attribute, item.name)
+                    for item in fields(attribute)
+                    if item.name != "spellings" or getattr(attribute, item.name) is not None
+                }
                 for attribute in self.attributes
             ],
             "table": self.table,

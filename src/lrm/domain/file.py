@@ -8,9 +8,11 @@
       column: patient_id
       max_rows: 3
       neighbours: add-remove      # or substitute; add-remove where left out
-    csv: {delimiter: ";", quote: '"', encoding: latin-1, decimal: ","}  # may be left out
+    csv: {delimiter: ";", quote: '"', encoding: latin-1, decimal: ",",    # may be left out
+          dates: "%d.%m.%Y", true: [ja], false: [nein]}
     attributes:
-      - {name: state, kind: categories, values: [NY, NJ], null: drop, outside: cell}
+      - {name: state, kind: categories, values: [NY, NJ], null: drop, outside: cell,
+         spellings: {NY: [N.Y., new york]}}
       - {name: age, kind: integers, low: 0, high: 99, width: 1, null: cell, outside: drop}
       - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: cell, outside: cell}
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
@@ -50,7 +52,7 @@ VERSION = 1
 """Version of the format that this code writes, and the newest that it reads."""
 
 _KINDS: dict[str, tuple[set[str], set[str]]] = {
-    "categories": ({"values"}, set()),
+    "categories": ({"values"}, {"spellings"}),
     "integers": ({"low", "high"}, {"width", "nan"}),
     "bins": ({"edges"}, {"nan", "representatives"}),
     "dates": ({"start", "end", "by"}, set()),
@@ -156,7 +158,11 @@ def _unit(node: Node) -> PrivacyUnit:
 
 def _csv(node: Node) -> CsvForm:
     entries = node.fields(set(), {item.name for item in fields(CsvForm)})
-    facts: dict[str, Any] = {key: entry.text() for key, entry in entries.items()}
+    lists = {"true", "false"}
+    facts: dict[str, Any] = {
+        key: [item.written() for item in entry.items()] if key in lists else entry.text()
+        for key, entry in entries.items()
+    }
     if facts.get("quote") == "none":
         facts["quote"] = None
     try:
@@ -188,7 +194,12 @@ def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
         rule: entries[rule].scalar() for rule in ("null", "nan", "outside") if rule in entries
     }
     if kind == "categories":
-        return Categories(name, [item.scalar() for item in entries["values"].items()], **rules)
+        values = [item.scalar() for item in entries["values"].items()]
+        spellings = None
+        if "spellings" in entries:
+            pairs = entries["spellings"].pairs()
+            spellings = {value: [one.text() for one in others.items()] for value, others in pairs}
+        return Categories(name, values, spellings, **rules)
     if kind == "integers":
         width = entries["width"].integer() if "width" in entries else 1
         low, high = entries["low"].integer(), entries["high"].integer()
@@ -257,6 +268,8 @@ def _facts(attribute: Attribute) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):  # spellings
+        return {name: list(others) for name, others in value}
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, (int, str)) else str(value)

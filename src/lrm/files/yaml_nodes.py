@@ -186,6 +186,25 @@ class Node:
             self.fail(f"field {missing[0]!r} is missing")
         return found
 
+    def pairs(self) -> list[tuple[str, Node]]:
+        """Return keys, which are texts, and values of a mapping whose keys are not known."""
+        if not isinstance(self.tree, _yaml().MappingNode):
+            self.fail(f"expected fields, not {self._kind()}")
+        found: dict[str, Node] = {}
+        for key, value in self.tree.value:
+            name = Node(key, self.source, self.error, self.where).text()
+            if name in found:
+                self.fail(f"{name!r} is given twice")
+            found[name] = self.below(value, repr(name))
+        return list(found.items())
+
+    def written(self) -> str:
+        """Return a text, or a number or truth as it is written: ``1`` and ``true`` are texts."""
+        value = self.scalar()
+        if value is None:
+            self.fail("expected text, not nothing")
+        return str(self.tree.value)
+
     def has(self, name: str) -> bool:
         """Tell whether this is a mapping with such a key."""
         return isinstance(self.tree, _yaml().MappingNode) and any(

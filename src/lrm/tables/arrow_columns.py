@@ -172,10 +172,11 @@ def _null_cell(attribute: Attribute) -> Any:
 
 def _text_cells(attribute: Categories, texts: Any) -> Any:
     pa, compute = load_engine("pyarrow"), load_engine("pyarrow.compute")
-    declared = pa.array(attribute.values, type=pa.large_string())
-    found = compute.index_in(_as_large(texts), value_set=declared.view(pa.large_binary()))
+    declared, places = zip(*attribute.spelled, strict=True)
+    value_set = pa.array(declared, type=pa.large_string()).view(pa.large_binary())
+    found = compute.index_in(_as_large(texts), value_set=value_set)
     other = pa.scalar(attribute.special_cell("(other)"), type=pa.int64())
-    cells = compute.coalesce(found.cast(pa.int64()), other)
+    cells = compute.coalesce(pa.array(places, type=pa.int64()).take(found), other)
     return compute.if_else(texts.is_valid(), cells, _null_cell(attribute))
 
 

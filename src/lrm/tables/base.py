@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
-from lrm.domain import Attribute, Categories, Dates, Domain
+from lrm.domain import Attribute, Categories, CsvForm, Dates, Domain
 from lrm.errors import LrmError, MissingExtra, TableError
 from lrm.files.locations import shown
 from lrm.privacy.mechanism import TrueCounts
@@ -67,7 +67,8 @@ class Column:
     precision: int = 0
     scale: int = 0
     bits: int = 64
-    decimal_mark: str = "."
+    csv: CsvForm | None = None
+    """How the texts of a CSV file are written."""
     loose: bool = False
     """Whether the type treats different texts as equal, as a collation that ignores case does."""
 

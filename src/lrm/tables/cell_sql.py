@@ -217,12 +217,11 @@ def category_value(axis: Axis, x: str, column: Column, dialect: Dialect) -> str:
 def category_keys(axis: Axis, x: str, column: Column, dialect: Dialect) -> CategoryKeys | None:
     """Return what to join with the table where the declared values are many, else None."""
     attribute = axis.attribute
-    if not isinstance(attribute, Categories) or attribute.regular <= CASE_LIMIT:
+    if not isinstance(attribute, Categories) or len(attribute.spelled) <= CASE_LIMIT:
         return None
-    codes = [axis.code(cell) for cell in range(attribute.regular)]
+    coded = ((declared, axis.code(cell)) for declared, cell in attribute.spelled)
     pairs = [
-        (dialect.literal(declared), DROPPED if code is None else code)
-        for declared, code in zip(attribute.values, codes, strict=True)
+        (dialect.literal(declared), DROPPED if code is None else code) for declared, code in coded
     ]
     return CategoryKeys(category_value(axis, x, column, dialect), tuple(pairs))
 

@@ -57,8 +57,7 @@ class CsvFiles:
     def columns(self, domain: Domain | None = None) -> tuple[Column, ...]:
         form = self._form_under(domain)
         return tuple(
-            Column(name, "text (CSV)", "raw", decimal_mark=form.decimal)
-            for name in _header(self._files[0], form)
+            Column(name, "text (CSV)", "raw", csv=form) for name in _header(self._files[0], form)
         )
 
     def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002 - all columns are alike

@@ -13,14 +13,19 @@ text categories       as it is: blanks, case and quotes' contents are kept
 numbers               digits as an exact whole number, other decimal forms, ``nan`` and
                       ``inf`` as float64, with the declared decimal mark; blanks around are
                       ignored
-booleans              ``true``, ``t``, ``false``, ``f`` in either case
-dates                 ``2024-01-31``, or with a time, and then perhaps a zone
+booleans              ``true``, ``t``, ``false``, ``f``, or what `CsvForm` declares, in either case;
+                      blanks around are ignored
+dates                 ``2024-01-31``, or with a time, and then perhaps a zone; or in the form that
+                      `CsvForm` declares, and in no other then; blanks around are ignored
 ====================  =================================================================
 """
 
 from __future__ import annotations
 
-from lrm.domain import Attribute, Bins, Categories, Dates
+from collections.abc import Sequence
+
+from lrm.domain import Attribute, Bins, Categories, CsvForm, Dates
+from lrm.domain.csv_form import date_pattern
 from lrm.tables.base import Column
 
 __all__ = ["NAN", "WHOLE_TYPE", "reading"]
@@ -44,11 +49,15 @@ _INSTANT = (
 )
 
 
-def reading(attribute: Attribute, x: str, decimal_mark: str = ".") -> tuple[str, Column]:
+def reading(attribute: Attribute, x: str, csv: CsvForm | None = None) -> tuple[str, Column]:
     """Return the SQL that reads text ``x`` as a value of ``attribute``, and that value's type."""
     name = attribute.name
+    form = csv or CsvForm()
+    decimal_mark = form.decimal
     if isinstance(attribute, Bins):
         return _double(x, decimal_mark), Column(name, "DOUBLE", "float")
+    if isinstance(attribute, Dates) and form.dates is not None:
+        return _day(x, form.dates), Column(name, "DATE", "date")
     if isinstance(attribute, Dates):
         day = (
             f"CASE WHEN regexp_full_match({x}, {_DAY}) "
@@ -61,11 +70,31 @@ def reading(attribute: Attribute, x: str, decimal_mark: str = ".") -> tuple[str,
         return x, Column(name, "VARCHAR", "text")
     if isinstance(attribute, Categories) and attribute.value_type == "boolean":
         truth = (
-            f"CASE WHEN lower(trim({x})) IN ('true', 't') THEN TRUE "
-            f"WHEN lower(trim({x})) IN ('false', 'f') THEN FALSE END"
+            f"CASE WHEN lower(trim({x})) IN ({_listed(form.true_texts)}) THEN TRUE "
+            f"WHEN lower(trim({x})) IN ({_listed(form.false_texts)}) THEN FALSE END"
         )
         return truth, Column(name, "BOOLEAN", "boolean")
     return _whole(x, decimal_mark), Column(name, WHOLE_TYPE, "integer", bits=128)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(f"lower({_text(text)})" for text in texts)
+
+
+def _day(x: str, dates: str) -> str:
+    """A date in a declared form, put together as DuckDB's own; NULL where there is no such day."""
+    pattern, groups = date_pattern(dates)
+    form = _text(rf"\s*{pattern}\s*")
+    parts = {letter: f"regexp_extract({x}, {form}, {place})" for letter, place in groups.items()}
+    year = parts.get("Y") or (
+        f"CASE WHEN {parts['y']} >= '69' THEN '19' ELSE '20' END || {parts['y']}"
+    )
+    day = f"({year}) || '-' || lpad({parts['m']}, 2, '0') || '-' || lpad({parts['d']}, 2, '0')"
+    return f"CASE WHEN regexp_full_match({x}, {form}) THEN TRY_CAST({day} AS DATE) END"
 
 
 def _double(x: str, decimal_mark: str) -> str:

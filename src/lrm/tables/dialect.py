@@ -87,7 +87,7 @@ class Dialect(ABC):
         assert isinstance(attribute, Categories)  # noqa: S101 - the caller looked
         clauses = [
             (f"{value} = {self.literal(declared)}", sql_code(axis.code(cell)))
-            for cell, declared in enumerate(attribute.values)
+            for declared, cell in attribute.spelled
         ]
         return case([*clauses, *rest])
 

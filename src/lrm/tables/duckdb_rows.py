@@ -68,7 +68,7 @@ class DuckDbRows:
         """Read a stored value: NULL where that cannot be done; and the type of the result."""
         column = self._columns[place]
         if column.kind == "raw":
-            return reading(self.axes[place].attribute, stored, column.decimal_mark)
+            return reading(self.axes[place].attribute, stored, column.csv)
         # Files and frames may hold decimals of more digits than declared, on which casts fail.
         digits = "9" * (column.precision - column.scale) + "." + "9" * column.scale
         most = f"CAST('{digits}' AS {column.type_text})"

@@ -81,9 +81,9 @@ class DuckDbSql(Dialect):
             return super().categories(axis, value, rest)
         if attribute.value_type == "integer":
             value = f"CAST({value} AS VARCHAR)"
-        declared = ", ".join(self.text(str(item)) for item in attribute.values)
+        declared = ", ".join(self.text(str(item)) for item, _ in attribute.spelled)
         code = f"enum_code(TRY_CAST({value} AS ENUM({declared})))"
-        codes = [axis.code(cell) for cell in range(attribute.regular)]
+        codes = [axis.code(cell) for _, cell in attribute.spelled]
         known = code if codes == list(range(len(codes))) else self.lookup(codes, code)
         others = case(rest)
         if others == case([]):
