@@ -32,7 +32,14 @@ from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
-__all__ = ["SparseRows", "Stage", "optimise_sparse_rows", "sparse_rows_error", "with_cells"]
+__all__ = [
+    "SparseRows",
+    "Stage",
+    "optimise_sparse_rows",
+    "sparse_rows_error",
+    "stages",
+    "with_cells",
+]
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -45,6 +52,9 @@ DENSE_SHARE = 0.15
 
 PIECE = 1 << 20
 """Entries of an array that is used in one piece."""
+
+FEWER = 4
+"""How many times fewer blocks there are at each coarser resolution."""
 
 MOST_PAIRS = 1 << 24
 """Pairs of entries of the same cell that are kept (256 MB)."""
@@ -68,6 +78,22 @@ class Stage:
     tolerance: float
     rounds: int = 100
     descents: int = 10
+
+
+def stages(cells: int, rows: int) -> tuple[Stage, ...]:
+    """Ever smaller blocks: at first about as many as rows, at last single cells.
+
+    >>> [stage.block for stage in stages(4096, 256)]
+    [16, 4, 1]
+    """
+    block = 1
+    while cells >= FEWER * block * rows:
+        block *= FEWER
+    found = [Stage(block, 1e-4, 75, 4)]
+    while block > 1:
+        block //= FEWER
+        found.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

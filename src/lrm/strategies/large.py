@@ -25,7 +25,7 @@ from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
 from lrm.solvers.progress import Step
 from lrm.solvers.segments import polish_segments
-from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, with_cells
+from lrm.solvers.sparse_rows import optimise_sparse_rows, stages, with_cells
 from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
 
 __all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
@@ -57,9 +57,6 @@ MOST_ENTRIES = 1 << 25
 ROUNDING_SECONDS = 1.5e-7
 """Of one core, per row and cell, that it takes to round a strategy and to invert it."""
 
-FEWER = 4
-"""How many times fewer blocks there are at each coarser resolution."""
-
 FANOUTS = range(2, 33)
 """Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
@@ -71,18 +68,6 @@ def row_count(cells: int) -> int:
     (128, 256, 512)
     """
     return max(16, min(MOST_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
-
-
-def stages(cells: int, rows: int) -> tuple[Stage, ...]:
-    """Ever smaller blocks: at first about as many as rows, at last single cells."""
-    block = 1
-    while cells >= FEWER * block * rows:
-        block *= FEWER
-    found = [Stage(block, 1e-4, 75, 4)]
-    while block > 1:
-        block //= FEWER
-        found.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
-    return tuple(found)
 
 
 def has_long_ranges(problem: Problem) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,15 +12,17 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.exact.products.subsets import SubsetIndex, bits_of, masks_of, popcount
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
+from lrm.maps.products.factors import PIECE, Factor
 
-__all__ = ["MAX_PATTERNS", "PairGram", "Quadratic", "factor_pairs"]
+__all__ = ["FactorPairs", "PairGram", "Quadratic"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Most pairs of a term and a subset of its attributes that are held: 8 bytes each, a few times.
-MAX_PATTERNS = 20_000_000
+#: Bytes that all pairs of a term and a subset of its attributes may take while they are numbered.
+MOST_BYTES = 800_000_000
+#: Most pairs of products that are added up in one term: 24 bytes each, a few times.
+MOST_PAIRS = 1 << 23
 #: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
 #: they would ask apart. Summands may cancel, as in "a or anything", but each of them is answered.
 LEAST_SHARE = 1e-12
@@ -46,14 +47,19 @@ class PairGram:
             return None
         if self.left is self.right:
             return self.left.total_factor
-        return float(self.left.dense()[:, 0] @ self.right.dense()[:, 0])
+        return float(self.left.row_sums @ self.right.row_sums) / self.left.size**2
 
     @cached_property
     def squares(self) -> Floats:
         """The diagonal of M."""
         if self.left is self.right:
             return self.left.squares
-        return np.asarray(np.einsum("ij,ij->j", self.left.dense(), self.right.dense()))
+        found, height = np.zeros(self.left.size), max(1, PIECE // self.left.size)
+        for start in range(0, len(self.left), height):
+            stop = min(start + height, len(self.left))
+            parts = (factor.part(start, stop).dense() for factor in (self.left, self.right))
+            found += np.einsum("ij,ij->j", *parts)
+        return found
 
     def times(self, X: Floats) -> Floats:
         """``M·X``."""
@@ -101,38 +107,41 @@ class Quadratic:
         self.d = len(self.sizes)
         self.grams: list[PairGram] = []
         self.attribute_of: list[int] = []
-        keys, coefficients = factor_pairs(batch)
-        # Key 0 is a pair of totals, whose Gram is 11ᵀ: nearly all of them, and none of interest.
-        rows, attributes = np.nonzero(keys)
-        chosen = keys[rows, attributes]
-        grams = np.full(len(rows), -1)
-        order = np.argsort(attributes.astype(np.int16), kind="stable")
-        ends = np.cumsum(np.bincount(attributes, minlength=len(batch.sizes)))
-        for i, own in enumerate(np.split(order, ends[:-1])):
-            choices = batch.factors[i]
-            table = np.full(len(choices) ** 2, -1)
-            for key in np.flatnonzero(np.bincount(chosen[own], minlength=1)):
-                gram = PairGram(choices[key // len(choices)], choices[key % len(choices)])
+        pairs = FactorPairs.of(batch)
+        coefficients = pairs.coefficients.copy()
+        rows: list[Integers] = []
+        numbers: list[Integers] = []
+        for i in range(len(batch.sizes)):
+            at, grams, of = pairs.telling(i)
+            known = np.full(len(grams), -1)
+            for place, gram in enumerate(grams):
                 if gram.constant is None:
-                    table[key] = len(self.grams)
+                    known[place] = len(self.grams)
                     self.grams.append(gram)
                     self.attribute_of.append(i)
                 elif gram.constant != 1.0:
-                    coefficients[rows[own[chosen[own] == key]]] *= gram.constant
-            grams[own] = table[chosen[own]]
+                    coefficients[at[of == place]] *= gram.constant
+            active = known[of] >= 0
+            rows.append(at[active])
+            numbers.append(known[of[active]])
         self.tells = np.array([gram.tells for gram in self.grams], dtype=bool)
-        active = grams >= 0
-        counts = np.bincount(rows[active], minlength=len(keys))
-        self._gather(counts, attributes[active], grams[active], coefficients)
+        every = np.concatenate(rows)
+        order = np.argsort(every, kind="stable")  # by product, and within it by attribute
+        chosen = np.concatenate(numbers)[order]
+        counts = np.bincount(every, minlength=len(coefficients))
+        attributes = np.array(self.attribute_of, dtype=np.int64)[chosen]
+        self._gather(counts, attributes, chosen, coefficients)
 
     def _gather(
         self, counts: Integers, attributes: Integers, grams: Integers, coefficients: Floats
     ) -> None:
         """Blocks of products with equally many attributes, each distinct product once."""
-        if np.sum(2.0**counts) > MAX_PATTERNS:
+        words = bits_of(self.d).shape[1]
+        most = MOST_BYTES // (60 + 16 * words)
+        if np.sum(2.0**counts) > most:
             raise WorkloadError(
-                "the terms have too many subsets of attributes; at most "
-                f"{MAX_PATTERNS:,} pairs of a term and a subset can be held"
+                f"the terms have too many subsets of attributes: at most {most:,} pairs of a term "
+                "and a subset can be held; ask for tables of fewer attributes, or for fewer tables"
             )
         ends = np.cumsum(counts)
         blocks = []
@@ -151,7 +160,6 @@ class Quadratic:
             masks = self._subset_masks(where, distinct[kept])
             blocks.append((where, distinct[kept], weights[kept], sizes[kept], masks))
         every = [block[-1].reshape(-1, block[-1].shape[-1]) for block in blocks]
-        words = bits_of(self.d).shape[1]
         masks = np.concatenate(every) if every else np.zeros((0, words), dtype=np.uint64)
         self.index = SubsetIndex(masks, self.d)
         self.blocks = [
@@ -198,12 +206,7 @@ class Quadratic:
             gram = self.grams[number]
             if not gram.tells or gram.left.kind == gram.right.kind == "identity":
                 continue
-            M = gram.dense()
-            n = len(M)
-            if n == 1:
-                continue
-            off = M[0, 1]
-            if not np.allclose(M, np.full((n, n), off) + (M[0, 0] - off) * np.eye(n)):
+            if not _is_plain(gram):
                 return True
         return False
 
@@ -251,6 +254,25 @@ class Quadratic:
         return by_residual, by_total
 
 
+def _is_plain(gram: PairGram) -> bool:
+    """Whether M is a mix of I and 11ᵀ, by its diagonal and its products with three vectors.
+
+    Nothing of size n x n: M·x for a random x differs from that of the mix for any other M.
+    """
+    n = len(gram.squares)
+    if n == 1:
+        return True
+    if not np.allclose(gram.squares, gram.squares[0]):
+        return False
+    probes = np.random.default_rng(0).random((n, 2))
+    first = np.zeros((n, 1))
+    first[0] = 1.0
+    images = gram.times(np.hstack([first, probes]))
+    off = images[1, 0]
+    mix = (gram.squares[0] - off) * probes + off * probes.sum(axis=0)
+    return np.allclose(images[1:, 0], off) and np.allclose(images[:, 1:], mix)
+
+
 def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -> Floats:
     """Sum out the bit ``other``, which is the highest, or the one above ``position``'s."""
     count, width = values.shape
@@ -263,22 +285,63 @@ def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -
     return np.asarray(kept.reshape(count, width // 2))
 
 
-def factor_pairs(batch: ProductBatch) -> tuple[NDArray[np.int32], Floats]:
-    """Pairs of factors whose Grams, with coefficients, add to V, as ``left·(factors) + right``."""
-    weight = batch.weights[batch.term_of]
-    own = (batch.coefficients * weight) ** 2
-    widths = np.array([len(choices) for choices in batch.factors], dtype=np.int32)
-    same = batch.choice * (widths + 1)
-    if batch.simple:
-        return same, own
-    keys, coefficients = [same], [own]
-    order = np.argsort(batch.term_of, kind="stable")
-    starts = np.searchsorted(batch.term_of[order], np.arange(batch.terms + 1))
-    for first, last in itertools.pairwise(starts):
-        if last - first > 1:
-            rows = order[first:last]
+@dataclass(frozen=True, eq=False)
+class FactorPairs:
+    """Pairs of products (``left``, ``right``) whose Grams, with coefficients, add to V."""
+
+    batch: ProductBatch
+    left: Integers
+    right: Integers
+    coefficients: Floats
+
+    @classmethod
+    def of(cls, batch: ProductBatch) -> FactorPairs:
+        """Every product with itself, and with those that the same term adds to it."""
+        weight = batch.weights[batch.term_of]
+        own = (batch.coefficients * weight) ** 2
+        same = np.arange(len(batch.choice))
+        if batch.simple:
+            return cls(batch, same, same, own)
+        counts = np.bincount(batch.term_of, minlength=batch.terms)
+        count = int(np.sum(counts * (counts + 1) // 2))
+        if count > MOST_PAIRS:
+            raise WorkloadError(
+                f"the sums of products of this batch have {count:,} pairs of products, and at most "
+                f"{MOST_PAIRS:,} can be held; split conditions that join many alternatives by OR"
+            )
+        lefts, rights, coefficients = [same], [same], [own]
+        for term in np.flatnonzero(counts > 1).tolist():
+            rows = batch.summand_numbers(term)
             a, b = (rows[index] for index in np.triu_indices(len(rows), 1))
-            keys.append(batch.choice[a] * widths + batch.choice[b])
-            both = batch.coefficients[a] * batch.coefficients[b]
-            coefficients.append(2 * both * weight[a] ** 2)
-    return np.concatenate(keys), np.concatenate(coefficients)
+            lefts.append(a)
+            rights.append(b)
+            coefficients.append(2 * batch.coefficients[a] * batch.coefficients[b] * weight[a] ** 2)
+        return cls(
+            batch, np.concatenate(lefts), np.concatenate(rights), np.concatenate(coefficients)
+        )
+
+    def on(self, attribute: int) -> tuple[list[PairGram], Integers]:
+        """The distinct Grams of an attribute, and the number of each pair's Gram."""
+        column, width = self.batch.choice[:, attribute], len(self.batch.factors[attribute])
+        return self._grams(attribute, column[self.left] * np.int64(width) + column[self.right])
+
+    def telling(self, attribute: int) -> tuple[Integers, list[PairGram], Integers]:
+        """The pairs that are not two totals of an attribute, their distinct Grams, and whose.
+
+        Nearly all pairs of a batch over many attributes are totals, whose Gram is 11ᵀ.
+        """
+        at, numbers = self.batch.chosen(attribute)
+        width = np.int64(len(self.batch.factors[attribute]))
+        keys = numbers * (width + 1)
+        if not self.batch.simple:
+            column = self.batch.choice[:, attribute]
+            at = np.flatnonzero(column[self.left] | column[self.right])
+            keys = column[self.left[at]] * width + column[self.right[at]]
+        return at, *self._grams(attribute, keys)
+
+    def _grams(self, attribute: int, keys: Integers) -> tuple[list[PairGram], Integers]:
+        """From ``left·(factors) + right``, which is far above the number of pairs that occur."""
+        distinct, of = np.unique(keys, return_inverse=True)
+        choices = self.batch.factors[attribute]
+        grams = [PairGram(choices[k // len(choices)], choices[k % len(choices)]) for k in distinct]
+        return grams, of.reshape(-1)

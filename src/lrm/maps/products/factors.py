@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import check_weights
 
-__all__ = ["LARGEST_SIZE", "Factor", "Kind", "Word", "kronecker", "make_factor"]
+__all__ = ["LARGEST_SIZE", "PIECE", "Factor", "Kind", "Word", "kronecker", "make_factor"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,6 +26,9 @@ LARGEST_SIZE = 1 << 26
 
 #: Up to this many values a Gram matrix is kept dense: 2 MB, and faster than cumulative sums.
 DENSE_VALUES = 512
+
+#: Entries of two factors that are multiplied in one piece.
+PIECE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +173,12 @@ class Factor:
         """
         if other is self and self.rows is None:
             return self.times(X)  # entries are 0 or 1
-        return np.asarray((self.dense() * other.dense()) @ X)
+        found, height = np.empty((len(self), X.shape[1])), max(1, PIECE // self.size)
+        for start in range(0, len(self), height):
+            stop = min(start + height, len(self))
+            product = self.part(start, stop).dense() * other.part(start, stop).dense()
+            found[start:stop] = product @ X
+        return found
 
     @cached_property
     def squares(self) -> Floats:
@@ -213,6 +221,12 @@ class Factor:
             return np.broadcast_to(X.sum(axis=0), X.shape).copy()
         if self.size <= DENSE_VALUES:
             return np.asarray(self.gram @ X)
+        if self.kind == "all-ranges":  # n²/2 queries: none of them is written out
+            place = np.arange(1.0, self.size + 1)[:, None]
+            below = np.cumsum(place * X, axis=0)
+            weighted = place[::-1] * X
+            above = weighted.sum(axis=0) - np.cumsum(weighted, axis=0)
+            return np.asarray(place[::-1] * below + place * above)
         return self.transpose_times(self.times(X))
 
     @cached_property

@@ -71,7 +71,7 @@ def merge_values(batch: ProductBatch) -> Reduction:
     still is one record (or none). So no strategy over the full table has less error than the
     best over the merged one.
     """
-    merged, labels, choice = [], [], batch.choice.copy()
+    merged, labels, choice = [], [], batch.choice
     for i, choices in enumerate(batch.factors):
         present = batch.present(i)
         marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
@@ -83,7 +83,12 @@ def merge_values(batch: ProductBatch) -> Reduction:
                 numbers[f] = len(kept)
                 kept.append(factor)
         at, chosen = batch.chosen(i)
-        choice[at, i] = numbers[chosen]
+        renumbered = numbers[chosen]
+        if not np.array_equal(
+            renumbered, chosen
+        ):  # else 500 attributes would be copied for nothing
+            choice = choice.copy() if choice is batch.choice else choice
+            choice[at, i] = renumbered
         merged.append(tuple(kept))
         labels.append(marks)
     reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)

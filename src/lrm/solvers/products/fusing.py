@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +18,11 @@ from numpy.typing import NDArray
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
-from lrm.exact.products.quadratic import PairGram, Quadratic, factor_pairs
+from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers.augmented import optimise_augmented
-from lrm.solvers.gram_operators import GramOperator
-from lrm.solvers.products.joint import LONGEST
+from lrm.solvers.products.joint import LONGEST, MixedGram
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.watch import Watch
 from lrm.solvers.progress import Step
@@ -211,54 +208,11 @@ def _shares(
     reduced: ProductBatch, place: int, bases: Sequence[Basis]
 ) -> list[tuple[float, PairGram]]:
     """The Grams of one axis, weighted by what the other axes make of each under one product."""
-    keys, weights = factor_pairs(reduced)
+    pairs = FactorPairs.of(reduced)
+    weights = pairs.coefficients
     for k, basis in enumerate(bases):
         if k != place:
-            grams, of = _distinct(reduced, keys, k)
+            grams, of = pairs.on(k)
             weights = weights * basis.statistics(grams).phi[of]
-    grams, of = _distinct(reduced, keys, place)
+    grams, of = pairs.on(place)
     return list(zip(np.bincount(of, weights).tolist(), grams, strict=True))
-
-
-def _distinct(
-    reduced: ProductBatch, keys: NDArray[np.int32], k: int
-) -> tuple[list[PairGram], NDArray[np.int64]]:
-    """The distinct pairs of factors on one axis, and the number of each product's pair."""
-    found, of = np.unique(keys[:, k], return_inverse=True)
-    choices = reduced.factors[k]
-    return [
-        PairGram(choices[key // len(choices)], choices[key % len(choices)])
-        for key in found.tolist()
-    ], of.reshape(-1)
-
-
-@dataclass(frozen=True, eq=False)
-class MixedGram(GramOperator):
-    """A weighted sum of Grams over the values of one axis."""
-
-    shares: list[tuple[float, PairGram]]
-
-    @cached_property
-    def widths(self) -> Floats:  # type: ignore[override]
-        """Every block is one value."""
-        return np.ones(len(self.energies))
-
-    @cached_property
-    def energies(self) -> Floats:  # type: ignore[override]
-        """The diagonal."""
-        return np.asarray(sum(share * gram.squares for share, gram in self.shares))
-
-    def times(self, columns: Floats) -> Floats:
-        return np.asarray(sum(share * gram.times(columns) for share, gram in self.shares))
-
-    def coarser(self, factor: int) -> MixedGram:
-        if factor != 1:
-            raise ValueError("neighbouring values of several attributes make no block")
-        return self
-
-    def root(self) -> Floats:
-        """A matrix W with ``WᵀW`` equal to the sum."""
-        dense = np.asarray(sum(share * gram.dense() for share, gram in self.shares))
-        values, vectors = np.linalg.eigh(dense)
-        kept = values > 1e-12 * values[-1]
-        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)

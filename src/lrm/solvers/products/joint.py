@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +15,15 @@ from scipy.optimize import minimize
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
-from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.solvers.augmented import AugmentedResult, optimise_augmented
+from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.products.weights import Family
+from lrm.solvers.progress import OnStep, Step
+from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.solvers.starts import random_rows
 
-__all__ = ["descend_jointly", "own_basis"]
+__all__ = ["LONGEST", "MixedGram", "descend_jointly", "own_basis"]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
@@ -27,6 +33,55 @@ GoOn = Callable[[float], None]
 VANISHED = 1e-3
 #: Largest entry of a row, beside the 1 of the identity: longer ones leave the error few digits.
 LONGEST = 1e3
+#: Attributes of more values have no dense Gram.
+MOST_DENSE = 1024
+#: Rows of the basis of a longer one: so many times the root of its values,
+LONG_ROWS = 3
+#: and at most so many entries in all.
+LONG_ENTRIES = 1 << 22
+#: Rows of a long basis at quick effort, which has a second or two for it.
+BRIEF_ROWS = 64
+#: Entries of all bases up to which they are moved together with the weights.
+MOST_VARIABLES = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class MixedGram(GramOperator):
+    """A weighted sum of Grams over the values of one axis, or over blocks of these."""
+
+    shares: list[tuple[float, PairGram]]
+    block: int = 1
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        return np.arange(0, len(self.shares[0][1].squares), self.block)
+
+    @cached_property
+    def widths(self) -> Floats:  # type: ignore[override]
+        """Number of values of each block."""
+        return np.diff(self._starts, append=len(self.shares[0][1].squares)).astype(np.float64)
+
+    @cached_property
+    def energies(self) -> Floats:  # type: ignore[override]
+        """The diagonal."""
+        squares = np.asarray(sum(share * gram.squares for share, gram in self.shares))
+        return np.asarray(np.add.reduceat(squares, self._starts))
+
+    def times(self, columns: Floats) -> Floats:
+        if self.block > 1:
+            columns = np.repeat(columns, self.widths.astype(np.int64), axis=0)
+        image = np.asarray(sum(share * gram.times(columns) for share, gram in self.shares))
+        return image if self.block == 1 else np.asarray(np.add.reduceat(image, self._starts))
+
+    def coarser(self, factor: int) -> MixedGram:
+        return MixedGram(self.shares, self.block * factor)
+
+    def root(self) -> Floats:
+        """A matrix W with ``WᵀW`` equal to the sum over single values."""
+        dense = np.asarray(sum(share * gram.dense() for share, gram in self.shares))
+        values, vectors = np.linalg.eigh(dense)
+        kept = values > 1e-12 * values[-1]
+        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
 
 def own_basis(
@@ -41,20 +96,46 @@ def own_basis(
     quadratic = point.quadratic
     slopes = np.ones(len(quadratic.index))
     by_residual, _ = quadratic.pull_back(point.residual, point.total, slopes)
-    numbers = [g for g in quadratic.of_attribute(attribute) if quadratic.tells[g]]
-    mix = sum(max(by_residual[g], 0.0) * quadratic.grams[g].dense() for g in numbers)
     n = quadratic.sizes[attribute]
-    values, vectors = np.linalg.eigh(np.asarray(mix) + np.zeros((n, n)))
-    kept = values > 1e-12 * values[-1]
-    W = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    gram = MixedGram(
+        [
+            (max(by_residual[g], 0.0), quadratic.grams[g])
+            for g in quadratic.of_attribute(attribute)
+            if quadratic.tells[g]
+        ]
+    )
+
+    def report(step: Step) -> None:
+        del step  # its error is that of one attribute
+        go_on(np.inf)
+
+    if n > MOST_DENSE:
+        return _long_basis(gram, rng, report, brief=len(rows) == 1)
+    W = gram.root()
     best: AugmentedResult | None = None
     for count in rows:
         start = np.abs(random_rows(max(1, min(count, n // 2)), n, rng, size=0.5))
-        found = optimise_augmented(W, start, nonnegative=True, tolerance=1e-5, max_rounds=400)
+        found = optimise_augmented(
+            W, start, nonnegative=True, tolerance=1e-5, max_rounds=400, on_step=report
+        )
         if best is None or found.error < best.error:
             best = found
         go_on(np.inf)
     return Basis(np.zeros((0, n)) if best is None else best.extra_rows)
+
+
+def _long_basis(
+    gram: MixedGram, rng: np.random.Generator, on_step: OnStep, *, brief: bool
+) -> Basis:
+    """The basis of an attribute of thousands of values, through Grams that are not written out."""
+    n = gram.cells
+    rows = max(1, min(LONG_ROWS * math.isqrt(n), LONG_ENTRIES // n, BRIEF_ROWS if brief else n))
+    levels = stages(n, rows)
+    found = optimise_sparse_rows(
+        gram, rows, levels[:1] if brief else levels, rng=rng, on_step=on_step, name="products"
+    )
+    on_step(Step("products", 1, np.inf))  # raises where the search has ended
+    return Basis(np.minimum(found.rows.toarray(), LONGEST))
 
 
 def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
@@ -68,9 +149,12 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
 ) -> tuple[Family, tuple[Basis, ...]]:
     """Descend on the weights and on the extra rows of all bases at once, by L-BFGS-B.
 
-    When ``go_on`` raises ``StopSolver``, the best point so far is returned.
+    When ``go_on`` raises ``StopSolver``, the best point so far is returned. Bases of thousands of
+    values with hundreds of rows stay as they are: the descent would hold 40 copies of them.
     """
     m = len(family.sets)
+    if sum(basis.extra_rows.size for basis in bases) > MOST_VARIABLES:
+        return family, tuple(bases)
     free = [i for i, basis in enumerate(bases) if not basis.plain]
     shapes = [bases[i].extra_rows.shape for i in free]
     ends = np.cumsum([m, *[a * b for a, b in shapes]])
