@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import lrm
 from lrm.exact.products.basis import Basis
-from lrm.exact.products.quadratic import Quadratic, factor_pairs
+from lrm.exact.products.quadratic import FactorPairs, Quadratic
 from lrm.maps.products.batch import ProductBatch, product_batch, sum_batch
 from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
@@ -207,14 +207,12 @@ def workload_of(batch: ProductBatch) -> lrm.Workload:
 
 def _single(batch: ProductBatch, inverses: Sequence[Floats], sensitivity: float) -> float:
     """The error of one product from the inverses H of its Grams."""
-    keys, coefficients = factor_pairs(batch)
-    cost = coefficients.copy()
-    for i, (choices, H) in enumerate(zip(batch.factors, inverses, strict=True)):
-        dense = [factor.dense() for factor in choices]
-        traces = np.array(
-            [[np.vdot(a @ H, b) if len(a) == len(b) else 0.0 for b in dense] for a in dense]
-        )
-        cost *= traces.reshape(-1)[keys[:, i]]
+    pairs = FactorPairs.of(batch)
+    cost = pairs.coefficients.copy()
+    for i, H in enumerate(inverses):
+        grams, of = pairs.on(i)
+        traces = np.array([np.vdot(one.left.dense() @ H, one.right.dense()) for one in grams])
+        cost *= traces[of]
     return float(cost.sum()) * sensitivity**2
 
 
