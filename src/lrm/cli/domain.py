@@ -10,6 +10,7 @@ from lrm.cli.output import echo
 
 if TYPE_CHECKING:
     from lrm.domain import CsvForm, Domain
+    from lrm.tables.row_check import RowCheck
 
 _FILE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
@@ -117,17 +118,26 @@ def _sql_name(name: str) -> str | None:
 @domain.command(short_help="Check a domain file.")
 @click.argument("file")
 @click.option("--table", metavar="TABLE", help="Also check that this table has the columns.")
+@click.option(
+    "--rows",
+    is_flag=True,
+    help="For the data owner's eyes only: read the table, and count rows kept and dropped.",
+)
 @json_option
-def check(file: str, table: str | None, *, as_json: bool) -> None:
+def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
     r"""Check a domain file, and show its cells and whom the promise protects.
 
     Mistakes and remaining TODOs are reported with their line. With --table the names and
-    types of that table's columns are checked as well; no row is read.
+    types of that table's columns are checked as well; no row is read, so that a date or
+    number that cannot be read is not noticed. With --rows the table is read: it shows how many
+    rows each attribute keeps and drops, exactly and without privacy, and fails where none
+    is left. That is for those who may see the table, and must not be published.
 
     \b
     Example:
       lrm domain check domain.yaml
       lrm domain check domain.yaml --table visits.parquet
+      lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
     from lrm.cli.output import print_facts, print_json
@@ -136,17 +146,66 @@ def check(file: str, table: str | None, *, as_json: bool) -> None:
     from lrm.maps.products.tabulation import total
     from lrm.tables import open_table
 
+    if rows and table is None:
+        raise click.UsageError("--rows reads a table; name it with --table")
     declared = read_declared(file)
-    fits = ""
+    fits, found = "", None
     if table is not None:
         opened = open_table(table)
         opened.check(declared, [total(declared.shape)])  # a domain may have 10^30 cells
         fits = f", and {opened.name} has its columns"
+        fits += "" if rows else " (no value was read; --rows does, for the data owner)"
+    if rows:
+        from lrm.tables.row_check import check_rows
+
+        found = check_rows(opened, declared)
     if as_json:
-        print_json(_fields(declared))
-        return
-    print_facts(_lines(declared))
-    echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")
+        print_json(_fields(declared) | ({} if found is None else {"rows": _row_facts(found)}))
+    else:
+        print_facts(_lines(declared))
+        if found is not None:
+            _print_rows(found)
+        echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")
+    if found is not None:
+        _check_kept(found)
+
+
+OWNER_ONLY = "for the data owner's eyes only: exact and not private; never publish it"
+
+
+def _row_facts(found: "RowCheck") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {"warning": OWNER_ONLY, **asdict(found)}
+
+
+def _print_rows(found: "RowCheck") -> None:
+    from lrm.spelling import text_table
+
+    columns = ("attribute", "kept", "declared", "null", "nan", "outside", "unreadable")
+    table = [
+        (one.name, *(f"{getattr(one, name):,}" for name in columns[1:])) for one in found.attributes
+    ]
+    echo(f"rows, {OWNER_ONLY}:")
+    echo(text_table(columns, table, words=("attribute",)))
+    nobody = "" if found.nobody is None else f", {found.nobody:,} of which are of nobody"
+    echo(f"a release would count {found.counted:,} of {found.rows:,} rows{nobody}")
+
+
+def _check_kept(found: "RowCheck") -> None:
+    """Fail where a release would be spent on nothing, and warn where values cannot be read."""
+    from lrm.errors import TableError
+
+    if found.rows and not found.counted:
+        lost = [one.name for one in found.attributes if not one.kept]
+        why = f": none has a declared value of {', '.join(lost)}" if lost else ""
+        raise TableError(
+            f"no row of the table is in the domain{why}; declare how its values are written "
+            "(csv: dates, true, false, decimal; spellings of categories), or null and outside: cell"
+        )
+    unread = [f"{one.name} ({one.unreadable:,})" for one in found.attributes if one.unreadable]
+    if unread:
+        click.echo(f"lrm: warning: values that cannot be read: {', '.join(unread)}", err=True)
 
 
 def _fields(declared: "Domain") -> dict[str, Any]:
