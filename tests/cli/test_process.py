@@ -137,3 +137,11 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
         on_step(Step("polish", 7, 19.0))
         time.sleep(0.2)
     assert ("polish, round 7, best error 38/ε²" in terminal.text) == (patience == 0.0)
+
+
+def test_progress_counts_the_records_of_a_privacy_unit():
+    """As the error of the finished plan does: five rows of a person have 25 times the error."""
+    line = progress.ProgressLine("plan", "laplace", 5)
+    assert "best error 950/ε²" in line._describe(Step("polish", 7, 19.0))
+    line = progress.ProgressLine("plan", "gaussian", 5)
+    assert "best error 237.5/ρ" in line._describe(Step("polish", 7, 19.0))

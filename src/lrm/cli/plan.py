@@ -81,12 +81,14 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
     from lrm.plans.planner import plan as make_plan
+    from lrm.releases.concerns import dropping
     from lrm.views.plans import plan_facts, plan_lines
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
     batch = read_questions(workload, choices["domain"])
-    with ProgressLine("plan", noise=choices["noise"]) as on_step:
+    factor = 1 if batch.domain is None else batch.domain.unit.factor
+    with ProgressLine("plan", choices["noise"], factor) as on_step:
         made = make_plan(
             batch,
             mechanism,
@@ -99,10 +101,14 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
         )
     if output is not None:
         made.save(output)
+    dropped = dropping(made)
     if choices["as_json"]:
-        print_json({**plan_facts(made), "file": output})
+        noted = {} if dropped is None else {"warning": dropped}
+        print_json({**plan_facts(made), "file": output, **noted})
         return
     print_facts(plan_lines(made))
+    if dropped is not None:
+        echo(f"warning: {dropped}")
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

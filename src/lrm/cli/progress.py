@@ -25,9 +25,12 @@ class ProgressLine:
         What is being done, in front of the bar.
     noise
         Determines the amount in which errors are stated.
+    factor
+        Records that count for one privacy unit, with which errors grow.
     """
 
-    def __init__(self, label: str, noise: "Noise" = "laplace") -> None:
+    def __init__(self, label: str, noise: "Noise" = "laplace", factor: int = 1) -> None:
+        self._factor = factor
         self._label = label
         self._noise = noise
         self._began = time.monotonic()
@@ -71,7 +74,8 @@ class ProgressLine:
         from lrm.spelling import number
 
         laplace = self._noise == "laplace"
-        error = f"{number(2 * step.error)}/ε²" if laplace else f"{number(step.error / 2)}/ρ"
+        total = step.error * self._factor**2
+        error = f"{number(2 * total)}/ε²" if laplace else f"{number(total / 2)}/ρ"
         best = f"best error {error}"  # "—" before there is one
         left = f", about {max(1, round(step.remaining))} s left" if isfinite(step.remaining) else ""
         return f"{self._label}: {step.stage}, round {step.iteration}, {best}{left}; Ctrl-C keeps it"

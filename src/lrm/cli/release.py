@@ -119,14 +119,19 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.releases.concerns import no_total
     from lrm.views.releases import release_lines, summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
+    empty = no_total(answered)
     if choices["as_json"]:
-        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv})
+        noted = {} if empty is None else {"warning": empty}
+        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv, **noted})
         return
     print_facts(release_lines(answered))
     print_answers(answered, confidence, choices["limit"])
+    if empty is not None:
+        echo(f"warning: {empty}")
     echo("saved to " + " and ".join(name for name in (output, csv) if name))
 
 

@@ -74,19 +74,17 @@ def check_rows(table: Table, domain: Domain) -> RowCheck:
         persons = PrivacyUnit(domain.unit.column, _ANY_NUMBER)
         named = Domain(every, domain.table, persons, domain.csv)
         nobody = rows - int(shown_to_owner(table.counts(named, [total(named.shape)]))[0])
-    attributes = tuple(
-        ValueCounts(attribute.name, *counts, _kept(attribute, counts))
-        for attribute, counts in zip(domain.attributes, by_kind, strict=True)
-    )
-    return RowCheck(rows, int(counted[0]), nobody, attributes)
+    attributes = map(_value_counts, domain.attributes, by_kind)
+    return RowCheck(rows, int(counted[0]), nobody, tuple(attributes))
 
 
-def _kept(attribute: Attribute, counts: list[int]) -> int:
+def _value_counts(attribute: Attribute, counts: list[int]) -> ValueCounts:
     declared, null, nan, outside, unreadable = counts
     kept = declared
     kept += null if attribute.null == "cell" else 0
     kept += nan if attribute.nan == "cell" else 0
-    return kept + (outside + unreadable if attribute.outside == "cell" else 0)
+    kept += outside + unreadable if attribute.outside == "cell" else 0
+    return ValueCounts(attribute.name, declared, null, nan, outside, unreadable, kept)
 
 
 def _kinds(attribute: Attribute) -> NDArray[np.int64]:

@@ -77,6 +77,7 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
 
     noise, file, parent = step["noise"], Path(step["file"]), os.getppid()
     last = 0.0
+    factor = 1 if batch.domain is None else batch.domain.unit.factor
 
     def on_step(found: Any) -> None:
         nonlocal last
@@ -84,7 +85,7 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
             raise StopSolver  # nobody waits for it any more
         if time.monotonic() - last > PAUSE:
             last = time.monotonic()
-            error = found.error if found.error < float("inf") else None
+            error = found.error * factor**2 if found.error < float("inf") else None
             _tell(stage=found.stage, round=found.iteration, error=error, noise=noise)
 
     _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])

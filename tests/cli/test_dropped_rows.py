@@ -1,0 +1,54 @@
+"""A release that counts nothing is noticed: by its plan before, and by its answers after."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+DOMAIN = """\
+lrm-domain: 1
+table: s
+unit: row
+csv: {delimiter: ";"}
+attributes:
+  - {name: sex, kind: categories, values: [f, m], null: drop, outside: drop}
+  - {name: day, kind: dates, start: 2023-01-01, end: 2023-12-31, by: month, null: drop,
+     outside: drop}
+"""
+PLAN = ("plan", "q.sql", "--domain", "d.yaml", "--effort", "quick", "-o", "p.lrm", "--force")
+RELEASE = ("release", "p.lrm", "--table", "s.csv", "--epsilon", "0.5", "--no-ledger", "--force")
+
+
+@pytest.fixture(autouse=True)
+def files():
+    Path("d.yaml").write_text(DOMAIN)
+    Path("q.sql").write_text("SELECT sex, COUNT(*) AS n FROM s GROUP BY sex")
+    Path("s.csv").write_text("sex;day\n" + "f;03.05.2023\n" * 20_000)
+
+
+def test_a_plan_names_the_attributes_that_drop_rows_unused(run):
+    planned = run(*PLAN)
+    assert "warning: rows are dropped by day " in planned.stdout
+    assert "dropped by day " in json.loads(run(*PLAN, "--json").stdout)["warning"]
+    Path("d.yaml").write_text(DOMAIN.replace("drop,\n     outside: drop", "cell, outside: cell"))
+    assert "warning" not in run(*PLAN).stdout
+
+
+def test_a_large_domain_is_no_different(run):
+    names = [f"a{i}" for i in range(40)]
+    rules = "kind: integers, low: 0, high: 9, null: drop, outside: drop"
+    more = "".join(f"  - {{name: {name}, {rules}}}\n" for name in names)
+    Path("d.yaml").write_text(DOMAIN + more)
+    assert f"rows are dropped by day, {', '.join(names)} " in run(*PLAN).stdout
+
+
+def test_answers_that_are_all_about_zero_are_noticed(run):
+    run(*PLAN)
+    told = "no answer of this release is distinguishable from zero"
+    runs = [run(*RELEASE, "-o", "a.lrm").stdout for _ in range(3)]
+    assert any(told in one for one in runs)  # each with probability 0.99
+    Path("d.yaml").write_text(DOMAIN.replace('";"}', '";", dates: "%d.%m.%Y"}'))
+    run(*PLAN)
+    done = run(*RELEASE, "-o", "a.lrm")
+    assert done.exit_code == 0
+    assert told not in done.stdout
