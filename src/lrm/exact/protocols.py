@@ -21,7 +21,10 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.products.tabulation import Tabulation
 from lrm.privacy.mechanism import Measurable
 
-__all__ = ["Measured", "Reconstruction"]
+__all__ = ["EXACTNESS", "Measured", "Reconstruction"]
+
+EXACTNESS = 1e-9
+"""Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
 
 
 class Measured(Measurable, Protocol):

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.errors import BudgetError, ConvergenceError
-from lrm.exact.protocols import Measured, Reconstruction
+from lrm.exact.protocols import EXACTNESS, Measured, Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
@@ -29,9 +29,6 @@ from lrm.spelling import many
 from lrm.workload import AnswerTable, Labels, Workload, check_listable
 
 __all__ = ["Plan", "weighted_error"]
-
-EXACTNESS = 1e-9
-"""Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
 
 
 def weighted_error(

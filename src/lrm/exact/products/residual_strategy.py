@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
@@ -19,6 +20,10 @@ __all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
+
+LEAST_PIVOT = 1e-11
+"""Least squared pivot of a Gram of unit diagonal: what is below is rounding, and no digit of its
+inverse is right. A search would take such an inverse for a small error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +44,15 @@ class GramBasis:
 
     @cached_property
     def inverse(self) -> Floats:
-        """``H = G⁻¹``."""
+        """``H = G⁻¹``; ``LinAlgError`` where G is not positive definite in float64."""
         if self.columns is None:
             return np.eye(self.size)
-        return np.asarray(np.linalg.inv(self.gram), dtype=np.float64)
+        factor, failed = lapack.dpotrf(self.gram, lower=1)
+        if failed or not float(np.diag(factor).min()) ** 2 > LEAST_PIVOT:
+            raise np.linalg.LinAlgError("the Gram of an attribute is not positive definite")
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        low = np.tril(inverse)
+        return np.asarray(low + np.tril(low, -1).T, dtype=np.float64)
 
     @cached_property
     def h(self) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import CountsError
+from lrm.errors import ConvergenceError, CountsError
 from lrm.exact.products.integers import (
     IntegerBasis,
     ResidualBasis,
@@ -28,6 +28,7 @@ from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrateg
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
+from lrm.exact.protocols import EXACTNESS
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
     FINE_MAX_RECORDS,
@@ -92,7 +93,41 @@ def round_products(
 def round_gaussian(
     batch: ProductBatch, strategy: GaussianGroups, max_records: int | None = None
 ) -> ProductReconstruction:
-    """Round residuals for Gaussian noise."""
+    """Round residuals for Gaussian noise.
+
+    Where no rounding answers the queries, since an optimised Gram is nearly singular, it is that
+    of identities, which always does.
+    """
+    try:
+        return _rounded_gaussian(batch, strategy, max_records)
+    except (ConvergenceError, np.linalg.LinAlgError):
+        groups = [
+            _with_identities(batch.take(terms), group)
+            for terms, group in zip(strategy.terms, strategy.groups, strict=True)
+        ]
+        return _rounded_gaussian(batch, replace(strategy, groups=tuple(groups)), max_records)
+
+
+def _with_identities(batch: ProductBatch, group: GaussianStrategy) -> GaussianStrategy:
+    """A group with the same axes whose Grams are identities, with the best weights for these."""
+    quadratic = Quadratic(on_axes(batch, group.axes))
+    bases = tuple(GramBasis(axis.size) for axis in group.axes)
+    shares = _ResidualShares(quadratic)
+    for i, basis in enumerate(bases):
+        shares.put(i, basis.residual())
+    own = shares.of_subsets()
+    subsets = quadratic.index.masks[own > 0]
+    logs = np.log([basis.norm for basis in bases])
+    norms = np.exp(sums_over(members_of(subsets, len(bases)), logs))
+    weights = np.sqrt(own[own > 0] / own.sum()) / norms
+    return replace(
+        group, bases=bases, subsets=subsets, weights=weights, error=shares.error(), bound=0.0
+    )
+
+
+def _rounded_gaussian(
+    batch: ProductBatch, strategy: GaussianGroups, max_records: int | None
+) -> ProductReconstruction:
     parts = list(zip(strategy.terms, strategy.groups, strategy.shares.tolist(), strict=True))
 
     def build(bits: int, entry_bits: int) -> MeasuredProducts:
@@ -244,18 +279,25 @@ def _least_error(
     """The first rounding whose error is hardly above ``error``, else the one of least error."""
     plain = np.ones(batch.terms)
     alike = replace(batch, weights=plain)
-    best, least = None, math.inf
+    best, least, fits = None, math.inf, False
     for bits, entry_bits in _choices(rooms, max_records):
         measured = build(bits, entry_bits)
         if max_records is not None and measured.max_records < max_records:
             continue
         found = ProductReconstruction(alike, measured)
         sensitivity = measured.sensitivity_for(measured.noise) * 2.0**-bits
+        fits = True
         rounded = found.weighted_squared_norm(batch) * sensitivity**2
-        if best is None or rounded < least:
+        if rounded < least and found.relative_residual <= EXACTNESS:
             best, least = found, rounded
         if least <= COST * error:
             break
+    if best is None and fits:
+        raise ConvergenceError(
+            "no rounding of this strategy answers its queries to "
+            f"{EXACTNESS:.0e} of their size; try another mechanism, or scale the queries to "
+            "similar size"
+        )
     if best is None:
         raise CountsError(
             f"a table of up to {max_records:,} records needs more than 62 bits with this strategy; "

@@ -210,7 +210,11 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
         current = list(bases)
         for i, c, norm in zip(needy, columns, norms, strict=True):
             current[i] = GramBasis(quadratic.sizes[i], c / norm)
-        statistics, residual, total, v, spread = _evaluate(quadratic, current)
+        try:
+            statistics, residual, total, v, spread = _evaluate(quadratic, current)
+        except np.linalg.LinAlgError:  # a Gram that is not positive definite is no candidate
+            watch(np.inf)
+            return np.inf, np.zeros_like(x)
         roots = np.sqrt(v * spread)
         whole = roots.sum()
         value = 2 * float(np.log(whole))
