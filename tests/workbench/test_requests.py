@@ -127,3 +127,38 @@ def test_a_cost_is_shown_to_a_few_digits(inside, folder):
     status, refused = inside.ask("dry-run", **asked, ledger="epsilon.sqlite")
     assert status == 400
     assert "--accounting rho" in refused["error"]
+
+
+def test_while_a_release_is_made_there_is_no_other_dry_run(inside, folder, monkeypatch):
+    """The ledger and the new file are seen before the release is done, with its page written."""
+    import threading
+
+    from lrm.workbench import releasing
+
+    saved, go_on = threading.Event(), threading.Event()
+    really = releasing.write_release_page
+
+    def slow(*args):
+        saved.set()
+        assert go_on.wait(60)
+        return really(*args)
+
+    monkeypatch.setattr(releasing, "write_release_page", slow)
+    Ledger.open(folder / "slow.sqlite").create("visits", "1", "epsilon")
+    asked = {**NAMES, "plan": "l.lrm", "table": "visits.csv", "epsilon": "0.25"}
+    asked["ledger"] = "slow.sqlite"
+    found = inside.must("dry-run", **asked)
+    try:
+        assert inside.must("release", ticket=found["ticket"])["state"] == "running"
+        assert saved.wait(60)
+        state = inside.must("state")
+        assert state["release"]["state"] == "running"
+        assert found["files"][0] in state["files"]["release"]
+        assert inside.must("budgets", ledger="slow.sqlite")["budgets"][0]["spent"] == "1/4"
+        status, refused = inside.ask("dry-run", **asked)
+        assert status == 400
+        assert "another release is being made" in refused["error"]
+    finally:
+        go_on.set()
+    done = inside.until("state", lambda state: state["release"]["state"] != "running")
+    assert done["release"]["state"] == "done"

@@ -114,6 +114,8 @@ class Cashier:
 
     def dry_run(self, asked: Asked) -> dict[str, Any]:
         """Check all that a release checks, and issue a ticket for it."""
+        with self._lock:
+            self._check_idle()
         stem = self._folder.unused("answers")
         files = {name: self._digest(name) for name in asked.files}
         whole = [*asked.command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
@@ -159,13 +161,17 @@ class Cashier:
                 )
             if ticket.state != "ready":
                 return ticket.shown
-            if self._current is not None and self._current.state == "running":
-                raise UsageError("another release is being made; wait until it is done")
+            self._check_idle()
             self._check_unchanged(ticket)
             ticket.state = "running"
             self._current = ticket
         threading.Thread(target=self._run, args=(ticket,), daemon=True).start()
         return ticket.shown
+
+    def _check_idle(self) -> None:
+        """Refuse while a release is made: what it leaves of the budget is not known yet."""
+        if self._current is not None and self._current.state == "running":
+            raise UsageError("another release is being made; wait until it is done")
 
     def _check_unchanged(self, ticket: Ticket) -> None:
         """Refuse a ticket if a file, the cost or the remainder is no longer what was confirmed."""

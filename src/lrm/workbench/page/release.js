@@ -150,10 +150,14 @@ export class Release {
       }
     }
     if (!latest) return;
+    // While a release is made nothing else can be, and the ledger is charged at some moment of it.
+    const running = latest.state === "running";
+    $("dry-run").querySelector("button").disabled = running;
+    if (running) this.loadBudgets();
     const mark = `${latest.ticket} ${latest.state}`;
     if (mark === this.seen) return;
     this.seen = mark;
-    if (latest.state === "running") {
+    if (running) {
       $("dry-result").replaceChildren(h("p", { class: "note" }, "The release is being made …"));
     }
     if (latest.state === "failed") {
@@ -167,7 +171,7 @@ export class Release {
       say(`The release is made: ${latest.release}.`);
       this.open(latest.release);
     }
-    if (latest.state !== "running") this.loadBudgets();
+    if (!running) this.loadBudgets();
   }
 
   async open(name) {
