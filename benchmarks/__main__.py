@@ -23,6 +23,7 @@ OTHERS = {
     "long": "benchmarks.long",
     "limits": "benchmarks.limits",
     "tools": "benchmarks.tools.__main__",
+    "report": "benchmarks.report",
     "workbench": "benchmarks.workbench",
 }
 """Benchmarks with options of their own."""

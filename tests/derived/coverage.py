@@ -45,10 +45,9 @@ class Replicated(Noisy):
 
     def joint(self, index, scales):
         found = super().joint(index[:1], scales)
-        if len(scales) > MOST_INPUTS:  # running totals: the half-widths of one serve all
-            return found
         weights = np.broadcast_to(found.weights, (len(self.many), *found.weights.shape[1:]))
-        return JointNoise(weights, self.accuracy)
+        counts = np.broadcast_to(found.counts, (len(self.many), found.counts.shape[1]))
+        return JointNoise(weights, counts, self.accuracy)
 
 
 class Releases:

@@ -94,7 +94,8 @@ def _fieller(
     # Lower and upper ends are looked for together.
     top, bottom = np.tile(inputs, 2)
     sums = np.tile(noise.covariance, (2, 1, 1))
-    both = JointNoise(np.tile(noise.weights, (2, 1, 1)), noise.accuracy)
+    twice = np.tile(noise.weights, (2, 1, 1)), np.tile(noise.counts, (2, 1))
+    both = JointNoise(*twice, noise.accuracy)
     sign = np.repeat([-1.0, 1.0], groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = top / bottom

@@ -25,6 +25,9 @@ MOST_WEIGHTS = 1 << 25
 ROUNDING = 1e-13
 """Share of a row's largest weight below which a weight is a rounding error."""
 
+DIGITS = 12
+"""Digits to which weights are compared, relative to the largest of their row."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointNoise:
@@ -33,18 +36,21 @@ class JointNoise:
     Parameters
     ----------
     weights
-        groups × inputs × measurements, in units of the answers.
+        groups × inputs × columns, in units of the answers.
+    counts
+        groups × columns: how many measurements have the weights of each column.
     accuracy
         The law of the noise.
     """
 
     weights: Floats
+    counts: Floats
     accuracy: Accuracy
 
     @cached_property
     def covariance(self) -> Floats:
         """Groups × inputs × inputs."""
-        gram = np.matmul(self.weights, self.weights.transpose(0, 2, 1))
+        gram = np.matmul(self.weights * self.counts[:, None], self.weights.transpose(0, 2, 1))
         return np.asarray(gram * self.accuracy.law.variance)
 
     def deviations(self, directions: Floats) -> Floats:
@@ -55,7 +61,7 @@ class JointNoise:
     def half_widths(self, directions: Floats, confidence: float) -> Floats:
         """The h with ``P(|directions · noise| ≤ h) ≥ confidence``, from the exact law."""
         rows = np.einsum("gk,gkr->gr", directions, self.weights)
-        return sum_half_widths(rows, self.accuracy.law, confidence)
+        return sum_half_widths(rows, self.accuracy.law, confidence, self.counts)
 
     def quantile_ratios(self, directions: Floats, confidence: float) -> Floats:
         """Half-widths over standard deviations; those of one variable where there is no noise."""
@@ -63,7 +69,7 @@ class JointNoise:
         found = np.full(len(deviations), self._single(confidence))
         some = deviations > 0
         if some.any():
-            chosen = JointNoise(self.weights[some], self.accuracy)
+            chosen = JointNoise(self.weights[some], self.counts[some], self.accuracy)
             found[some] = chosen.half_widths(directions[some], confidence) / deviations[some]
         return found
 
@@ -103,35 +109,66 @@ class Noisy:
     def joint(self, index: Indices, scales: Floats) -> JointNoise | None:
         """Their joint noise; None where the rows of the reconstruction are too large to be held."""
         way_back = self.accuracy.reconstruction
-        measurements = way_back.shape[1]
-        spans = [int(column.max()) + 1 - int(column.min()) for column in index.T]
-        if sum(spans) * measurements > MOST_WEIGHTS:
+        ranges = _ranges(index)
+        count = sum(stop - start for start, stop in ranges)
+        if count * way_back.shape[1] > MOST_WEIGHTS:
             return None
-        starts = [int(column.min()) for column in index.T]
-        rows = [
-            way_back.rows(start, start + span) * (scale * self.accuracy.step)
-            for start, span, scale in zip(starts, spans, scales, strict=True)
-        ]
-        packed = _packed(rows, index - np.array(starts))
-        return None if packed is None else JointNoise(packed, self.accuracy)
+        parts = [way_back.rows(start, stop) for start, stop in ranges]
+        rows = parts[0] if len(parts) == 1 else np.vstack(parts)
+        ends = np.cumsum([0, *(stop - start for start, stop in ranges)])
+        number = np.searchsorted([start for start, _ in ranges], index, side="right") - 1
+        place = index - np.array([start for start, _ in ranges])[number] + ends[number]
+        packed = _packed(rows, place)
+        if packed is None:
+            return None
+        weights, counts = packed
+        return JointNoise(weights * (scales[:, None] * self.accuracy.step), counts, self.accuracy)
 
 
-def _packed(rows: list[Floats], index: Indices) -> Floats | None:
-    """The weights of each group's inputs without measurements that none of them needs."""
-    needed = np.zeros((len(index), rows[0].shape[1]), dtype=bool)
-    for own, column in zip(rows, index.T, strict=True):
-        size = np.abs(own)
-        needed |= (size > ROUNDING * size.max(axis=1, initial=0.0)[:, None])[column]
-    width = max(1, int(needed.sum(axis=1).max()))
-    if len(index) * len(rows) * width > MOST_WEIGHTS:
+def _ranges(index: Indices) -> list[tuple[int, int]]:
+    """Ranges of queries, in order, that hold all inputs; each query is in one of them."""
+    found: list[tuple[int, int]] = []
+    for start, last in sorted(
+        zip(index.min(axis=0).tolist(), index.max(axis=0).tolist(), strict=True)
+    ):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], last + 1)
+        else:
+            found.append((start, last + 1))
+    return found
+
+
+def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
+    """The weights of each group's inputs (groups × inputs × columns), and how often each occurs.
+
+    Measurements that none of a group's inputs needs are left out, and those that all of them
+    weigh alike are one column: in a table over departments, the cells of all other departments.
+    """
+    found = [_distinct_columns(rows[own]) for own in place]
+    width = max(len(counts) for _, counts in found)
+    if place.size * width > MOST_WEIGHTS:
         return None
-    order = np.argsort(~needed, axis=1, kind="stable")[:, :width]
-    inside = np.take_along_axis(needed, order, axis=1)
-    found = [
-        np.take_along_axis(own[column], order, axis=1) * inside
-        for own, column in zip(rows, index.T, strict=True)
-    ]
-    return np.stack(found, axis=1)
+    weights = np.zeros((*place.shape, width))
+    often = np.zeros((len(place), width))
+    for group, (columns, counts) in enumerate(found):
+        weights[group, :, : len(counts)] = columns
+        often[group, : len(counts)] = counts
+    return weights, often
+
+
+def _distinct_columns(rows: Floats) -> tuple[Floats, Floats]:
+    """The distinct columns of an array that are not 0, and how often each occurs.
+
+    Columns are compared through two random sums of their entries, to twelve digits.
+    """
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    columns = rows[:, (np.abs(rows) > ROUNDING * size[:, None]).any(axis=0)]
+    if not columns.shape[1]:
+        return np.zeros((len(rows), 1)), np.ones(1)
+    signs = np.random.default_rng(0).uniform(1.0, 2.0, (2, len(rows)))
+    sums = np.round((signs / np.where(size > 0, size, 1.0)) @ columns, DIGITS)
+    _, first, counts = np.unique(sums[0] + 1j * sums[1], return_index=True, return_counts=True)
+    return columns[:, first], counts.astype(np.float64)
 
 
 def _taken(rows: Rows, index: Indices) -> Floats:

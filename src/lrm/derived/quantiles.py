@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from lrm.derived.noise import JointNoise, Noisy
+from lrm.accuracy.intervals import norm_half_widths, sum_half_widths
+from lrm.derived.noise import Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Quantile
 
@@ -38,7 +39,10 @@ def quantile_numbers(
     index, scales = _places(one, start, stop)
     totals = noisy.answers(index, scales)
     above = totals - one.level * totals[:, -1:]
-    halves = quantile_half_widths(one, start, stop, noisy, confidence)
+    noise = _TotalNoise(one, start, stop, noisy, confidence)
+    # Totals further from 0 than the bound of their noise rule a cell out in any case.
+    near: NDArray[np.bool_] = np.abs(above) <= noise.bounds
+    halves = noise.half_widths(near)
     # The last total is n itself: T is (1 − q)·n there, and no cell comes after it.
     ruled_out: NDArray[np.bool_] = np.zeros(totals.shape, dtype=bool)
     ruled_out[:, :-1] |= above[:, :-1] < -halves[:, :-1]
@@ -65,16 +69,45 @@ def _places(one: Quantile, start: int, stop: int) -> tuple[NDArray[np.int64], Fl
 def quantile_half_widths(
     one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> Floats:
-    """Half-widths of the noise in ``C_k − q·n``, for groups × cells."""
-    index, scales = _places(one, start, stop)
-    noise = noisy.joint(index, scales)
-    if noise is None:
-        each = noisy.half_widths(index, scales, (1.0 + confidence) / 2.0)
-        return each + one.level * each[:, -1:]
-    moved = noise.weights - one.level * noise.weights[:, -1:]
-    flat = JointNoise(moved.reshape(-1, 1, moved.shape[2]), noise.accuracy)
-    found = flat.half_widths(np.ones((len(flat.weights), 1)), confidence)
-    return found.reshape(moved.shape[:2])
+    """The half-width of the noise in ``C_k − q·n`` where it varies most, for each group."""
+    noise = _TotalNoise(one, start, stop, noisy, confidence)
+    widest = noise.bounds == noise.bounds.max(axis=1, keepdims=True)
+    widest &= np.cumsum(widest, axis=1) == 1
+    return np.asarray(noise.half_widths(widest)[widest])
+
+
+class _TotalNoise:
+    """The noise of ``C_k − q·n``, for groups × cells.
+
+    ``bounds`` are half-widths that follow from the deviations alone, at most 10 % wider than
+    those from the law of the noise.
+    """
+
+    def __init__(
+        self, one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
+    ) -> None:
+        self._accuracy, self._confidence = noisy.accuracy, confidence
+        index, scales = _places(one, start, stop)
+        noise = noisy.joint(index, scales)
+        self._weights: Floats | None = None
+        if noise is None:
+            each = noisy.half_widths(index, scales, (1.0 + confidence) / 2.0)
+            self.bounds = each + one.level * each[:, -1:]
+            return
+        self._weights = noise.weights - one.level * noise.weights[:, -1:]
+        self._counts = noise.counts
+        norms = np.sqrt(np.einsum("gkc,gkc,gc->gk", self._weights, self._weights, self._counts))
+        flat = norm_half_widths(norms.ravel(), noisy.accuracy.law, confidence)
+        self.bounds = flat.reshape(norms.shape)
+
+    def half_widths(self, needed: NDArray[np.bool_]) -> Floats:
+        """The half-widths, from the law of the noise where they are needed."""
+        found = self.bounds.copy()
+        if self._weights is not None and needed.any():
+            counts = self._counts[np.nonzero(needed)[0]]
+            law = self._accuracy.law
+            found[needed] = sum_half_widths(self._weights[needed], law, self._confidence, counts)
+        return found
 
 
 def _read(one: Quantile, totals: Floats) -> Floats:

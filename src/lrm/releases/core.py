@@ -31,7 +31,7 @@ from lrm.releases.saving import save_release
 from lrm.releases.shown import shown_numbers
 from lrm.rendering import html_of, write_page
 from lrm.spelling import many
-from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
+from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, check_listable, find_query
 
 __all__ = ["Release", "from_measurements"]
 
@@ -134,6 +134,11 @@ class Release:
     def rows(self, start: int, stop: int) -> Floats:
         """Answers of the queries ``start:stop``."""
         return self._answering.rows(start, stop)
+
+    @cached_property
+    def derived_blocks(self) -> dict[tuple[Derived, int, int, float], dict[str, Floats]]:
+        """Numbers of derived answers that were computed: the next table or file needs them too."""
+        return {}
 
     def shown_numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """The same columns as `numbers`, of the answers ``start:stop`` that are shown.

@@ -19,6 +19,9 @@ __all__ = ["shown_blocks", "shown_numbers", "shown_values"]
 BLOCK = 1024
 """Derived answers that are computed at a time."""
 
+HELD_BLOCKS = 1024
+"""Blocks of derived answers that a release keeps (32 MB)."""
+
 Piece = tuple[Derived | None, int, int]
 """Groups ``start:stop`` of a derived answer; of the linear queries where that is None."""
 
@@ -55,10 +58,13 @@ def shown_numbers(release: Release, start: int, stop: int, confidence: float) ->
         if one is None:
             parts.append(release.numbers(first, last, confidence))
             continue
-        parts += [
-            derived_numbers(one, low, min(low + BLOCK, last), noisy, confidence)
-            for low in range(first, last, BLOCK)
-        ]
+        for low in range(first, last, BLOCK):
+            key = one, low, min(low + BLOCK, last), confidence
+            if key not in release.derived_blocks:
+                if len(release.derived_blocks) >= HELD_BLOCKS:
+                    release.derived_blocks.clear()
+                release.derived_blocks[key] = derived_numbers(*key[:3], noisy, confidence)
+            parts.append(release.derived_blocks[key])
     if not parts:
         return release.numbers(0, 0, confidence)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,38 +43,46 @@ def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
         for factor, basis in zip(factors, bases, strict=True)
     ]
     averages = [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in bases]
-    spread = {
-        i: basis.times(basis.projector_times(factors[i].dense().T)).T / basis.kappa
-        for i, basis in enumerate(bases)
-        if i in support
+    both = {
+        i: np.stack(
+            [
+                np.outer(means[i], averages[i]),
+                bases[i].times(bases[i].projector_times(factors[i].dense().T)).T / bases[i].kappa,
+            ]
+        )
+        for i in support
     }
-    count = int(np.prod([len(factor) for factor in factors]))
+    count = math.prod(map(len, factors))
     blocks = []
     for b, one in enumerate(lattice.sets):
-        inner = sorted(set(support) & one)
-        heights = [len(averages[i]) for i in sorted(one)]
-        rows = np.zeros((count, int(np.prod(heights))))
-        for size in range(len(inner) + 1):
-            for subset in itertools.combinations(inner, size):
-                if b not in lattice.telling(subset):
-                    continue
-                parts = [
-                    spread[i]
-                    if i in subset
-                    else np.outer(means[i], averages[i])
-                    if i in one
-                    else means[i][:, None]
-                    for i in range(len(factors))
-                ]
-                rows += _kronecker_rows(parts) / lattice[subset]
+        inner = [i for i in support if i in one]
+        # One array axis for each axis of the product, then one for each member of the set.
+        rows = _inverse_informations(lattice, b, inner)
+        for i in inner:
+            rows = np.tensordot(rows, both[i], axes=(0, 0))
+        order = [axis for i in inner for axis in (i, len(factors) + i)]
+        for i in range(len(factors)):
+            if i in inner:
+                continue
+            if i in one:
+                rows = np.multiply.outer(rows, np.outer(means[i], averages[i]))
+                order += [i, len(factors) + i]
+            else:
+                rows = np.multiply.outer(rows, means[i])
+                order.append(i)
+        rows = rows.transpose(np.argsort(order)).reshape(count, -1)
         if lattice.folds[b]:
+            heights = [len(averages[i]) for i in sorted(one)]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
         blocks.append(lattice.weights[b] * rows)
     return np.hstack(blocks)
 
 
-def _kronecker_rows(parts: Sequence[Floats]) -> Floats:
-    product = np.ones((1, 1))
-    for part in parts:
-        product = np.asarray(np.kron(product, part))
-    return product
+def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:
+    """``1/λ`` of the subsets of some axes that a set holds information about, 0 for the others."""
+    found: Floats = np.zeros((2,) * len(inner))
+    for inside in itertools.product((0, 1), repeat=len(inner)):
+        subset = tuple(itertools.compress(inner, inside))
+        if b in lattice.telling(subset):
+            found[inside] = 1.0 / lattice[subset]
+    return found

@@ -413,15 +413,17 @@ class Combination:
         found: list[Floats] = []
         for other, lattice in enumerate(lattices):
             sign = -1.0 if other == g else 1.0
-            whole: Floats | float = 0.0
+            whole: Floats | None = None
             for (component, reaches), middle in zip(
                 self._each(g, term), self._middles, strict=True
             ):
                 for shared, reach in reaches:
                     weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
                     part = self._weighted_tables(weights, other, component, shared, lattice)
-                    whole = whole + self._ordered(g, term, part)
-            found.append(np.asarray(whole))
+                    part = self._ordered(g, term, part)
+                    whole = part if whole is None else whole + part
+            assert whole is not None  # noqa: S101 - a combination has components
+            found.append(whole)
         return found
 
     def _weighted_tables(

@@ -232,6 +232,8 @@ class ProductReconstruction:
                 break
             rows = self._term_rows(term)
             parts.append(rows[max(start - begin, 0) : stop - begin])
+        if len(parts) == 1:
+            return parts[0]
         return np.vstack(parts) if parts else np.zeros((0, self.shape[1]))
 
     def _check_explicit(self) -> None:
@@ -249,7 +251,10 @@ class ProductReconstruction:
         rows = np.zeros((len(own), self.shape[1]))
         rows[:, before : before + own.shape[1]] = own
         if self.combination is not None:
-            rows += np.hstack(self.combination.term_corrections(g, term, self.lattices))
+            start = 0
+            for correction in self.combination.term_corrections(g, term, self.lattices):
+                rows[:, start : start + correction.shape[1]] += correction
+                start += correction.shape[1]
         return rows
 
     def matrix(self) -> Floats:

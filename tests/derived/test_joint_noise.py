@@ -1,0 +1,96 @@
+"""The joint noise of the inputs of derived answers: what it costs, and that nothing is lost."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lrm
+from lrm.derived import Noisy, derived_numbers
+from lrm.derived.noise import _ranges
+
+DOMAIN = lrm.Domain(
+    [
+        lrm.Integers("age", 0, 30),
+        lrm.Categories("ward", ["a", "b", "c", "d"]),
+        lrm.Integers("los", 0, 9),
+        lrm.Integers("rest", 0, 9_999),
+    ],
+    "stays",
+)
+TEXT = """
+    SELECT ward, MEDIAN(age) AS middle FROM stays GROUP BY ward;
+    SELECT ward, AVG(los) AS mean FROM stays GROUP BY ward;
+    SELECT ward, los, COUNT(*) AS n FROM stays GROUP BY ward, los;
+"""
+
+
+@pytest.fixture(scope="module", params=["laplace", "gaussian"])
+def accuracy(request):
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), noise=request.param, effort="quick")
+    return plan.workload, plan.accuracy(plan.privacy(**AMOUNT[request.param]))
+
+
+AMOUNT = {"laplace": {"epsilon": 1}, "gaussian": {"rho": 1}}
+
+
+def test_ranges_hold_each_query_once():
+    index = np.array([[3, 7, 4, 20], [5, 9, 6, 20]])
+    assert _ranges(index) == [(3, 10), (20, 21)]
+
+
+def test_merged_columns_have_the_covariance_and_the_half_widths_of_all_rows(accuracy):
+    _, errors = accuracy
+    index = np.array([[0, 5, 17], [31, 40, 17]])
+    scales = np.array([1.0, -2.0, 0.5])
+    noise = Noisy(None, errors).joint(index, scales)
+    rows = errors.reconstruction.rows(0, errors.reconstruction.shape[0])
+    for group, own in enumerate(index):
+        dense = rows[own] * scales[:, None] * errors.step
+        covariance = dense @ dense.T * errors.law.variance
+        size = np.abs(covariance).max()
+        np.testing.assert_allclose(noise.covariance[group], covariance, atol=1e-9 * size)
+        direction = np.array([1.0, 1.0, -1.0])
+        found = noise.half_widths(np.tile(direction, (2, 1)), 0.95)[group]
+        whole = lrm.accuracy.intervals.sum_half_widths((direction @ dense)[None], errors.law, 0.95)
+        assert found == pytest.approx(whole[0], rel=1e-6)
+    assert noise.weights.shape[2] < rows.shape[1]
+
+
+def test_each_row_of_the_reconstruction_is_asked_for_once(accuracy, monkeypatch):
+    """A median over 31 ages reads the rows of its running totals once, not once per age."""
+    workload, errors = accuracy
+    asked = []
+    rows = type(errors.reconstruction).rows
+
+    def count(self, start, stop):
+        asked.append(range(start, stop))
+        return rows(self, start, stop)
+
+    monkeypatch.setattr(type(errors.reconstruction), "rows", count)
+    noisy = Noisy(lambda start, stop: np.arange(start, stop, dtype=float), errors)
+    for one in workload.derived:
+        asked.clear()
+        derived_numbers(one, 0, one.label.count, noisy, 0.95)
+        numbers = [number for own in asked for number in own]
+        assert len(numbers) == len(set(numbers))
+
+
+def test_a_release_computes_derived_answers_once(monkeypatch):
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), effort="quick")
+    release = lrm.release(plan, table(), epsilon=1, ledger=None)
+    release.table()
+    monkeypatch.setattr("lrm.releases.shown.derived_numbers", None)
+    assert len(release.to_pandas()) == 4 + 4 + 40
+
+
+def table():
+    rng = np.random.default_rng(0)
+    rows = 500
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 31, rows),
+            "ward": rng.choice(list("abcd"), rows),
+            "los": rng.integers(0, 10, rows),
+            "rest": rng.integers(0, 10_000, rows),
+        }
+    )
