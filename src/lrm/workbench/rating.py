@@ -26,7 +26,7 @@ from lrm.views.comparisons import (
 )
 from lrm.views.plans import bound_words, total_for_typical, unit_privacy
 from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
-from lrm.workbench.selects import Rows, Select, rows_by_select, selects
+from lrm.workbench.selects import Rows, Select, rows_by_select, scales_by_select, selects
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["Rated", "beside", "inverse"]
@@ -55,6 +55,7 @@ class Rated:
         self.plan = plan
         self.selects = selects(plan.workload.shown)
         self._rows = rows_by_select(plan.workload)
+        self._scales = scales_by_select(plan.workload)
         self._ratios: dict[float, Floats] = {}
         self._lock = threading.Lock()
 
@@ -90,7 +91,8 @@ class Rated:
         top = self._top
         with self._lock:
             half = self._half_widths(expected, confidence, [*worst, *top])
-        typical = np.sqrt(means) * expected.deviation
+        scales = np.array([1.0 if one is None else one for one in self._scales])
+        typical = np.sqrt(means) * expected.deviation * scales
         names = self.plan.workload.labels
         return {
             "promise": privacy.symbols,
@@ -102,8 +104,13 @@ class Rated:
             "bound": bound_words(self.plan),
             "statements": [
                 {
-                    **_row(one, float(typical[i]), self._error(expected, worst[i]), float(half[i])),
-                    "derived": self._rows[i][1],
+                    **_row(
+                        one,
+                        float(typical[i]),
+                        self._error(expected, worst[i]) * float(scales[i]),
+                        float(half[i] * scales[i]),
+                    ),
+                    "derived": self._rows[i][1] and self._scales[i] is None,
                 }
                 for i, one in enumerate(self.selects)
             ],

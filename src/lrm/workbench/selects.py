@@ -11,7 +11,7 @@ import numpy as np
 from lrm.spelling import many
 from lrm.workload import Computed, Derived, Grouped, Labels, Workload
 
-__all__ = ["Rows", "Select", "rows_by_select", "selects"]
+__all__ = ["Rows", "Select", "rows_by_select", "scales_by_select", "selects"]
 
 SHOWN = 3
 """Names in the title of a statement."""
@@ -100,6 +100,23 @@ def rows_by_select(batch: Workload) -> list[tuple[Rows, bool]]:
     derived = {key: _ranges(sorted(places)) for key, places in inputs.items()}
     keys = sorted({key for key, *_ in _tables(batch.shown)})
     return [(own[key], False) if key in own else (derived.get(key, []), True) for key in keys]
+
+
+def scales_by_select(batch: Workload) -> list[float | None]:
+    """For each statement whose answers are all linear: the multiple of its queries that they are.
+
+    A sum over bins is a count with other weights, times a scale. None where an answer is not
+    linear, or where answers have several scales.
+    """
+    own = {key for key, _, _, _, hidden in _tables(batch.labels) if not hidden}
+    scales: dict[tuple[int, int], set[float | None]] = {}
+    for one in batch.derived:
+        linear = isinstance(one, Computed) and one.formula.steps == (0,) and len(one.inputs) == 1
+        scale = abs(float(one.inputs[0].scale)) if linear and isinstance(one, Computed) else None
+        scales.setdefault((one.label.line or 0, 0), set()).add(scale)
+    keys = sorted({key for key, *_ in _tables(batch.shown)})
+    found = [{1.0} if key in own else scales.get(key, {None}) for key in keys]
+    return [next(iter(one)) if len(one) == 1 else None for one in found]
 
 
 def _inputs(one: Derived) -> Iterator[int]:
