@@ -105,8 +105,6 @@ def check_rows(table, statement, reference=None):
     ours = our_rows(table, batch)
     groups = {name for labels, _ in ours for name in labels}
     theirs = list(their_rows(table, reference or statement, groups))
-    listed = [labels for labels, _ in theirs]
-    ours = [row for row in ours if row[0] in listed or any(row[1])]  # empty groups are answered
     if not any(display.order for display in batch.display):
         ours, theirs = (
             sorted(some, key=lambda row: sorted(row[0].items())) for some in (ours, theirs)

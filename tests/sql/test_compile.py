@@ -120,12 +120,11 @@ def test_a_case_takes_its_first_true_branch():
     assert weights(text)[0].tolist() == [5, 5, -1.5, 0] * 2
 
 
-def test_every_declared_group_appears_even_where_the_condition_excludes_it():
+def test_a_group_that_the_condition_excludes_is_not_there():
     text = "SELECT state, COUNT(*) AS n FROM people WHERE state = 'NY' GROUP BY state"
     batch = sql(text, PEOPLE)
-    assert batch.names == ("n[state=NY]", "n[state=NJ]")
-    assert [label.group for label in batch.labels] == [(("state", "NY"),), (("state", "NJ"),)]
-    assert batch.queries.dense().sum(axis=1).tolist() == [4, 0]
+    assert batch.names == ("n[state=NY]",)
+    assert batch.queries.dense().sum(axis=1).tolist() == [4]
 
 
 def test_names_lines_and_groups():

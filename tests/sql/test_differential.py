@@ -25,6 +25,7 @@ _spec.loader.exec_module(generator)
 pytestmark = pytest.mark.filterwarnings("ignore::lrm.errors.SqlWarning")
 
 TABLES_PER_SEED = 4
+NO_GROUPS = "leave none of its declared groups"
 QUERIES_PER_TABLE = 30
 
 
@@ -73,12 +74,15 @@ def check(connection, domain, counts, query):
     try:
         batch = sql(query.ours, domain)
     except SqlError as error:
+        if NO_GROUPS in str(error):
+            assert not duckdb_answers(connection, domain, query)
+            return True
         if "cuts through the cell" not in str(error) and "has no one value" not in str(error):
             raise
         return False
     expected = duckdb_answers(connection, domain, query)
     got = batch.queries.apply(counts)
-    assert len(batch.names) == sum(
+    assert len(batch.names) <= sum(
         len(query.theirs) * np.prod([len(domain.labels(name)) for name in names], dtype=int)
         for names in query.sets
     )
@@ -156,6 +160,8 @@ def compare_grammar(seed):
             table.compare(statement)
             compared += 1
         except SqlError as error:
-            if not any(part in str(error) for part in EXPECTED):
+            if NO_GROUPS in str(error):
+                assert not table.connection.execute(statement).fetchall(), statement
+            elif not any(part in str(error) for part in EXPECTED):
                 raise
     assert compared > STATEMENTS_PER_TABLE / 2

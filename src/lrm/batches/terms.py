@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
@@ -18,22 +20,85 @@ from lrm.maps.products.map import ProductMap
 from lrm.workload import Grouped, Label, Labels, TakenLabels, Workload
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from lrm.domain import Domain
 
-    Floats = NDArray[np.float64]
+__all__ = ["Cells", "FlatRows", "Names", "Rows", "Terms"]
 
-__all__ = ["FlatRows", "Names", "Running", "Terms"]
+Cells = NDArray[np.intp]
+"""Cells of an attribute, or places in a list of them."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Running:
-    """Running totals of one attribute in place of its cells: rows of weights, and their labels."""
+class Rows:
+    """What an answer asks of one attribute: in each row, the sum of a range of its cells.
+
+    Parameters
+    ----------
+    axis
+        The attribute.
+    order
+        Some cells, in the order in which ranges count them.
+    first, last
+        For each row, the first and the last place in ``order`` that it adds up.
+    labels
+        What each row is called.
+    """
 
     axis: int
-    rows: Floats
-    labels: tuple[str, ...]
+    order: Cells
+    first: Cells
+    last: Cells
+    labels: Sequence[str]
+
+    @classmethod
+    def single(cls, axis: int, cells: Cells, labels: Sequence[str]) -> Rows:
+        """One row for each of some cells, whose attribute has these labels."""
+        places = np.arange(len(cells))
+        return cls(axis, cells, places, places, tuple(labels[cell] for cell in cells))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def taken(self, rows: Cells) -> Rows:
+        """Some of the rows."""
+        labels = tuple(self.labels[row] for row in rows)
+        return Rows(self.axis, self.order, self.first[rows], self.last[rows], labels)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal keys mean equal rows, whatever they are called."""
+        parts = (self.order, self.first, self.last)
+        return b"".join(np.asarray(one, dtype=np.int64).tobytes() for one in parts)
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether row k adds up the cells 0 to k."""
+        places = np.arange(len(self.order))
+        return (
+            not self.first.any()
+            and np.array_equal(self.last, places)
+            and np.array_equal(self.order, places)
+        )
+
+    @property
+    def weights(self) -> int:
+        """How many cells all rows add up."""
+        return int((self.last - self.first + 1).sum())
+
+    def entries(self) -> tuple[Cells, Cells]:
+        """The row and the cell of each weight, row by row."""
+        lengths = self.last - self.first + 1
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        places = np.arange(int(lengths.sum())) - np.repeat(starts - self.first, lengths)
+        return np.repeat(np.arange(len(self)), lengths), self.order[places]
+
+    def dense(self, size: int) -> Floats:
+        """Rows of weights 0 and 1 over all cells."""
+        found = np.zeros((len(self), size))
+        found[self.entries()] = 1.0
+        return found
 
 
 @dataclass(frozen=True)
@@ -59,16 +124,15 @@ class Names:
         self,
         domain: Domain,
         axes: Sequence[int],
-        running: Running | None = None,
+        rows: Sequence[Rows] = (),
         *,
         hidden: bool = False,
     ) -> Grouped:
         """The label of the answer in each of its groups."""
-        groups: list[tuple[str, tuple[str, ...]]] = [(name, (text,)) for name, text in self.fixed]
+        groups: list[tuple[str, Sequence[str]]] = [(name, (text,)) for name, text in self.fixed]
+        own = {one.axis: one.labels for one in rows}
         for axis in axes:
-            labels = domain.attributes[axis].labels
-            if running is not None and running.axis == axis:
-                labels = running.labels
+            labels = own.get(axis, domain.attributes[axis].labels)
             groups.append((self.renamed.get(axis, domain.names[axis]), labels))
         return Grouped(self.query, tuple(groups), self.line, hidden)
 
@@ -91,9 +155,11 @@ class _Answers:
     count: int = 0
 
     def _take(self, part: Grouped) -> Label | None:
-        self.labels.append(part)
-        self.count += part.count
-        return self.taken.add(part)
+        clash = self.taken.add(part)
+        if clash is None:
+            self.labels.append(part)
+            self.count += part.count
+        return clash
 
     def _hold(self, weights: int) -> None:
         self.weights += weights
@@ -116,7 +182,7 @@ class FlatRows(_Answers):
         names: Names,
         axes: Sequence[int],
         products: Sequence[Product],
-        running: Running | None = None,
+        rows: Sequence[Rows] = (),
         *,
         hidden: bool = False,
     ) -> Label | None:
@@ -125,19 +191,22 @@ class FlatRows(_Answers):
         weights = np.zeros(size)
         for coefficient, vectors in products:
             weights += coefficient * vectors.get(0, np.ones(1))
-        clash = self._take(names.label(self.domain, axes, running, hidden=hidden))
+        clash = self._take(names.label(self.domain, axes, rows, hidden=hidden))
+        if clash is not None:
+            return clash
         if self.count > MAX_ROWS:
             raise WorkloadError(f"the batch has more than {MAX_ROWS:,} answers; split it")
-        if running is not None:
-            check_rows(*running.rows.shape)
-            rows = sp.csr_array(running.rows * weights)
-            lengths = np.diff(rows.indptr).astype(np.int64)
-            cells, data = rows.indices.astype(np.int64), rows.data
-        else:
+        for own in rows:
+            self._hold(own.weights)
+            row, cells = own.entries()
+            filled = weights[cells] != 0
+            lengths = np.bincount(row[filled], minlength=len(own))
+            cells = cells[filled]
+        if not rows:
             cells = np.flatnonzero(weights)
-            data = weights[cells]
+            self._hold(len(cells))
             lengths = (weights != 0).astype(np.int64) if axes else np.array([len(cells)])
-        self._hold(len(cells))
+        data = weights[cells]
         self.indices.append(cells)
         self.data.append(data)
         self.lengths.append(lengths)
@@ -148,6 +217,7 @@ class FlatRows(_Answers):
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))])
         parts = np.concatenate(self.data), np.concatenate(self.indices), indptr
         matrix = sp.csr_array(parts, shape=(self.count, self.domain.size))
+        matrix.sort_indices()
         return Workload(matrix, labels=Labels(self.labels), domain=self.domain)
 
 
@@ -171,27 +241,25 @@ class Terms(_Answers):
         names: Names,
         axes: Sequence[int],
         products: Sequence[Product],
-        running: Running | None = None,
+        rows: Sequence[Rows] = (),
         *,
         hidden: bool = False,
     ) -> Label | None:
         """Append an answer in each of its groups; return a label that it repeats, if any."""
-        clash = self._take(names.label(self.domain, axes, running, hidden=hidden))
+        clash = self._take(names.label(self.domain, axes, rows, hidden=hidden))
         if clash is not None:
             return clash
         number = len(self.labels) - 1
         self.most = max(self.most, len(products))
-        rows: dict[int, Floats | None] = dict.fromkeys(axes)
-        if running is not None:
-            rows[running.axis] = running.rows
+        asked: dict[int, Rows | None] = {**dict.fromkeys(axes), **{one.axis: one for one in rows}}
         for coefficient, vectors in products or [self._nothing(axes)]:
-            row = {axis: self._number(axis, None, rows) for axis in rows}
+            row = {axis: self._number(axis, None, asked) for axis in asked}
             whole = coefficient
             for axis, vector in vectors.items():
                 if np.all(vector == vector[0]) and vector[0]:
                     whole *= float(vector[0])
                 else:
-                    row[axis] = self._number(axis, vector, rows)
+                    row[axis] = self._number(axis, vector, asked)
             self.chosen.append(row)
             self.coefficients.append(whole)
             self.term_of.append(number)
@@ -202,34 +270,39 @@ class Terms(_Answers):
         axis = min(axes or range(len(self.domain.shape)), key=lambda one: self.domain.shape[one])
         return 1.0, {axis: np.zeros(self.domain.shape[axis])}
 
-    def _number(self, axis: int, vector: Floats | None, rows: Mapping[int, Floats | None]) -> int:
+    def _number(self, axis: int, vector: Floats | None, rows: Mapping[int, Rows | None]) -> int:
         """The factor of an attribute: ``rows`` of it, each cell for None, or their sum."""
         own = rows.get(axis)
-        asked = b"" if own is None else own.tobytes()
-        key = axis in rows, asked, b"" if vector is None else vector.tobytes()
+        key = (
+            axis in rows,
+            b"" if own is None else own.key,
+            b"" if vector is None else vector.tobytes(),
+        )
         if key not in self._known[axis]:
             self._known[axis][key] = len(self.factors[axis])
             self.factors[axis].append(self._factor(axis, vector, own, grouped=axis in rows))
         return self._known[axis][key]
 
     def _factor(
-        self, axis: int, vector: Floats | None, own: Floats | None, *, grouped: bool
+        self, axis: int, vector: Floats | None, own: Rows | None, *, grouped: bool
     ) -> Factor:
         size = self.domain.shape[axis]
         if vector is None:
             if own is None:
                 return Factor("identity", size)
-            if np.array_equal(own, np.tri(size)):
+            if own.is_prefix and len(own) == size:
                 return Factor("prefix", size)
-        if grouped:
-            check_rows(size if own is None else len(own), size)
-        self._hold((size if own is None else len(own)) * size if grouped else size)
-        if own is not None:
-            weighed = own if vector is None else own * vector
-        else:
-            assert vector is not None  # noqa: S101 - the identity is above
-            weighed = np.diag(vector) if grouped else vector[None, :]
-        return Factor("rows", size, np.array(weighed))
+        if not grouped:
+            assert vector is not None  # noqa: S101 - a total needs no factor of its own
+            self._hold(size)
+            return Factor("rows", size, np.array(vector[None, :]))
+        count = size if own is None else len(own)
+        check_rows(count, size)
+        self._hold(count * size)
+        weighed = np.eye(size) if own is None else own.dense(size)
+        if vector is not None:
+            weighed *= vector
+        return Factor("rows", size, weighed)
 
     def finished(self) -> Workload:
         """Join the terms to one batch."""

@@ -18,11 +18,12 @@ from lrm.batches.compiler.products import products_of
 from lrm.batches.compiler.refusals import refuse
 from lrm.batches.compiler.summands import Weighed, Weights, multiplied
 from lrm.batches.compiler.windows import KeyGroup, Window, window_of
-from lrm.batches.terms import Running
+from lrm.batches.terms import Rows
 from lrm.workload import Formula
 
 if TYPE_CHECKING:
     from lrm.batches.compiler.predicates import Scope
+    from lrm.batches.compiler.present import GroupBlock
     from lrm.batches.terms import Names
     from lrm.maps.products.combine import Product
     from lrm.workload import Step
@@ -32,13 +33,15 @@ __all__ = ["Answer", "Compiled", "Weighted"]
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One aggregate of a statement, over all groups of its grouping sets."""
+    """One aggregate of a statement, over the groups of its grouping sets."""
 
     names: Names
-    sets: list[GroupingSet]
+    blocks: list[GroupBlock]
     products: list[Product]
-    running: Running | None = None
 
+
+LONG = 1 << 20
+"""Weights of running totals that are written out, with no row more than is asked."""
 
 Weighted = tuple[Weights, Weights | None]
 """The weights of a leaf, and where it adds up numbers in bins how far each may be off."""
@@ -56,27 +59,35 @@ class Compiled:
     keys: Keys
     groups: Sequence[KeyGroup]
 
-    def answers(self, group: KeyGroup) -> list[Answer | DerivedAnswer | QuantileAnswer]:
-        """The answers in one group of the expressions that the statement is grouped by."""
+    def answers(
+        self, group: KeyGroup, blocks: list[GroupBlock]
+    ) -> list[Answer | DerivedAnswer | QuantileAnswer]:
+        """The answers in one group of the expressions that the statement is grouped by.
+
+        ``blocks`` are the groups of its attributes that are there.
+        """
         names = replace(self.names, fixed=(*self.names.fixed, *group.labels))
+        if not blocks:
+            return []
         if self.asked.column is not None:
             products = self._products(self.weights[0][0], group.tables)
-            return [self._quantile(axes, names, products) for axes in self.sets]
+            return [self._quantile(block, names, products) for block in blocks]
         binning = self._binning(group)
         if self.asked.is_linear and binning is None:
             products = self._products(self.weights[0][0], group.tables)
-            return [Answer(names, self.sets, products)]
+            return [Answer(names, blocks, products)]
         ways = [self._way(group, centred=False)]
         if any(leaf.counted is not None for leaf in self.asked.leaves):
             ways.append(self._way(group, centred=True))
-        found = [self._derived(axes, names, ways, binning) for axes in self.sets]
-        (steps, parts), *_ = found[0].ways
-        if len(found) == 1 and binning is None and steps == [0] and parts[0].axes == self.sets[0]:
-            part = parts[0]  # running totals are linear
-            return [Answer(names, self.sets, part.products, part.running)]
+        found = [self._derived(block, names, ways, binning) for block in blocks]
+        plain = binning is None and len(self.sets) == 1
+        if plain and all(_is_part(one, self.sets[0]) for one in found):
+            parts = [one.ways[0][1][0] for one in found]  # running totals are linear
+            return [Answer(names, [(one.axes, one.rows)], one.products) for one in parts]
         return list(found)
 
-    def _quantile(self, axes: GroupingSet, names: Names, products: list[Product]) -> QuantileAnswer:
+    def _quantile(self, block: GroupBlock, names: Names, products: list[Product]) -> QuantileAnswer:
+        axes, kept = block
         column, level = self.asked.column, self.asked.level
         assert column is not None  # noqa: S101 - asked of quantiles
         assert level is not None  # noqa: S101 - same
@@ -85,26 +96,31 @@ class Compiled:
         if axis in axes:
             raise refuse(f"a quantile of {column.name} by {column.name}", "group by others", column)
         cells, lows, highs = cell_ends(attribute, column)
-        rows = np.zeros((len(cells), attribute.size))
-        for place, cell in enumerate(cells):
-            rows[place:, cell] = 1.0
-        labels = tuple(f"up to {attribute.labels[cell]}" for cell in cells)
-        part = Part(tuple(sorted((*axes, axis))), products, Running(axis, rows, labels))
+        order = np.array(cells, dtype=np.intp)
+        if len(cells) * attribute.size > LONG and np.array_equal(order, np.arange(len(cells))):
+            # All prefixes of a long attribute need no array, with those of NULL after the others.
+            order = np.arange(attribute.size)
+            products = [_plain_until(len(cells), axis, one) for one in products]
+        labels = tuple(f"up to {attribute.labels[cell]}" for cell in order)
+        running = Rows(axis, order, np.zeros_like(order), np.arange(len(order)), labels)
+        part = Part(tuple(sorted((*axes, axis))), products, (*kept, running))
+        label = names.label(self.scope.domain, axes, kept)
         ends = tuple(lows.tolist()), tuple(highs.tolist())
-        return QuantileAnswer(names.label(self.scope.domain, axes), axes, level, part, *ends)
+        return QuantileAnswer(label, axes, level, part, axis, *ends)
 
     def _derived(
         self,
-        axes: GroupingSet,
+        block: GroupBlock,
         names: Names,
         ways: Sequence[tuple[list[Step], list[list[Product]]]],
         binning: float | None,
     ) -> DerivedAnswer:
-        label = names.label(self.scope.domain, axes)
+        axes, kept = block
+        label = names.label(self.scope.domain, axes, kept)
         made = [
             (
                 steps,
-                [self._part(place, products, axes) for place, products in enumerate(parts)],
+                [self._part(place, products, block) for place, products in enumerate(parts)],
             )
             for steps, parts in ways
         ]
@@ -136,12 +152,19 @@ class Compiled:
         moved = sum(abs(float(gradient[k, 0])) * (bound or 0.0) for k, bound in enumerate(bounds))
         return moved * float(formula.steepness(value)[0])
 
-    def _part(self, place: int, products: list[Product], axes: GroupingSet) -> Part:
+    def _part(self, place: int, products: list[Product], block: GroupBlock) -> Part:
+        axes, kept = block
         window = self._windows.get(place)
         if window is None:
             apart = self.asked.leaves[place].apart
-            return Part((), products, fixed=False) if apart else Part(axes, products)
-        return Part(tuple(sorted(window.within)), products, window.running, fixed=window.by_keys)
+            return Part((), products, fixed=False) if apart else Part(axes, products, kept)
+        rows = {one.axis: one for one in kept if one.axis in window.within}
+        running = window.running
+        if running is not None:
+            own = rows.get(running.axis)
+            rows[running.axis] = running if own is None else running.taken(own.order)
+        asked = tuple(sorted(rows.values(), key=lambda one: one.axis))
+        return Part(tuple(sorted(window.within)), products, asked, fixed=window.by_keys)
 
     @cached_property
     def _windows(self) -> dict[int, Window]:
@@ -201,6 +224,22 @@ class Compiled:
             else:
                 steps.append(step)
         return _without_zero(steps), moved
+
+
+def _is_part(one: DerivedAnswer, axes: GroupingSet) -> bool:
+    """Whether a derived answer is one of its linear parts."""
+    (steps, parts), *_ = one.ways
+    return steps == [0] and parts[0].axes == axes
+
+
+def _plain_until(count: int, axis: int, one: Product) -> Product:
+    """A product with the same weights on the first cells, and the constant one beyond them."""
+    coefficient, vectors = one
+    vector = vectors.get(axis)
+    if vector is None or np.any(vector[:count] != vector[0]) or not vector[0]:
+        return one
+    others = {other: weights for other, weights in vectors.items() if other != axis}
+    return coefficient * float(vector[0]), others
 
 
 def _moved(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lrm.batches.compiler.tables import Table
 
-__all__ = ["Vectors", "decompose", "multiplied"]
+__all__ = ["Vectors", "decompose", "multiplied", "slices"]
 
 Floats = NDArray[np.float64]
 
@@ -36,21 +36,22 @@ def decompose(table: Table) -> list[Vectors]:
     1.0 {0: [1.0, 0.0]}
     1.0 {0: [0.0, 1.0], 1: [1.0, 0.0]}
     """
-    slices = _slices(table.values, table.axes)
-    if len(slices) <= 2 or not np.all(table.values == np.rint(table.values)):
-        return slices
+    found = slices(table.values, table.axes)
+    if len(found) <= 2 or not np.all(table.values == np.rint(table.values)):
+        return found
     values, counts = np.unique(table.values, return_counts=True)
     constant = float(values[np.argmax(counts)])
-    rest = _slices(table.values - constant, table.axes) if constant else slices
-    return [(constant, {}), *rest] if len(rest) + 1 < len(slices) else slices
+    rest = slices(table.values - constant, table.axes) if constant else found
+    return [(constant, {}), *rest] if len(rest) + 1 < len(found) else found
 
 
-def _slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
+def slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
+    """A table as a sum of products of which no two weigh the same cell."""
     if values.ndim == 0:
         return [(float(values), {})] if values else []
     if values.ndim == 1:
         constant = bool(np.all(values == values[0]))
-        return _slices(values[0], ()) if constant else [(1.0, {axes[0]: values})]
+        return slices(values[0], ()) if constant else [(1.0, {axes[0]: values})]
     every = [_groups(values, side) for side in range(values.ndim)]
     if not every[0]:
         return []  # it is 0 everywhere
@@ -61,14 +62,14 @@ def _slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
     ]
     if len(kept) < values.ndim:  # the same all along some sides
         first = tuple(slice(None) if side in kept else 0 for side in range(values.ndim))
-        return _slices(np.asarray(values[first]), tuple(axes[side] for side in kept))
+        return slices(np.asarray(values[first]), tuple(axes[side] for side in kept))
     side = min(kept, key=lambda one: len(every[one]))
     rest = (*axes[:side], *axes[side + 1 :])
     found: list[Vectors] = []
     for members in every[side]:
         inside = np.zeros(values.shape[side])
         inside[members] = 1.0
-        for coefficient, vectors in _slices(np.asarray(values.take(members[0], axis=side)), rest):
+        for coefficient, vectors in slices(np.asarray(values.take(members[0], axis=side)), rest):
             found.append((coefficient, {axes[side]: inside, **vectors}))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as count_from
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,13 +14,14 @@ from lrm.errors import SqlError
 from lrm.workload import Block, Computed, Formula, Quantile
 
 if TYPE_CHECKING:
-    from lrm.batches.terms import FlatRows, Running, Terms
+    from lrm.batches.terms import FlatRows, Rows, Terms
     from lrm.maps.products.combine import Product
     from lrm.workload import Derived, Grouped, Step
 
 __all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
 
-Key = tuple[tuple[int, ...], bytes, tuple[tuple[float, tuple[tuple[int, bytes], ...]], ...]]
+Vectors = tuple[tuple[int, bytes], ...]
+Key = tuple[tuple[int, ...], Vectors, tuple[tuple[float, Vectors], ...]]
 """What a linear query asks, apart from its scale: groups, running totals, products."""
 
 
@@ -27,13 +29,13 @@ Key = tuple[tuple[int, ...], bytes, tuple[tuple[float, tuple[tuple[int, bytes], 
 class Part:
     """A linear aggregate of a derived answer: its groups, and its products.
 
-    ``fixed`` says whether it is restricted to one group of the expressions that a statement is
-    grouped by.
+    ``rows`` are those of attributes of which not every single cell is asked. ``fixed`` says whether
+    it is restricted to one group of the expressions that a statement is grouped by.
     """
 
     axes: tuple[int, ...]
     products: list[Product]
-    running: Running | None = None
+    rows: tuple[Rows, ...] = ()
     fixed: bool = True
 
 
@@ -69,6 +71,7 @@ class QuantileAnswer:
     axes: tuple[int, ...]
     level: float
     part: Part
+    axis: int
     lows: tuple[float, ...]
     highs: tuple[float, ...]
 
@@ -95,7 +98,7 @@ class Inputs:
             )
         if isinstance(answer, QuantileAnswer):
             block = self._block(answer.part, answer, 1)
-            name = self.rows.domain.attributes[answer.part.running.axis].name  # type: ignore[union-attr] # always given
+            name = self.rows.domain.attributes[answer.axis].name
             return Quantile(answer.label, answer.level, block, answer.lows, answer.highs, name)
         asked = (way for way in answer.ways if all(_key(part)[0] in self.known for part in way[1]))
         steps, parts = next(asked, answer.ways[-1])
@@ -114,22 +117,26 @@ class Inputs:
             self._hide(answer, replace(part, products=products), number)
         start, known_scale = self.known[key]
         strides, size = {}, 1
+        own = {one.axis: len(one) for one in part.rows}
         for axis in reversed(part.axes):
-            own = part.running is not None and part.running.axis == axis
             strides[axis] = size
-            size *= len(part.running.rows) if own else self.rows.domain.shape[axis]  # type: ignore[union-attr] # own is false without it
+            size *= own.get(axis, self.rows.domain.shape[axis])
         fixed = len(answer.label.axes) - len(answer.axes)
         found = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
         if isinstance(answer, QuantileAnswer):
-            found.append(strides[part.running.axis])  # type: ignore[union-attr] # as above
+            found.append(strides[answer.axis])
         return Block(start, tuple(found), scale / known_scale)
 
     def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
         label = answer.label
         count = len(label.axes) - len(answer.axes) if part.fixed else 0
         fixed = tuple((name, labels[0]) for name, labels in label.axes[:count])
-        names = Names(f"{label.query} (part {number})", label.line, fixed)
-        self.rows.add(names, part.axes, part.products, part.running, hidden=True)
+        # Parts of other groups may have the same name and groups: a number tells them apart.
+        for again in count_from(0):
+            more = f".{again}" if again else ""
+            names = Names(f"{label.query} (part {number}{more})", label.line, fixed)
+            if self.rows.add(names, part.axes, part.products, part.rows, hidden=True) is None:
+                return
 
 
 def _key(part: Part) -> tuple[Key, float]:
@@ -149,9 +156,9 @@ def _key(part: Part) -> tuple[Key, float]:
             normal.append((coefficient, tuple(kept)))
     normal.sort()
     scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
-    running = b"" if part.running is None else part.running.rows.tobytes()
+    rows = tuple((one.axis, one.key) for one in part.rows)
     products = tuple((coefficient / scale, kept) for coefficient, kept in normal)
-    return (part.axes, running, products), scale
+    return (part.axes, rows, products), scale
 
 
 def reach(products: Sequence[Product]) -> tuple[float, float]:

@@ -199,7 +199,7 @@ class Scope:
         self._merged = True
         self.cuts.clear()
 
-    def over_cells(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    def over_cells(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
         """Values of merged cells, one for every cell of their attribute."""
         return values[self._classes[axis]]
 

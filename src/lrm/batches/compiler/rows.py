@@ -19,9 +19,10 @@ from lrm.batches.compiler.derivations import asked
 from lrm.batches.compiler.displays import Wanted, ascending, union_display, wanted
 from lrm.batches.compiler.evaluation import Values
 from lrm.batches.compiler.expressions import CellLabel, LookedUp, attribute_column, shown
-from lrm.batches.compiler.grouping import Grouping, GroupingSet, Keys, groupings
+from lrm.batches.compiler.grouping import Grouping, Keys, groupings
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
+from lrm.batches.compiler.present import GroupBlock, group_blocks
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
 from lrm.batches.compiler.statements import Statement, statements
 from lrm.batches.compiler.summands import Summand, Weighed, Weights, filtered
@@ -73,10 +74,10 @@ def compile_batch(text: str, domain: Domain) -> Workload:
             if not isinstance(answer, Answer):
                 waiting.append(answer)  # what is asked anyway comes first
                 continue
-            for axes in answer.sets:
+            for axes, own in answer.blocks:
                 with in_statement(answer.names.line or 0):
-                    inputs.note(Part(axes, answer.products, answer.running))
-                    _add(rows, answer, axes)
+                    inputs.note(Part(axes, answer.products, own))
+                    _add(rows, answer, (axes, own))
         placed = replace(
             table,
             rows=(before[0], rows.count),
@@ -98,9 +99,10 @@ def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
             raise SqlError(str(error)) from None
 
 
-def _add(rows: FlatRows | Terms, answer: Answer, axes: GroupingSet) -> None:
+def _add(rows: FlatRows | Terms, answer: Answer, block: GroupBlock) -> None:
+    axes, own = block
     try:
-        clash = rows.add(answer.names, axes, answer.products, answer.running)
+        clash = rows.add(answer.names, axes, answer.products, own)
     except WorkloadError as error:
         raise SqlError(str(error)) from None
     if clash is not None:
@@ -116,7 +118,7 @@ def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     answer = answers[0]
     if len(answers) != 1 or not isinstance(answer, Answer):
         return None
-    return None if answer.sets != [()] or answer.names.fixed else answer.products
+    return None if answer.blocks != [((), ())] or answer.names.fixed else answer.products
 
 
 def _compiled(text: str, domain: Domain) -> Iterator[Made]:
@@ -155,11 +157,15 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     if len(variants) > 1 and windows:
         raise refuse("OVER beside several grouping sets", "write one statement per set", windows[0])
     where = select.args.get("where")
+    asked_of_groups = [one for one in (where, select.args.get("qualify")) if one is not None]
     _weigh(leaves, where, scope)
+    for one in asked_of_groups:
+        scope.truths(one.this)
     for one in variants:
         _groups(_key_values(one.keys, scope), one.keys, scope)
     scope.merge()
     weighed = _weigh(leaves, where, scope)
+    conditions = [scope.truths(one.this) for one in asked_of_groups]
     found: list[AnyAnswer] = []
     labels: dict[str, tuple[str, Labels]] = {}
     groups_of = TableColumns(select, scope, columns.renamed)
@@ -167,15 +173,20 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
         values = _key_values(one.keys, scope)
         groups = _groups(values, one.keys, scope)
         _check_groups(groups, where, scope)
+        blocks = [group_blocks(one.sets, group, conditions, scope) for group in groups]
         labels |= _sorted_labels(one, columns, values, scope)
         compiled = iter(weighed)
         for name, answer in answers:
             own = [next(compiled) for _ in answer.leaves]
             names = Names(name, statement.line, columns.constants, columns.renamed)
             made = Compiled(names, one.sets, answer, own, scope, one.keys, groups)
-            for group in groups:
-                found += made.answers(group)
+            for group, own_blocks in zip(groups, blocks, strict=True):
+                found += made.answers(group, own_blocks)
         groups_of.add(one, values)
+    if not found:
+        raise SqlError(
+            "the conditions of the statement leave none of its declared groups: it has no rows"
+        )
     display = None if displayed is None else _display(displayed, named, columns, labels)
     asked_for = tuple(named)[: len(columns.answers)]
     table = Table("", "", groups_of.ordered(), asked_for, line=statement.line)

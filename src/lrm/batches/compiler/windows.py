@@ -14,7 +14,7 @@ from lrm.batches.compiler.binned import ordered_cells
 from lrm.batches.compiler.expressions import CellLabel, shown
 from lrm.batches.compiler.refusals import only, refuse
 from lrm.batches.compiler.summands import Weighed
-from lrm.batches.terms import Running
+from lrm.batches.terms import Rows
 from lrm.domain import Dates, Integers, SteppedAttribute
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Window:
     """
 
     within: tuple[int, ...]
-    running: Running | None
+    running: Rows | None
     partition: tuple[int, ...]
     order: tuple[int, Mapping[Any, int]] | None
     groups: Sequence[KeyGroup]
@@ -157,19 +157,21 @@ def _in_order(attribute: Attribute, by: exp.Expr) -> list[list[int]]:
     return [null, *places] if by.args.get("nulls_first") else [*places, null]
 
 
-def _running(
-    axis: int, by: exp.Expr, spec: exp.Expr | None, node: exp.Expr, scope: Scope
-) -> Running:
-    """Running totals over the cells of an attribute, in its order."""
+def _running(axis: int, by: exp.Expr, spec: exp.Expr | None, node: exp.Expr, scope: Scope) -> Rows:
+    """Running totals over the cells of an attribute, in its order: one row per cell."""
     attribute = scope.domain.attributes[axis]
     before, after = (-np.inf, 0.0) if spec is None else _ends(spec, attribute, node)
-    places = _in_order(attribute, by)
-    rows = np.zeros((attribute.size, attribute.size))
-    for one, cells in enumerate(places):
-        for two, others in enumerate(places):
-            if before <= two - one <= after:
-                rows[np.ix_(cells, others)] = 1.0
-    return Running(axis, rows, attribute.labels)
+    places = [cells for cells in _in_order(attribute, by) if cells]
+    # The cells of one place (NULL and invalid values) are added up together.
+    bounds = np.cumsum([0, *map(len, places)])
+    rank = np.arange(len(places))
+    low = np.clip(rank + before, 0, len(places)).astype(np.intp)
+    high = np.clip(rank + after, -1, len(places) - 1).astype(np.intp)
+    order = np.array([cell for cells in places for cell in cells], dtype=np.intp)
+    first, last = np.zeros(attribute.size, dtype=np.intp), np.zeros(attribute.size, dtype=np.intp)
+    first[order] = np.repeat(bounds[low], np.diff(bounds))
+    last[order] = np.repeat(bounds[high + 1] - 1, np.diff(bounds))
+    return Rows(axis, order, first, np.maximum(last, first - 1), attribute.labels)
 
 
 def _ends(spec: exp.Expr, attribute: Attribute | None, node: exp.Expr) -> tuple[float, float]:
