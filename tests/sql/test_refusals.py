@@ -152,9 +152,6 @@ STATEMENTS = {
     "SELECT n / SUM(n) OVER () FROM (SELECT age, COUNT(*) n FROM patients GROUP BY 1 LIMIT 3)": (
         "OVER after LIMIT is not compiled"
     ),
-    "SELECT n FROM (SELECT age, SUM(COUNT(*)) OVER () n FROM patients GROUP BY 1) WHERE age > 5": (
-        "WHERE age > 5 after OVER is not compiled; write the condition before OVER"
-    ),
     "SELECT COUNT(*) FROM patients UNION ALL SELECT COUNT(*) FROM patients LIMIT 1": "by a text",
     "SELECT CAST(COUNT(*) AS DATE) FROM patients": "CAST of an aggregate to DATE is not compiled",
     "SELECT COUNT(*) AS n FROM patients; SELECT COUNT(*) AS n FROM patients": "'n' is already",

@@ -35,7 +35,6 @@ SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM airlines) FROM flights;
 SELECT carrier, COUNT(*) AS n FROM flights f GROUP BY carrier HAVING COUNT(*) > (SELECT COUNT(*) FROM flights) / 20;
 -- refused: OVER beside HAVING is not compiled
 SELECT origin, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM flights GROUP BY origin HAVING COUNT(*) > 10;
--- refused: HAVING with carrier is not compiled
 SELECT * FROM (SELECT carrier, COUNT(*) AS n, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM flights GROUP BY carrier) t WHERE carrier <> 'UA' AND n > 100;
 SELECT origin, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM flights GROUP BY origin HAVING origin <> 'JFK';
 SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier HAVING NOT (COUNT(*) BETWEEN 100 AND 5000 OR AVG(dep_delay) < 5) ORDER BY n;

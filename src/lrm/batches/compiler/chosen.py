@@ -190,8 +190,14 @@ def check_join(
         raise refuse("JOIN of answers by some of their groups", "name all of them", join)
 
 
-def beside(one: exp.Expr, two: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
-    """Two SELECTs with the same groups as one, and the columns of the second in it."""
+def beside(one: exp.Expr, two: exp.Expr, *, left: bool) -> tuple[exp.Expr, list[exp.Expr], bool]:
+    """Two SELECTs with the same groups as one, the columns of the second in it, and a flag.
+
+    Conditions on groups decide which groups the joined answers have: those of both SELECTs, or with
+    ``left`` those of the first. Other conditions filter the rows of each aggregate. Where these
+    differ, a group may be missing on one side, so that no sum over groups is known: that is the
+    flag.
+    """
     way_out = "join answers with the same groups, by all of them"
     for select in (one, two):
         for part in _CUT:
@@ -204,16 +210,49 @@ def beside(one: exp.Expr, two: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
     ]
     if len(groups) != 2 or groups[0] != groups[1]:
         raise refuse("JOIN of answers with different groups", way_out, two)
-    texts = [shown(where) if (where := each.args.get("where")) else "" for each in (one, two)]
+    texts = [
+        [shown(select.args[part]) if select.args.get(part) else "" for part in ("where", "qualify")]
+        for select in (one, two)
+    ]
     if texts[0] == texts[1]:
-        return one, [item.copy() for item in two.expressions]
+        return one, [item.copy() for item in two.expressions], False
+    split = [_split(select, one.args["group"]) for select in (one, two)]
+    kept = [*split[0][0], *([] if left else split[1][0])]
+    others = [[shown(part) for part in rest] for _, rest in split]
+    over = any(item.find(exp.Window) for each in (one, two) for item in each.expressions)
     columns = []
-    for select in (one, two):
-        where = select.args.get("where")
+    for select, (_, rest) in zip((one, two), split, strict=True):
+        where = exp.Where(this=exp.and_(*(part.copy() for part in rest))) if rest else None
+        if over or (left and select is two):
+            # A sum over groups is of its own SELECT's groups, whichever the join leaves.
+            where = select.args.get("where")
         columns.append([over_rows(item, where) for item in select.expressions])
     one.set("where", None)
+    one.set("qualify", None)
     one.set("expressions", columns[0])
-    return one, columns[1]
+    for condition in {shown(part): part for part in kept}.values():
+        restrict(one, "qualify" if over else "where", condition.copy())
+    return one, columns[1], others[0] != others[1]
+
+
+def _split(select: exp.Expr, group: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The conditions of a SELECT on its groups, and all others."""
+    clauses = [select.args[part].this for part in ("where", "qualify") if select.args.get(part)]
+    parts = [one for clause in clauses for one in conjuncts(clause)]
+    own = [of_groups(one, group) for one in parts]
+    return (
+        [one for one, groups in zip(parts, own, strict=True) if groups],
+        [one for one, groups in zip(parts, own, strict=True) if not groups],
+    )
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins, each without parentheses around it."""
+    while type(node) is exp.Paren:
+        node = node.this
+    if type(node) is not exp.And:
+        return [node]
+    return [*conjuncts(node.this), *conjuncts(node.expression)]
 
 
 def chosen(
@@ -232,6 +271,8 @@ def chosen(
     cut = next((answers.args[part] for part in ("limit", "offset") if answers.args.get(part)), None)
     if over and cut is not None:
         raise refuse("OVER after LIMIT", _KEPT, cut)
+    if cut is not None and condition is not None:
+        raise refuse("JOIN after LIMIT", "join first, and use LIMIT at the end", cut)
     if cut is not None and any(select.args.get(part) for part in ("where", "order")):
         raise refuse("choosing from answers that LIMIT cuts", "use one LIMIT, at the end", cut)
     totals = any(item.find(exp.Window) is not None for item in answers.expressions)
@@ -241,10 +282,9 @@ def chosen(
     if select.args.get("order") is not None:
         answers.set("order", select.args["order"])
     _cut_again(answers, select)
-    if condition is not None:
-        restrict(answers, "where", condition)
-    if not totals:
-        split_having(answers)
+    if condition is not None:  # sums over groups come before it
+        restrict(answers, "qualify" if totals else "where", condition)
+    split_having(answers, "qualify" if totals else "where")
     _check_order(answers, over=over, totals=totals)
     return answers
 
@@ -279,6 +319,10 @@ def counted(node: exp.Expr) -> int:
 
 def _check_order(answers: exp.Expr, *, over: bool, totals: bool) -> None:
     """Check that sums over groups come before what is chosen by answers, never after it."""
+    later = answers.args.get("qualify")
+    if over and later is not None:
+        way_out = "write the condition before the first OVER"
+        raise refuse(f"OVER after the condition {shown(later.this)}", way_out, later)
     having = answers.args.get("having")
     if having is None:
         return
@@ -290,14 +334,15 @@ def _check_order(answers: exp.Expr, *, over: bool, totals: bool) -> None:
 
 
 def restrict(select: exp.Expr, part: str, condition: exp.Expr) -> None:
-    """Add a condition to WHERE or HAVING."""
+    """Add a condition to WHERE, HAVING or QUALIFY: what is asked of groups after OVER."""
     present = select.args.get(part)
     if present is not None:
         condition = exp.And(this=held(condition), expression=held(present.this))
-    select.set(part, (exp.Where if part == "where" else exp.Having)(this=condition))
+    clauses = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
+    select.set(part, clauses[part](this=condition))
 
 
-def split_having(select: exp.Expr) -> None:
+def split_having(select: exp.Expr, to: str = "where") -> None:
     """Move what HAVING asks of groups alone to WHERE, which is the same for one grouping set."""
     having, group = select.args.get("having"), select.args.get("group")
     if having is None or group is None:
@@ -311,4 +356,4 @@ def split_having(select: exp.Expr) -> None:
     rest = [one.copy() for one in parts if not any(one is another for another in own)]
     select.set("having", exp.Having(this=exp.and_(*rest)) if rest else None)
     for one in own:
-        restrict(select, "where", exp.Paren(this=one.copy()))
+        restrict(select, to, exp.Paren(this=one.copy()))

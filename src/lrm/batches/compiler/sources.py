@@ -54,16 +54,22 @@ _DEFAULT = re.compile(r"^(main|public|default|dbo)\.")
 _PARTS = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset")
 _COMPUTED = "a sub-select may filter, rename and compute columns"
 
+_UNEVEN = "which groups both sides have depends on the table; add up before joining"
+
 MOST_WRITTEN = 10_000
 """Parts of all that is written for the columns of one expression: a second's work."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """A SELECT over one table, without sub-selects, aliases or positions in its clauses."""
+    """A SELECT over one table, without sub-selects, aliases or positions in its clauses.
+
+    ``uneven`` says that it joins answers over different rows: which groups both have is not known.
+    """
 
     table: str
     select: exp.Expr
+    uneven: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +88,7 @@ class _Source:
     answers: exp.Expr | None = None
     joined: Mapping[str, Joined] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, exp.Expr]] = field(default_factory=dict)
+    uneven: bool = False
 
 
 def same_table(name: str, expected: str) -> bool:
@@ -126,7 +133,7 @@ class _Reader:
             put_sums(select)
         finished = _finished(select, source, over=over)
         complete_groups(finished)
-        return Plain(source.table, finished)
+        return Plain(source.table, finished, source.uneven)
 
     def _without_table(self, select: exp.Expr) -> Plain:
         """Read a SELECT of answers of sub-selects alone."""
@@ -165,7 +172,7 @@ class _Reader:
         name, alias = _table(node)
         known = self.known.get(name.casefold())
         if known is not None:
-            return self._offered(Plain(known.table, known.select.copy()), alias or name)
+            return self._offered(replace(known, select=known.select.copy()), alias or name)
         return _Source(name, alias or name.split(".")[-1], {}, whole=True)
 
     def _joined(self, join: exp.Expr, source: _Source) -> _Source:
@@ -185,9 +192,14 @@ class _Reader:
             way_out = f"lookup {joined.lookup.name!r} is of {joined.lookup.key!r}"
             raise refuse(f"JOIN by {shown(side)}", way_out, join)
         condition = source.condition
-        if not joined.left:
+        if not (joined.left or self._is_complete(joined)):
             condition = joined.matched if condition is None else exp.and_(condition, joined.matched)
         return replace(source, condition=condition, joined={**source.joined, joined.name: joined})
+
+    def _is_complete(self, joined: Joined) -> bool:
+        """Whether every declared cell of its key has a row in a lookup."""
+        attribute = self.domain.attribute(joined.lookup.key)
+        return all(one is True for one in joined.lookup.on_cells(attribute, None))
 
     def _beside(self, join: exp.Expr, source: _Source, inner: Plain) -> _Source:
         """The columns of FROM with answers of a sub-select: of one row, or with the same groups."""
@@ -206,16 +218,18 @@ class _Reader:
         if source.answers is None or join.args.get("side") not in {None, "", "LEFT"}:
             raise refuse("JOIN of answers", "join answers with the same groups", join)
         groups = {own: item for own, item in items.items() if item.find(exp.AggFunc) is None}
+        left = join.args.get("side") == "LEFT"
         check_join(join, by, groups, (source.qualifier.casefold(), source.columns), name)
         for key in filter(self._may_be_null, groups.values()):  # NULL equals no NULL
-            restrict(select, "where", known(key))
-            if join.args.get("side") != "LEFT":
-                restrict(source.answers, "where", known(key))
-        answers, theirs = beside(source.answers, select)
+            for one in (select,) if left else (select, source.answers):
+                over = any(item.find(exp.Window) for item in one.expressions)
+                restrict(one, "qualify" if over else "where", known(key))
+        answers, theirs, differ = beside(source.answers, select, left=left)
         ours = {one.alias_or_name.casefold(): one.unalias() for one in answers.expressions}
         added = {one.alias_or_name.casefold(): one.unalias() for one in theirs}
         others = {**source.others, name: added}
-        return replace(source, answers=answers, columns=ours, others=others)
+        uneven = differ or source.uneven or inner.uneven
+        return replace(source, answers=answers, columns=ours, others=others, uneven=uneven)
 
     def _may_be_null(self, key: exp.Expr) -> bool:
         """Whether a group may be that of NULL, as far as its form tells."""
@@ -248,7 +262,9 @@ class _Reader:
                 raise refuse(f"a second column called {name!r}", "give it another name", select)
         where = select.args.get("where")
         condition = where.this if where is not None and answers is None else None
-        return _Source(inner.table, qualifier, columns, whole, condition, answers)
+        return _Source(
+            inner.table, qualifier, columns, whole, condition, answers, uneven=inner.uneven
+        )
 
     def _resolve(self, select: exp.Expr, source: _Source) -> None:
         """Put expressions over the declared table for columns, aliases and positions."""
@@ -379,8 +395,11 @@ def _added_up(select: exp.Expr, source: _Source) -> _Source:
     answers = source.answers
     assert answers is not None  # noqa: S101 - asked of answers
     check_sums(select, answers, source.columns)
-    where = answers.args.get("where")
-    rows = [one for one in (source.condition, where and where.this) if one is not None]
+    if source.uneven:
+        raise refuse("SUM over a JOIN of answers over different rows", _UNEVEN, select)
+    clauses = (answers.args.get(part) for part in ("where", "qualify"))
+    rows = [one.this for one in clauses if one is not None]
+    rows = rows if source.condition is None else [source.condition, *rows]
     condition = exp.and_(*(one.copy() for one in rows)) if rows else None
     return replace(source, answers=None, condition=condition)
 
@@ -391,6 +410,8 @@ def _finished(select: exp.Expr, source: _Source, *, over: bool) -> exp.Expr:
     ``over`` says whether it adds up over groups itself: those that were chosen before.
     """
     if source.answers is not None:
+        if over and source.uneven:
+            raise refuse("OVER a JOIN of answers over different rows", _UNEVEN, select)
         return chosen(select, source.answers, source.condition, over=over)
     _check_one_row(select)
     split_having(select)
