@@ -1,14 +1,16 @@
 r"""Quantiles from noisy running totals.
 
 Let ``C_k`` count the rows up to cell k, and ``T_k = C_k − q·n`` with the level q and the number n
-of rows. The quantile is in the first cell with ``T_k ≥ 0``. The answer is read from running totals
-that are made monotone (isotonic regression); within a cell that holds several values it is
-interpolated.
+of rows. The quantile of QUANTILE_DISC is in the first cell with ``T_k ≥ 0``. That of QUANTILE_CONT
+lies between the rows ``⌊q(n − 1)⌋`` and ``⌈q(n − 1)⌉``, counted from 0: the first is in the first
+cell with ``T_k > −q``, and the second in a cell L with ``T_{L−1} < 1 − q``. The answer is read from
+running totals that are made monotone (isotonic regression); within a cell that holds several values
+it is interpolated.
 
-The interval has all cells that the noise does not rule out. Cell k is ruled out where ``T_{k−1}``
-is above, or ``T_k`` below, the interval of its own noise around 0. The true cell can only be ruled
-out by its own two totals, one on each side, so that all others may be looked at without any loss:
-the interval holds it at least as often as stated, whatever cells it was read from.
+The interval begins with the first cell whose ``T_k`` the noise allows to be at least ``−q`` (0 for
+QUANTILE_DISC), and ends with the last one whose ``T_{k−1}`` it allows to be at most ``1 − q`` (0).
+The true cells can only be left out by one total on each side, so that all others may be looked at
+without any loss: the interval holds the quantile at least as often as stated.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ from lrm.workload import Quantile
 __all__ = ["quantile_half_widths", "quantile_numbers", "quantile_values"]
 
 
+ROUNDING = 1e-9
+"""Rows by which totals may be off where they are computed: true ones are whole numbers."""
+
+
 def quantile_values(one: Quantile, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
     return _read(one, noisy.answers(*_places(one, start, stop)))
@@ -43,14 +49,17 @@ def quantile_numbers(
     # Totals further from 0 than the bound of their noise rule a cell out in any case.
     near: NDArray[np.bool_] = np.abs(above) <= noise.bounds
     halves = noise.half_widths(near)
+    least, most = (-one.level, 1.0 - one.level) if one.method == "continuous" else (0.0, 0.0)
     # The last total is n itself: T is (1 − q)·n there, and no cell comes after it.
-    ruled_out: NDArray[np.bool_] = np.zeros(totals.shape, dtype=bool)
-    ruled_out[:, :-1] |= above[:, :-1] < -halves[:, :-1]
-    ruled_out[:, 1:] |= above[:, :-1] > halves[:, :-1]
-    kept: NDArray[np.bool_] = ~ruled_out
-    kept[~kept.any(axis=1)] = True
-    first = np.argmax(kept, axis=1)
-    last = totals.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
+    from_below: NDArray[np.bool_] = np.ones(totals.shape, dtype=bool)
+    from_above: NDArray[np.bool_] = np.ones(totals.shape, dtype=bool)
+    from_below[:, :-1] = above[:, :-1] >= least - halves[:, :-1]
+    from_above[:, 1:] = above[:, :-1] <= most + halves[:, :-1]
+    ends = (
+        np.argmax(from_below, axis=1),
+        totals.shape[1] - 1 - np.argmax(from_above[:, ::-1], axis=1),
+    )
+    first, last = np.minimum(*ends), np.maximum(*ends)
     return {
         "answer": _read(one, totals),
         "standard_error": np.full(len(totals), math.nan),
@@ -119,17 +128,31 @@ def _read(one: Quantile, totals: Floats) -> Floats:
         if rising[-1] <= 0:  # no rows, as far as can be seen
             found[group] = math.nan
             continue
-        wanted = one.level * rising[-1]
-        cell = int(np.argmax(rising >= wanted))
-        before = rising[cell - 1] if cell else 0.0
-        inside = rising[cell] - before
-        share = (wanted - before) / inside if inside > 0 else 0.5
-        low, high = lows[cell], highs[cell]
-        if math.isinf(low) or math.isinf(high):  # the end that the cell has
-            found[group] = high if math.isinf(low) else low
-        else:
-            found[group] = low + share * (high - low)
+        count = rising[-1]
+        if one.method == "continuous":
+            place = max(one.level * (count - 1.0), 0.0)
+            before = math.floor(place + ROUNDING)
+            ranks = [before, min(before + 1, max(count - 1.0, 0.0))]
+            ends = [_at_rank(rank + 1.0, rank + 0.5, rising, lows, highs) for rank in ranks]
+            found[group] = ends[0] + max(place - before, 0.0) * (ends[1] - ends[0])
+            continue
+        wanted = one.level * count
+        if one.method == "upper":  # beyond a share of the rows, not at its end
+            wanted = min(math.nextafter(wanted, math.inf) + 2 * ROUNDING, count)
+        found[group] = _at_rank(wanted, wanted, rising, lows, highs)
     return found
+
+
+def _at_rank(wanted: float, inner: float, rising: Floats, lows: Floats, highs: Floats) -> float:
+    """The value of the row with a rank, counted from 1; ``inner`` is its place within a cell."""
+    cell = int(np.argmax(rising >= min(wanted - ROUNDING, rising[-1])))
+    before = float(rising[cell - 1]) if cell else 0.0
+    inside = float(rising[cell]) - before
+    share = min(max((inner - before) / inside, 0.0), 1.0) if inside > 0 else 0.5
+    low, high = float(lows[cell]), float(highs[cell])
+    if math.isinf(low) or math.isinf(high):  # the end that the cell has
+        return high if math.isinf(low) else low
+    return low + share * (high - low)
 
 
 def _monotone(totals: Floats) -> Floats:

@@ -4,7 +4,7 @@ from lrm.workload import families
 from lrm.workload.answer_table import AnswerTable, find_query, group_titles
 from lrm.workload.core import EXPLICIT_QUERIES, MOST_LISTED, Workload, check_listable, weigh_rows
 from lrm.workload.cross_tabs import CrossTabs
-from lrm.workload.derived import Block, Computed, Derived, Quantile, derived_from_facts
+from lrm.workload.derived import Block, Computed, Derived, Method, Quantile, derived_from_facts
 from lrm.workload.formulas import Dual, Formula, Step
 from lrm.workload.label_columns import LabelColumns, Span, spans_of
 from lrm.workload.label_parts import Group, Grouped, Label, Named, Numbered
@@ -30,6 +30,7 @@ __all__ = [
     "Label",
     "LabelColumns",
     "Labels",
+    "Method",
     "Named",
     "Names",
     "Numbered",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,18 @@ from lrm.workload.formulas import Formula
 from lrm.workload.label_facts import label_facts, parts_from_facts
 from lrm.workload.label_parts import Grouped
 
-__all__ = ["Block", "Computed", "Derived", "Quantile", "check_derived", "derived_from_facts"]
+__all__ = [
+    "Block",
+    "Computed",
+    "Derived",
+    "Method",
+    "Quantile",
+    "check_derived",
+    "derived_from_facts",
+]
+
+Method = Literal["continuous", "lower", "upper"]
+"""How a quantile is read from the rows in order."""
 
 Indices = NDArray[np.int64]
 
@@ -160,6 +171,10 @@ class Quantile:
         A cell of a single value has both the same.
     attribute
         Its name.
+    method
+        ``continuous`` lies between two rows, as MEDIAN and QUANTILE_CONT do. ``lower`` is the value
+        of the first row that at least a share ``level`` of the rows does not exceed, as
+        QUANTILE_DISC is; ``upper`` is the same counted from the largest value on.
     """
 
     label: Grouped
@@ -168,10 +183,13 @@ class Quantile:
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     attribute: str
+    method: Method = "lower"
 
     def __post_init__(self) -> None:
         if not 0 <= self.level <= 1:
             raise WorkloadError(f"the level of a quantile must be from 0 to 1, not {self.level}")
+        if self.method not in get_args(Method):
+            raise WorkloadError("a quantile must be continuous, lower or upper")
         if not self.lows or len(self.lows) != len(self.highs):
             raise WorkloadError("a quantile needs both ends of at least one cell")
         ends = np.array([self.lows, self.highs])
@@ -206,6 +224,7 @@ class Quantile:
             "lows": [_spelt(low) for low in self.lows],
             "highs": [_spelt(high) for high in self.highs],
             "attribute": self.attribute,
+            "method": self.method,
         }
 
     @property
@@ -213,7 +232,8 @@ class Quantile:
         """How fine the answers can be."""
         lows, highs = np.array(self.lows), np.array(self.highs)
         if np.all(lows == highs):
-            return f"exact to one declared value of {self.attribute!r}"
+            between = "" if self.method != "continuous" else ", or between two of them"
+            return f"exact to one declared value of {self.attribute!r}{between}"
         width = float((highs - lows).max())
         cells = "cells without an end" if math.isinf(width) else f"cells up to {width:g} wide"
         return f"exact to a cell of {self.attribute!r}, which has {cells}"
@@ -253,7 +273,7 @@ def _number(value: Any) -> float:
 
 
 _COMPUTED = {"label", "formula", "inputs", "binning", "per_row"}
-_QUANTILE = {"label", "level", "totals", "lows", "highs", "attribute"}
+_QUANTILE = {"label", "level", "totals", "lows", "highs", "attribute", "method"}
 
 
 def derived_from_facts(facts: Any) -> tuple[Derived, ...]:
@@ -264,7 +284,11 @@ def derived_from_facts(facts: Any) -> tuple[Derived, ...]:
 
 
 def _one(fact: Any) -> Derived:
-    if not isinstance(fact, dict) or set(fact) not in (_COMPUTED, _QUANTILE):
+    if not isinstance(fact, dict) or set(fact) not in (
+        _COMPUTED,
+        _QUANTILE,
+        _QUANTILE - {"method"},  # written before quantiles had one: all were values of rows
+    ):
         raise WorkloadError("a derived answer has facts that are missing or not known")
     # A label without groups reads back as a plain name.
     (part,) = parts_from_facts([fact["label"]])
@@ -292,4 +316,5 @@ def _one(fact: Any) -> Derived:
         tuple(_number(low) for low in fact["lows"]),
         tuple(_number(high) for high in fact["highs"]),
         fact["attribute"],
+        fact.get("method", "lower"),
     )

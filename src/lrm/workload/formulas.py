@@ -21,7 +21,7 @@ Step = int | float | str
 LONGEST = 200
 """Steps of one formula."""
 
-_BINARY = ("+", "-", "*", "/", "round")
+_BINARY = ("+", "-", "*", "/", "round", "else")
 _RISING = ("sqrt", "ln", "exp")
 _UNARY = (*_RISING, "abs")
 _LEAST_DIGITS, _MOST_DIGITS = -12, 12
@@ -35,8 +35,9 @@ class Formula:
     """A function of some inputs, in postfix notation: ``(0, 1, "/")`` is the first by the second.
 
     Operations are ``+ - * /``, ``sqrt`` (of a negative number 0), ``ln`` (of 0 and less −∞),
-    ``exp``, ``abs`` and ``round`` (to a constant number of digits, half away from zero), which only
-    operations with constants follow.
+    ``exp``, ``abs``, ``else`` (a constant where there is no value: 0 of ``COALESCE(x, 0)``) and
+    ``round`` (to a constant number of digits, half away from zero), which only operations with
+    constants follow.
 
     Examples
     --------
@@ -121,7 +122,8 @@ class Formula:
 
     def value(self, inputs: Floats) -> Floats:
         """Values for inputs × groups; nan where there is none."""
-        found = self.finish(self.core.dual(inputs)[0][0])
+        core = self.core.dual(inputs)[0][0]
+        found = self.finish(np.where(np.isfinite(core), core, np.nan))
         return np.where(np.isfinite(found), found, np.nan)
 
     def dual(self, inputs: Floats) -> tuple[Dual, list[Dual]]:
@@ -179,6 +181,8 @@ class Formula:
                 two, one = stack.pop(), stack.pop()
                 if step == "round":
                     stack.append(f"round({_bare(one)}, {two})")
+                elif step == "else":
+                    stack.append(f"coalesce({_bare(one)}, {two})")
                 elif step == "*" and _is_number(two):
                     stack.append(f"({two} * {one})")
                 else:
@@ -203,6 +207,9 @@ def _combined(step: str, one: Dual, two: Dual) -> Dual:
             return a - b, da - db
         if step == "*":
             return a * b, da * b + a * db
+        if step == "else":
+            there = np.isfinite(a)
+            return np.where(there, a, b), np.where(there, da, 0.0)
         quotient = np.where(b == 0.0, np.nan, a / b)
         return quotient, (da - quotient * db) / b
 
@@ -249,6 +256,8 @@ def _tail(values: Floats, step: str, constant: float) -> Floats:
             scaled = np.abs(values) * 10.0**constant
             rounded = np.copysign(np.floor(scaled + 0.5), values) / 10.0**constant
             return np.where(np.isfinite(scaled) & (scaled < 2.0**52), rounded, values)
+        if step == "else":  # an unbounded end stays one
+            return np.where(np.isnan(values), constant, values)
         if step in "+-":
             return values + (constant if step == "+" else -constant)
         return values * constant if step == "*" else values / constant

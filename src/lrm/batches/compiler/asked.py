@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 if TYPE_CHECKING:
-    from lrm.workload import Step
+    from lrm.workload import Method, Step
 
 __all__ = ["Asked", "Centre", "Leaf", "Middle", "Steps"]
 
@@ -67,6 +67,7 @@ class Asked:
     steps: Steps = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
     level: float | None = None
+    method: Method = "continuous"
     column: exp.Expr | None = None
     apart: bool = False
     middle: Middle = lambda _: 0

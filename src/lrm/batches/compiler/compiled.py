@@ -106,7 +106,7 @@ class Compiled:
         part = Part(tuple(sorted((*axes, axis))), products, (*kept, running))
         label = names.label(self.scope.domain, axes, kept)
         ends = tuple(lows.tolist()), tuple(highs.tolist())
-        return QuantileAnswer(label, axes, level, part, axis, *ends)
+        return QuantileAnswer(label, axes, level, part, axis, self.asked.method, *ends)
 
     def _derived(
         self,

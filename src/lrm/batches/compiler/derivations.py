@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -17,6 +18,9 @@ from lrm.batches.compiler.constants import constant, is_constant, number
 from lrm.batches.compiler.expressions import Apart, shown
 from lrm.batches.compiler.moments import PAIRS, SPREADS, moments, pair
 from lrm.batches.compiler.refusals import AGGREGATES, at_line, only, refuse
+
+if TYPE_CHECKING:
+    from lrm.workload import Method
 
 __all__ = ["asked", "is_linear"]
 
@@ -68,6 +72,7 @@ def _quantile(node: exp.Expr, found: Asked) -> bool:
     column, level = _level(node)
     if column is None:
         return False
+    found.method = _method(node)
     counted: exp.Expr = exp.Count(this=exp.Star())
     found.leaves.append(
         Leaf(counted if where is None else exp.Filter(this=counted, expression=where.copy()))
@@ -90,6 +95,16 @@ def _level(node: exp.Expr) -> tuple[exp.Expr | None, float]:
     if kind in _QUANTILES:
         return node.this, _checked_level(node.args.get("quantile") or node.expression)
     return None, 0.0
+
+
+def _method(node: exp.Expr) -> Method:
+    """Whether a quantile lies between two rows, or is the value of one, counted from which end."""
+    inner = node.this if type(node) is exp.WithinGroup else node
+    kinds = (exp.PercentileDisc, exp.Quantile)
+    if type(inner) not in kinds:
+        return "continuous"
+    order = node.expression.expressions[0] if type(node) is exp.WithinGroup else None
+    return "upper" if order is not None and order.args.get("desc") else "lower"
 
 
 def _checked_level(node: exp.Expr | None) -> float:
@@ -234,13 +249,19 @@ def _combined(step: str, left: Steps, right: Steps, node: exp.Expr) -> Steps:
 
 
 def _unless(node: exp.Expr, found: Asked) -> Steps:
-    """``NULLIF(aggregate, 0)`` and ``COALESCE(aggregate, 0)``: noise is never exactly 0."""
+    """``NULLIF(aggregate, 0)``, which only what is divided by may be, and ``COALESCE(…, 0)``."""
     others = node.expressions if type(node) is exp.Coalesce else [node.expression]
     only(node, "this", "expressions", "expression")
     zero = len(others) == 1 and is_constant(others[0]) and not isinstance(constant(others[0]), str)
     if not zero or number(others[0]) != 0:
         raise refuse(shown(node), "only 0 may stand there", node)
-    return _steps(node.this, found)
+    steps = _steps(node.this, found)
+    return _or_else(steps) if type(node) is exp.Coalesce else steps
+
+
+def _or_else(steps: Steps) -> Steps:
+    """The same formula, and 0 where it has no value: a count of rows is 0."""
+    return [*steps, 0.0, "else"] if "/" in steps or "ln" in steps else steps
 
 
 def _guarded(node: exp.Expr, found: Asked) -> Steps:
@@ -268,7 +289,8 @@ def _guarded(node: exp.Expr, found: Asked) -> Steps:
     if not understood:
         way_out = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is compiled"
         raise refuse(shown(node), way_out, node)
-    return _steps(kept, found)
+    steps = _steps(kept, found)
+    return steps if type(other) is exp.Null else _or_else(steps)
 
 
 def _divisor(node: exp.Expr) -> exp.Expr:

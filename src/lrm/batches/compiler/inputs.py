@@ -16,7 +16,7 @@ from lrm.workload import Block, Computed, Formula, Quantile
 if TYPE_CHECKING:
     from lrm.batches.terms import FlatRows, Rows, Terms
     from lrm.maps.products.combine import Product
-    from lrm.workload import Derived, Grouped, Step
+    from lrm.workload import Derived, Grouped, Method, Step
 
 __all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
 
@@ -72,6 +72,7 @@ class QuantileAnswer:
     level: float
     part: Part
     axis: int
+    method: Method
     lows: tuple[float, ...]
     highs: tuple[float, ...]
 
@@ -99,7 +100,8 @@ class Inputs:
         if isinstance(answer, QuantileAnswer):
             block = self._block(answer.part, answer, 1)
             name = self.rows.domain.attributes[answer.axis].name
-            return Quantile(answer.label, answer.level, block, answer.lows, answer.highs, name)
+            ends = answer.lows, answer.highs
+            return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
         asked = (way for way in answer.ways if all(_key(part)[0] in self.known for part in way[1]))
         steps, parts = next(asked, answer.ways[-1])
         order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))

@@ -69,8 +69,10 @@ def summed(node: exp.Expr, scope: Scope) -> Weights:
     form = linear_form(node, scope)
     if form is not None:
         return _represented(node, form, scope)
-    if type(node) is exp.Neg and _sides(node.this, scope) is not None:
-        return multiplied(summed(node.this, scope), -1.0 if scope.measure == "value" else 1.0)
+    factor, inner = _scale(node)
+    if inner is not node and _sides(inner, scope) is not None:
+        powers = {"value": factor, "square": factor**2, "presence": 1.0, "binning": abs(factor)}
+        return multiplied(summed(inner, scope), powers[scope.measure])
     return _separate(node, scope) or _evaluated(node, scope)
 
 
@@ -97,7 +99,7 @@ def _evaluated(node: exp.Expr, scope: Scope) -> Weights:
 def present(node: exp.Expr, scope: Scope) -> Weights | None:
     """1 for rows on which an expression is not NULL, where no table of it is needed; else None."""
     node = _pieces(node, scope)
-    apart = _sides(node, scope) is not None
+    apart = _sides(_scale(node)[1], scope) is not None
     if not apart and not (type(node) in (exp.Case, exp.If) and holds_bins(node, scope)):
         return None
     measure, scope.measure = scope.measure, "presence"
@@ -147,13 +149,52 @@ def _sides(node: exp.Expr, scope: Scope) -> tuple[float, exp.Expr, exp.Expr] | N
         if not day or not all(_is_day(side, scope) for side in sides):
             return None
     read = [_axes(side, scope) for side in sides]
-    if not all(read) or read[0] & read[1] or any(_reads_bins(axes, scope) for axes in read):
+    if not all(read) and not _has_constant(node, scope):
+        return None
+    if read[0] & read[1] or any(_reads_bins(axes, scope) for axes in read):
         return None
     dates = [_is_day(side, scope) for side in sides]
     if any(dates) and not (all(dates) and type(node) in {exp.Sub, exp.DateDiff}):
         return None
     sign = 1.0 if type(node) is exp.Add else 0.0 if type(node) is exp.Mul else -1.0
     return sign, *sides
+
+
+def _has_constant(node: exp.Expr, scope: Scope) -> bool:
+    """Whether one side of a sum is a number, and the other one is taken apart itself."""
+    numbers = [_number(one) is not None for one in (node.this, node.expression)]
+    other = node.expression if numbers[0] else node.this
+    sums = type(node) in {exp.Add, exp.Sub} and sum(numbers) == 1
+    return sums and _sides(_scale(other)[1], scope) is not None
+
+
+def _scale(node: exp.Expr) -> tuple[float, exp.Expr]:
+    """The constant that an expression is multiplied by, and what is multiplied.
+
+    ``(a + b) / 3.0`` is a third of ``a + b``, so that both are added up by the same queries.
+    """
+    factor = 1.0
+    while True:
+        one = _number(node.this) if type(node) is exp.Mul else None
+        two = _number(node.expression) if type(node) in {exp.Mul, exp.Div} else None
+        if type(node) is exp.Paren:
+            node = node.this
+        elif type(node) is exp.Neg:
+            factor, node = -factor, node.this
+        elif two is not None and (two or type(node) is exp.Mul):
+            factor, node = factor * two if type(node) is exp.Mul else factor / two, node.this
+        elif one is not None:
+            factor, node = factor * one, node.expression
+        else:
+            return factor, node
+
+
+def _number(node: exp.Expr) -> float | None:
+    """A constant number; None for anything else."""
+    if not is_constant(node) or type(node) is exp.Cast:
+        return None
+    value = None if type(node) is exp.Null else constant(node)
+    return float(value) if isinstance(value, Decimal) else None
 
 
 def _is_day(node: exp.Expr, scope: Scope) -> bool:
