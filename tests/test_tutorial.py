@@ -66,3 +66,10 @@ def test_six_attributes_from_download_to_page(tmp_path):
     text = (tmp_path / "flights.html").read_text(encoding="utf-8")
     assert "flights" in text
     assert "What is promised" in text
+
+
+def test_the_hospital_report_is_the_one_of_the_benchmark():
+    page = (ROOT / "docs" / "tutorial-hospital.md").read_text(encoding="utf-8")
+    for name in ("hospital.yaml", "hospital.sql"):
+        text = (ROOT / "benchmarks" / "reports" / name).read_text(encoding="utf-8")
+        assert text in page
