@@ -161,8 +161,9 @@ def _distinct_columns(rows: Floats) -> tuple[Floats, Floats]:
 
     Columns are compared through two random sums of their entries, to twelve digits.
     """
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    columns = rows[:, (np.abs(rows) > ROUNDING * size[:, None]).any(axis=0)]
+    sizes = np.abs(rows)
+    size = sizes.max(axis=1, initial=0.0)
+    columns = rows[:, (sizes > ROUNDING * size[:, None]).any(axis=0)]
     if not columns.shape[1]:
         return np.zeros((len(rows), 1)), np.ones(1)
     signs = np.random.default_rng(0).uniform(1.0, 2.0, (2, len(rows)))

@@ -27,11 +27,17 @@ def term_rows(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term:
     ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``, where ``N_i`` is ``W·P·Sᵀ/κ`` for i in A, ``W·h/κ`` times
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
-    whole: Floats | float = 0.0
+    whole: Floats | None = None
     for coefficient, factors in batch.summands(term):
-        on_axes = [axis.factor(factors) for axis in axes]
-        whole = whole + coefficient * product_rows(lattice, on_axes)
-    return np.asarray(whole)
+        rows = product_rows(lattice, [axis.factor(factors) for axis in axes])
+        if coefficient != 1.0:
+            rows *= coefficient
+        if whole is None:
+            whole = rows
+        else:
+            whole += rows
+    assert whole is not None  # noqa: S101 - every term has a product
+    return whole
 
 
 def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
@@ -53,7 +59,7 @@ def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
         for i in support
     }
     count = math.prod(map(len, factors))
-    blocks = []
+    blocks: list[Floats] = []
     for b, one in enumerate(lattice.sets):
         inner = [i for i in support if i in one]
         # One array axis for each axis of the product, then one for each member of the set.
@@ -74,8 +80,13 @@ def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
         if lattice.folds[b]:
             heights = [len(averages[i]) for i in sorted(one)]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
-        blocks.append(lattice.weights[b] * rows)
-    return np.hstack(blocks)
+        blocks.append(rows)
+    whole = np.empty((count, sum(block.shape[1] for block in blocks)))
+    stop = 0
+    for block, weight in zip(blocks, lattice.weights.tolist(), strict=True):
+        stop += block.shape[1]
+        np.multiply(block, weight, out=whole[:, stop - block.shape[1] : stop])
+    return whole
 
 
 def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:
