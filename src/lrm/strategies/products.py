@@ -45,7 +45,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 EFFORT_SECONDS: dict[Effort, float] = {
-    "quick": 3.2,
+    "quick": 3.6,
     "brief": 5.0,
     "normal": 45.0,
     "thorough": 1200.0,

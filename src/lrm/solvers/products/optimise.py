@@ -44,7 +44,7 @@ GROUPS_SECONDS: dict[Effort, float] = {
     "thorough": 1200.0,
 }
 #: Seconds of the quick search that every other begins with: as many as a quick search alone has.
-FIRST_SECONDS = 3.0
+FIRST_SECONDS = 3.4
 #: How often groups are searched for again, from other random starts, while there is time.
 RENEWALS = 3
 #: Share of the time for the search; the rest is for combining what it found.
@@ -205,11 +205,11 @@ class _Search:
             split = self._best_split()
             if split:
                 self._add([self._solve(part) for part in split])
+        for groups in self._near():
+            self._fuse(groups)
         if hopeless:
             everything = _TermSearch(self.batch, self._everything, self.rng)
             self._add([everything.run_once(SCOUT, watch)])
-        for groups in self._near():
-            self._fuse(groups)
 
     def further(self, effort: Effort, watch: Watch) -> None:
         """Go on with more effort where the least error is near."""
