@@ -36,7 +36,8 @@ NEAR = 1.05
 SCOUTED = 1.1
 #: More terms that ask different things are not searched for one by one.
 MOST_APART = 12
-#: Seconds for a batch of several groups, by effort: none of the reports gained by more.
+#: Seconds for a batch of several groups, by effort. With 45 at normal effort three of the four
+#: reports had at most 0.1 % less squared error, and the web shop 7 % less.
 GROUPS_SECONDS: dict[Effort, float] = {
     "quick": 3.0,
     "brief": 5.0,
