@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from lrm.showing.spelling import visible
 
 from lrm.cli.group import LazyGroup
 from lrm.cli.options import json_option
 from lrm.cli.output import echo, print_json, print_table
+from lrm.spelling import visible
 from study.claims import Judged, Promise, evaluate, promises
 from study.convergence import measure_convergence, save_convergence
 from study.costs import Costs

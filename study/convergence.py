@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from lrm.clock import Clock, Step
 from lrm.errors import FileFormatError, StopSolver
 from lrm.files.writing import write_text
 from lrm.solvers.lagrangian import Round, Schedule, decompose
-from lrm.solvers.progress import Step
 from study.evidence import Finding, Results, exponent, judge
 from study.figures import draw, readable_axis
 from study.grid import RANK_RATIO, WORKLOADS, Scale, setting_of
@@ -220,7 +220,7 @@ def _trace(family: str, scale: Scale, limit: float | None) -> Trace:
         if limit is not None and time.process_time() - began > limit:
             raise StopSolver
 
-    found = decompose(W, rank, rng=np.random.default_rng(0), on_step=until)
+    found = decompose(W, rank, rng=np.random.default_rng(0), clock=Clock(on_step=until))
     spent = time.process_time() - began
     beta, objective, residual = _columns(found.rounds)
     return Trace(family, m, n, rank, beta, objective, residual, found.converged, spent)
@@ -256,7 +256,9 @@ def _seconds_of_gradient(W: NDArray[np.float64], r: int) -> float:
         if step.iteration > PACE_ROUNDS:
             raise StopSolver
 
-    found = decompose(W, r, rng=np.random.default_rng(0), on_step=until, schedule=_SHORT_ROUNDS)
+    found = decompose(
+        W, r, rng=np.random.default_rng(0), clock=Clock(on_step=until), schedule=_SHORT_ROUNDS
+    )
     # From the end of the first round: the singular values before it are no part of a round.
     evaluations = sum(round_.evaluations for round_ in found.rounds[1:])
     return (marks[-1] - marks[0]) / max(1, evaluations)

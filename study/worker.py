@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from lrm.clock import Step
 from lrm.errors import FileFormatError, StopSolver
 from lrm.files.writing import write_bytes
 from lrm.plans import Plan
 from lrm.plans.file import load_plan
 from lrm.plans.planner import plan
-from lrm.solvers.progress import Step
 from study.costs import Costs
 from study.data import Dataset, open_datasets
 from study.grid import DELTA, Case, PlanSpec

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lrm"
 
 ORDER = [
     "errors",
+    "clock",
     "privacy",
     "spelling",
     "rendering",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lrm.cli import progress
-from lrm.solvers.progress import Step
+from lrm.clock import Step
 
 LRM = [sys.executable, "-m", "lrm"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import lrm
 from lrm.batches import marginals
 from lrm.cli import main
+from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers
-from lrm.errors import ConvergenceError, StopSolver, UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.plans import planner
 from lrm.plans.comparison import compare
 from lrm.solvers.gaussian import optimise_gaussian
-from lrm.solvers.progress import Deadline, Step
 from lrm.strategies import Problem, base, best, certificate
 from lrm.workload import Workload, families
 
@@ -84,29 +84,12 @@ class Ticks:
 def test_solvers_stop_when_the_clock_says_so(mechanism, noise, monkeypatch):
     """Each look costs a second of a hundred: far fewer than a whole search would take."""
     clock = Ticks()
-    monkeypatch.setattr(planner, "Deadline", functools.partial(Deadline, clock=clock))
+    monkeypatch.setattr(planner, "Clock", functools.partial(Clock, now=clock))
     batch = Workload(np.random.default_rng(0).standard_normal((20, 60)))
     made = lrm.plan(batch, mechanism, noise=noise, time_limit=100)
     assert next(clock.looks) < 160
     if mechanism != "best" or noise == "laplace":
         assert made.details["interrupted"]
-
-
-def test_a_deadline_stops_what_reports_and_passes_reports_on():
-    seen = []
-    deadline = Deadline(3, clock=Ticks())
-    report = deadline.watch(seen.append)
-    report(Step("a", 1, 1.0))
-    report(Step("a", 2, 1.0))
-    with pytest.raises(StopSolver):
-        report(Step("a", 3, 1.0))
-    assert len(seen) == 3
-    stopped = Deadline()
-    earlier = stopped.less(1.0)
-    assert not earlier.expired
-    stopped.stop()
-    assert earlier.expired
-    assert earlier.stopped
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan")])

@@ -110,7 +110,6 @@ def test_other_commands_end_too(after):
     for args in (
         ("report", "p.lrm", "--force"),
         ("explain", "p.lrm", "--epsilon", "1", "--plot", "p.svg"),
-        ("study", "run", "--scale", "tiny", "--out", "rows"),
     ):
         check_ended(*interrupted(*args, after=after)[::2])
 

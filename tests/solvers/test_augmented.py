@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers import augmented
 from lrm.solvers.augmented import assemble, augmented_error, optimise_augmented
@@ -94,15 +95,16 @@ def test_an_interrupted_run_returns_an_exact_result():
         if step.iteration == 5:
             raise StopSolver
 
-    found = optimise_augmented(W, rows(3, 30), on_step=stop)
-    assert found.interrupted
+    clock = Clock(on_step=stop)
+    found = optimise_augmented(W, rows(3, 30), clock=clock)
+    assert clock.interrupted
     assert not found.converged
     assert found.error == pytest.approx(augmented_error(W, found.extra_rows))
 
 
 def test_reported_errors_never_rise():
     errors = []
-    optimise_augmented(W, rows(3, 30), on_step=lambda step: errors.append(step.error))
+    optimise_augmented(W, rows(3, 30), clock=Clock(on_step=lambda step: errors.append(step.error)))
     assert np.all(np.diff(errors) <= 0)
 
 

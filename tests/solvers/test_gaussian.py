@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_gram
 
@@ -130,8 +131,9 @@ def test_an_interrupt_returns_the_best_so_far(stop):
         if step.iteration == 4:
             raise stop
 
-    found = optimise_gaussian(W, on_step=report)
-    assert found.interrupted
+    clock = Clock(on_step=report)
+    found = optimise_gaussian(W, clock=clock)
+    assert clock.interrupted
     assert not found.converged
     assert found.rounds == 4
     assert errors == sorted(errors, reverse=True)

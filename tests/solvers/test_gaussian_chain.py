@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers.gaussian import nuclear_bound, optimise_gaussian, optimise_gaussian_gram
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
@@ -95,8 +96,9 @@ def test_an_interrupt_returns_the_best_so_far(stop):
         if step.iteration == 2:
             raise stop
 
-    found = optimise_chain(find_chain(families.prefix(128).queries.gram()), on_step=report)
-    assert found.interrupted
+    clock = Clock(on_step=report)
+    found = optimise_chain(find_chain(families.prefix(128).queries.gram()), clock=clock)
+    assert clock.interrupted
     assert not found.converged
     assert found.rounds == 2
     assert 0 < found.lower <= found.upper

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm.batches import marginals
+from lrm.clock import Clock
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import ConvergenceError, StopSolver
 from lrm.solvers.exact import strategy_error
@@ -69,8 +70,9 @@ def test_an_interrupted_polish_returns_the_start_or_better():
         if step.iteration == 5:
             raise StopSolver
 
-    found = optimise_general(INTRO, np.eye(4), on_step=stop)
-    assert found.interrupted
+    clock = Clock(on_step=stop)
+    found = optimise_general(INTRO, np.eye(4), clock=clock)
+    assert clock.interrupted
     assert found.error <= 20
 
 

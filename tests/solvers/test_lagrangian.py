@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.exact import make_exact
 from lrm.solvers.lagrangian import Schedule, _best_reconstruction, decompose
@@ -116,8 +117,9 @@ def test_an_interrupt_returns_the_best_so_far(stop, rounds):
         if step.iteration == rounds:
             raise stop
 
-    found = _run(PREFIX, 20, gamma=1e-9, on_step=report)
-    assert found.interrupted
+    clock = Clock(on_step=report)
+    found = _run(PREFIX, 20, gamma=1e-9, clock=clock)
+    assert clock.interrupted
     assert not found.converged
     assert len(found.rounds) == len(errors) == rounds
     assert all(later <= earlier for earlier, later in pairwise(errors))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.matrix_mechanism import _Descent, optimise_gram, smoothed_maximum
@@ -80,8 +81,9 @@ def test_an_interrupt_returns_the_best_so_far(stop):
         if step.iteration == 12:
             raise stop
 
-    found = optimise_gram(W, on_step=report)
-    assert found.interrupted
+    clock = Clock(on_step=report)
+    found = optimise_gram(W, clock=clock)
+    assert clock.interrupted
     assert not found.converged
     assert found.rounds == len(errors) == 12
     assert errors == sorted(errors, reverse=True)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.families import search
@@ -88,8 +89,9 @@ def test_a_search_that_is_stopped_at_once_still_knows_its_starts():
         raise StopSolver
 
     W = np.ones((1, 30))
-    found = find(W, starts={"own rows": W}, on_step=stop)
-    assert found.stopped
+    clock = Clock(on_step=stop)
+    found = find(W, starts={"own rows": W}, clock=clock)
+    assert clock.interrupted
     assert found.error == pytest.approx(1.0)
 
 
@@ -111,15 +113,16 @@ def test_a_search_can_be_stopped_at_any_time(after):
             raise StopSolver
 
     W = np.tri(30)
-    found = find(W, NORMAL, on_step=stop)
+    clock = Clock(on_step=stop)
+    found = find(W, NORMAL, clock=clock)
     check(W, found)
-    assert found.stopped
+    assert clock.interrupted
     assert len(calls) == after
 
 
 def test_reported_errors_never_rise():
     errors = []
-    found = find(np.tri(30), NORMAL, on_step=lambda step: errors.append(step.error))
+    found = find(np.tri(30), NORMAL, clock=Clock(on_step=lambda step: errors.append(step.error)))
     # A descent may report a gain that is too small to count.
     assert np.all(np.diff(errors) <= 2 * ROUNDING * errors[0])
     assert errors[-1] >= found.error * (1 - 2 * ROUNDING)
@@ -132,7 +135,7 @@ def test_rank_deficient_and_zero_workloads_do_no_harm():
 
 def test_descents_that_find_nothing_are_not_repeated():
     """One of three descents succeeds: after that the family is left."""
-    race, begun = Race(np.eye(3), lambda _: None), []
+    race, begun = Race(np.eye(3), UNLIMITED), []
 
     def begin(number):
         begun.append(number)

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers import row_space
 from lrm.solvers.exact import strategy_error
@@ -58,6 +59,7 @@ def test_an_interrupted_run_returns_the_best_so_far():
         if step.iteration == 40:
             raise StopSolver
 
-    found = optimise_row_space(W, mixing(4), on_step=stop)
-    assert found.interrupted
+    clock = Clock(on_step=stop)
+    found = optimise_row_space(W, mixing(4), clock=clock)
+    assert clock.interrupted
     assert found.error <= row_space_error(W, mixing(4))

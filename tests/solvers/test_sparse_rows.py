@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lrm
+from lrm.clock import UNLIMITED, Step
 from lrm.exact.block_inverses import blocks_plus_few
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
@@ -21,7 +22,6 @@ from lrm.solvers.augmented import augmented_error
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
-from lrm.solvers.progress import Step, ignore_step
 from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
 from lrm.strategies import large
 from lrm.strategies.base import Problem, Search, Strategy
@@ -95,7 +95,7 @@ def test_a_support_of_all_entries_has_the_derivatives_of_the_array(seed: int) ->
     rng = np.random.default_rng(seed)
     level = _Resolution(gram_operator(_some_map(rng)), nonnegative=False)
     X = _some_rows(rng, 3, level.gram.cells).T
-    support = level.opened(sp.csr_array(X), ignore_step, Step("", 1, 0.0))
+    support = level.opened(sp.csr_array(X), UNLIMITED, Step("", 1, 0.0))
     value, by_entry, by_size = level.of_entries(X[support.cell, support.row], support=support)
     whole, by_entries, by_sizes = level.of_array(X)
     assert value == pytest.approx(whole)
@@ -236,5 +236,5 @@ def test_polished_segments_are_kept_only_if_they_are_better(
 ) -> None:
     batch = families.width_ranges(4096, 32)
     wanted = lrm.plan(batch, effort="quick").strategy_error
-    monkeypatch.setattr(large, "polish_segments", lambda W, rows, reach, on_step: (rows[:3], False))
+    monkeypatch.setattr(large, "polish_segments", lambda W, rows, reach, clock: rows[:3])
     assert lrm.plan(batch).strategy_error <= wanted * (1 + 1e-6)

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from lrm.clock import Step
     from lrm.privacy.budget import Noise
-    from lrm.solvers.progress import Step
 
 __all__ = ["ProgressLine"]
 

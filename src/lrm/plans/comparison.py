@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lrm.batches import as_batch
+from lrm.clock import Clock, OnStep
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
@@ -17,7 +18,6 @@ from lrm.plans.planner import plan_of
 from lrm.privacy.budget import Noise
 from lrm.rendering import html_of, text_of
 from lrm.solvers.bounds import Spectrum
-from lrm.solvers.progress import Deadline, OnStep, ignore_step
 from lrm.strategies import (
     FOR_PRODUCTS,
     MECHANISMS,
@@ -101,10 +101,10 @@ class Contest:
     ) -> None:
         self.problem = Problem(as_batch(workload, domain))
         self._time_limit = time_limit
-        deadline = Deadline(time_limit)
+        clock = Clock(time_limit)
         with threadpool_limits(1):
-            least = least_error(self.problem, deadline, most=CHEAP_SECONDS)
-            self._bounds = least, spectrum_of(self.problem, deadline, most=CHEAP_SECONDS)
+            least = least_error(self.problem, clock, most=CHEAP_SECONDS)
+            self._bounds = least, spectrum_of(self.problem, clock, most=CHEAP_SECONDS)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Contest:
         *,
         noise: Noise = "laplace",
         seed: int = 0,
-        on_step: OnStep = ignore_step,
+        on_step: OnStep | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Try one mechanism; where it cannot run on this workload, keep its reason."""
@@ -126,7 +126,7 @@ class Contest:
         try:
             with threadpool_limits(1):
                 timings = self.problem.timings.restart()
-                search = Search.until(Deadline(self._time_limit), seed, on_step, noise)
+                search = Search(seed, noise, Clock(self._time_limit, on_step))
                 with timings.of("search"):
                     strategy = build_strategy(mechanism, self.problem, search, options or {})
                 plan = plan_of(

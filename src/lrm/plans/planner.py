@@ -8,13 +8,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lrm.batches import as_batch
+from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
 from lrm.errors import UsageError
 from lrm.plans.core import Plan, weighted_error
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
-from lrm.solvers.interrupts import stop_on_interrupt
-from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.strategies import AnyStrategy, Problem, Search, build_strategy
 from lrm.strategies.certificate import (
     CHEAP_SECONDS,
@@ -29,7 +28,7 @@ STAGES = ("reduction", "search", "rounding", "certificate")
 """Where the time of a plan goes."""
 
 SHARE, AT_LEAST = 1 / 8, 0.2
-"""Each of the two bounds after a search of `best` may take such a share of the time so far, or so
+"""Each of the two bounds after a search of `best` may take such a share of the work so far, or so
 many seconds: the certificate is then at most a fifth of the whole."""
 
 AFTER_STOP = 0.1
@@ -64,7 +63,10 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     noise
         ``"laplace"`` for pure ε-differential privacy, ``"gaussian"`` for ρ-zCDP and (ε, δ).
     seed
-        For the random starts of solvers. It has nothing to do with the noise of a release.
+        For the random starts of solvers. How long to search is decided by counted operations, so
+        the same seed gives the same plan on every machine, however busy it is, up to the rounding
+        of its linear algebra; a ``time_limit`` or Ctrl-C may end it earlier. The seed has nothing
+        to do with the noise of a release.
     on_step
         Called with each ``Step`` of a solver; may raise ``StopSolver`` to end with the best
         so far. The first Ctrl-C does the same, a second one interrupts.
@@ -88,16 +90,16 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     """
     if noise not in get_args(Noise):
         raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
-    deadline = Deadline(time_limit)
+    clock = Clock(time_limit, on_step)
     timings = Timings()
     problem = Problem(as_batch(workload, domain), timings)
-    with threadpool_limits(threads), stop_on_interrupt(deadline):
-        search = Search.until(deadline, seed, on_step or ignore_step, noise)
+    with threadpool_limits(threads), clock.stop_on_interrupt():
+        search = Search(seed, noise, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
         with timings.of("search"):
             strategy = build_strategy(mechanism, problem, search, options)
-        return plan_of(problem, strategy, noise=noise, max_records=max_records, deadline=deadline)
+        return plan_of(problem, strategy, noise=noise, max_records=max_records, clock=clock)
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
@@ -107,7 +109,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     noise: Noise = "laplace",
     max_records: int | None = None,
     bounds: tuple[float, Spectrum | None] | None = None,
-    deadline: Deadline | None = None,
+    clock: Clock = UNLIMITED,
 ) -> Plan:
     """Round a strategy to integers and state the accuracy that they promise.
 
@@ -119,7 +121,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         As in `plan`.
     bounds
         Those of the same problem, where they are known already.
-    deadline
+    clock
         When the plan must be ready: what bounds there is no time for are left out.
     """
     timings = problem.timings
@@ -129,7 +131,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         if strategy.exact:
             error = weighted_error(problem.workload, measured, way_back, noise)
     with timings.of("certificate"):
-        least, spectrum = bounds or _bounds(problem, strategy, error, deadline or Deadline())
+        least, spectrum = bounds or _bounds(problem, strategy, error, clock)
     stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
     return Plan(
         workload=problem.workload,
@@ -145,14 +147,14 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 
 
 def _bounds(
-    problem: Problem, strategy: AnyStrategy, error: float, deadline: Deadline
+    problem: Problem, strategy: AnyStrategy, error: float, clock: Clock
 ) -> tuple[float, Spectrum | None]:
     """The bounds of a problem, as far as they take a small part of the whole time."""
-    if deadline.stopped:  # Ctrl-C: a little more patience, and a second one ends it
-        deadline = Deadline(AFTER_STOP)
-    spent = sum(problem.timings.seconds.values())
-    most = max(AT_LEAST if strategy.mechanism == "best" else CHEAP_SECONDS, SHARE * spent)
+    if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it
+        clock = Clock(AFTER_STOP)
+    at_least = AT_LEAST if strategy.mechanism == "best" else CHEAP_SECONDS
+    most = max(at_least, SHARE * clock.work)
     least = strategy.least_error
     if least is None:
-        least = least_error(problem, deadline, error=error, most=most)
-    return least, spectrum_of(problem, deadline, most=most)
+        least = least_error(problem, clock, error=error, most=most)
+    return least, spectrum_of(problem, clock, most=most)

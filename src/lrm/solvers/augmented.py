@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["AugmentedResult", "assemble", "augmented_error", "optimise_augmented"]
+__all__ = ["AugmentedResult", "assemble", "augmented_error", "optimise_augmented", "round_work"]
 
 Matrix = NDArray[np.float64]
 
@@ -39,7 +39,6 @@ class AugmentedResult:
     error: float
     iterations: int
     converged: bool
-    interrupted: bool
 
 
 def assemble(W: Matrix, extra_rows: Matrix) -> tuple[Matrix, sparse.csr_array]:
@@ -129,6 +128,12 @@ def _rounded(T: Matrix, *, W: Matrix, squares: Matrix, width: float) -> tuple[fl
     return value, gradient
 
 
+def round_work(W: Matrix, rows: int) -> float:
+    """Counted work of a round of `optimise_augmented` with so many extra rows."""
+    k, n = W.shape
+    return work_of(2.0 * n * rows * k + 3.0 * n * rows * rows, 3.0 * n * rows)
+
+
 def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     extra_rows: Matrix,
@@ -137,7 +142,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     smoothing: Sequence[float] = SMOOTHING,
     tolerance: float = 1e-7,
     max_rounds: int = 5_000,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
     stage: str = "augmented",
 ) -> AugmentedResult:
     """Optimise the extra rows of an augmented identity, from a start.
@@ -168,7 +173,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     """
     unit = float(np.linalg.norm(W))
     if not unit > 0:
-        return AugmentedResult(extra_rows[:0], 0.0, 0, converged=True, interrupted=False)
+        return AugmentedResult(extra_rows[:0], 0.0, 0, converged=True)
     V = W / unit
     squares = np.einsum("ij,ij->j", V, V)
     best, T, rounds = np.inf, extra_rows, 0
@@ -181,7 +186,7 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
             best, best_rows = error, rows
 
     def report(iteration: int, value: float) -> None:
-        on_step(Step(stage, rounds + iteration, min(best, value) * unit**2))
+        clock.tick(Step(stage, rounds + iteration, min(best, value) * unit**2))
 
     offer(best_rows)
     offer(extra_rows)
@@ -214,4 +219,4 @@ def optimise_augmented(  # noqa: PLR0913 - each is a choice of the caller
     kept = best_rows[np.any(best_rows != 0, axis=1)]
     # The descent's own value is a difference, which long rows leave few digits of.
     B = assemble(W, kept)[0]
-    return AugmentedResult(kept, float(np.vdot(B, B)), rounds, run.converged, run.interrupted)
+    return AugmentedResult(kept, float(np.vdot(B, B)), rounds, run.converged)

@@ -10,11 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.errors import StopSolver
-from lrm.solvers.augmented import SMOOTHING, AugmentedResult, assemble, optimise_augmented
+from lrm.clock import UNLIMITED, Clock, work_of
+from lrm.solvers.augmented import (
+    SMOOTHING,
+    AugmentedResult,
+    assemble,
+    optimise_augmented,
+    round_work,
+)
 from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.general import SCHEDULE, general_stages
-from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.race import Family, Race, Stage
 from lrm.solvers.row_space import STAGES, optimise_row_space
 from lrm.solvers.starts import random_rows, rotation
@@ -67,34 +72,29 @@ NEAR = 1.3
 """Many rows beside an identity are tried if few of them are at most so far from the best."""
 
 
-def _seconds(products: float, entries: float) -> float:
-    """Work of one round: multiplications in products of matrices, entries of vectors, calls."""
-    return 1.5e-4 + products / 1e10 + entries / 1.2e8
-
-
 def search(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     *,
     threshold: float,
     patience: float = np.inf,
     seed: int = 0,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
     starts: Mapping[str, Matrix] = NO_STARTS,
 ) -> Race:
     """Search for the strategy L of least error ``‖W·L⁺‖²`` with columns in the L1 ball.
 
     W (k x n) should be reduced: k is its rank and no two columns are equal up to sign. The identity
     and every one of ``starts`` (name → r x n, any scale) is a candidate as it is, so the result is
-    never worse than any of them. ``on_step`` may raise ``StopSolver`` at any time to get the best
-    so far. The search ends when a second of work is expected to gain less than ``threshold``,
-    which grows with the square of the work after ``patience`` seconds.
+    never worse than any of them. When the clock ends, the best so far is returned. The search ends
+    when a second of work is expected to gain less than ``threshold``, which grows with the square
+    of the work after ``patience`` seconds.
 
     Examples
     --------
     >>> bool(search(np.tri(16), threshold=0.1).error < 0.9 * np.sum(np.tri(16)))
     True
     """
-    race = Race(W, on_step)
+    race = Race(W, clock)
     # The starts are known even to a search that is stopped at once.
     errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
     known = [from_start(race, n, L, errors[n]) for n, L in starts.items() if errors[n] < np.inf]
@@ -135,11 +135,6 @@ def families(race: Race, seed: int) -> list[Family]:
     return found
 
 
-def _augmented_seconds(W: Matrix, p: int) -> float:
-    k, n = W.shape
-    return _seconds(2.0 * n * p * k + 3.0 * n * p * p, 3.0 * n * p)
-
-
 def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
     rows = found.extra_rows
     race.offer(
@@ -149,8 +144,7 @@ def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
         found.iterations,
         rows,
     )
-    if found.interrupted:
-        raise StopSolver
+    race.clock.check()
 
 
 class _Shape(NamedTuple):
@@ -164,11 +158,11 @@ class _Shape(NamedTuple):
 def _augmented_steps(race: Race, name: str, rows: Matrix, alive: list[float]) -> Steps:
     """Extra rows beside an identity: roughly, to the end, and without the identity."""
     W = race.W
-    per_round = _augmented_seconds(W, len(rows))
+    per_round = round_work(W, len(rows))
     smoothing: tuple[float, ...] = SMOOTHING
     for tolerance in (1e-5, 1e-7):
         found = optimise_augmented(
-            W, rows, smoothing=smoothing, tolerance=tolerance, on_step=race.step, stage=name
+            W, rows, smoothing=smoothing, tolerance=tolerance, clock=race.clock, stage=name
         )
         _offer_rows(race, name, found)
         alive.append(len(found.extra_rows) / len(rows) if len(rows) else 0.0)
@@ -199,7 +193,7 @@ def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[floa
         rows = random_rows(count(number), n, rng, size=shape.size)
         return _augmented_steps(race, name, rows, alive)
 
-    cost = shape.rounds * _augmented_seconds(W, count(0))
+    cost = shape.rounds * round_work(W, count(0))
     stages = _augmented_stages(race.W, cost, count(0))
     return Family(name, begin, stages, hope=lambda: 1.0, needed=1)
 
@@ -216,7 +210,7 @@ def _beside_identity(race: Race, name: str, L: Matrix, error: float) -> Family:
     def hope() -> float:
         return 0.0005 if error < FAR * race.error else 0.0
 
-    cost = 400 * _augmented_seconds(race.W, len(rows))
+    cost = 400 * round_work(race.W, len(rows))
     stages = _augmented_stages(race.W, cost, len(rows))
     return Family(name, begin, stages, hope, limit=min(1, len(rows)), needed=1)
 
@@ -236,7 +230,7 @@ def _exchange(race: Race, seed: int) -> Family:
 
     k, n = race.W.shape
     p = max(4, min(n, 2 * k) // SHARES[0])
-    cost = 100 * _augmented_seconds(race.W, p)
+    cost = 100 * round_work(race.W, p)
     stages = _augmented_stages(race.W, cost, p)
 
     def possible() -> bool:
@@ -247,7 +241,7 @@ def _exchange(race: Race, seed: int) -> Family:
 
 
 def _row_space_seconds(r: int, k: int, n: int) -> float:
-    return _seconds(2.0 * r * k * n + r * k * k, 1.0 * r * n)
+    return work_of(2.0 * r * k * n + r * k * k, 1.0 * r * n)
 
 
 def _row_space(
@@ -269,13 +263,12 @@ def _row_space(
         name = f"row space, r = {r}"
         for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
             found = optimise_row_space(
-                W, X, stages=stages, tolerance=tolerance, max_rounds=300, on_step=race.step
+                W, X, stages=stages, tolerance=tolerance, max_rounds=300, clock=race.clock
             )
             X = found.mixing
             if found.error < race.error:
                 race.offer_strategy(name, X @ W, found.iterations)
-            if found.interrupted:
-                raise StopSolver
+            race.clock.check()
             yield found.error, _row_space_seconds(r, k, n) * found.iterations
         yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
 
@@ -295,17 +288,16 @@ def _row_space(
 
 def _general_seconds(r: int, k: int, n: int, moved: float = 1.0) -> float:
     """A round in the general form, where this share of the entries is moved."""
-    return _seconds(2.0 * r * n * (min(r, n) + k), 8.0 * moved * r * n)
+    return work_of(2.0 * r * n * (min(r, n) + k), 8.0 * moved * r * n)
 
 
 def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
     """Stages of a descent in the general form, each with its error and work."""
     k, n = race.W.shape
     last = len(schedule)
-    for found in general_stages(race.W, L, schedule=schedule, on_step=race.step):
+    for found in general_stages(race.W, L, schedule=schedule, clock=race.clock):
         race.offer(name, found.error, partial(_same, found.pair), found.iterations)
-        if found.interrupted:
-            raise StopSolver
+        race.clock.check()
         # Before the end, how good a strategy will be shows in its error while it is relaxed.
         last -= 1
         per_round = _general_seconds(len(L), k, n, found.moved)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, lapack, svd, svdvals
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.errors import UsageError
 from lrm.solvers.gaussian_ascent import GaussianResult, Matrix, Vector, WeightAscent
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
-from lrm.solvers.progress import OnStep, ignore_step
 
 __all__ = ["GaussianResult", "nuclear_bound", "optimise_gaussian", "optimise_gaussian_gram"]
 
@@ -47,7 +47,7 @@ def optimise_gaussian(
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
 ) -> GaussianResult:
     """Minimise ``‖B‖_F²`` over ``W = BL`` with every column of L in the unit L2 ball.
 
@@ -87,11 +87,11 @@ def optimise_gaussian(
     cells = np.flatnonzero(W.any(axis=0))
     if not cells.size:
         nothing = np.zeros((0, W.shape[1])), np.zeros((W.shape[0], 0))
-        return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True, interrupted=False)
+        return GaussianResult(*nothing, 0.0, 0.0, weights, 0, converged=True)
     scale = float(np.abs(W).max())
     columns, back = _full_row_rank(W[:, cells] / scale)
-    ascent = _DenseAscent(np.log(_first_weights(columns, on_step)), columns=columns)
-    certified, interrupted = ascent.run(tolerance, max_rounds, 0.95, scale, on_step)
+    ascent = _DenseAscent(np.log(_first_weights(columns, clock)), columns=columns)
+    certified = ascent.run(tolerance, max_rounds, 0.95, scale, clock)
     weights[cells] = ascent.weights
     L = np.zeros((len(columns), W.shape[1]))
     L[:, cells] = ascent.strategy
@@ -109,7 +109,6 @@ def optimise_gaussian(
         weights,
         ascent.rounds,
         converged=upper <= (1.0 + tolerance) * lower * (1.0 + 1e-9),
-        interrupted=interrupted,
     )
 
 
@@ -118,7 +117,7 @@ def optimise_gaussian_gram(
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
 ) -> GaussianResult:
     """Solve ``optimise_gaussian`` from ``G = WᵀW`` alone, for workloads too tall to write.
 
@@ -136,8 +135,8 @@ def optimise_gaussian_gram(
     """
     chain = find_chain(gram)
     if chain is not None:
-        found = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, on_step=on_step)
-        if found.converged or found.interrupted:
+        found = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+        if found.converged or clock.must_end():
             return found
     try:
         factor = cholesky(gram, check_finite=False)
@@ -145,7 +144,7 @@ def optimise_gaussian_gram(
         values, basis = eigh(gram, check_finite=False)
         kept = values > values[-1] * gram.shape[0] * EPS
         factor = np.sqrt(np.maximum(values, 0.0) * kept)[:, np.newaxis] * basis.T
-    return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, on_step=on_step)
+    return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
 
 
 def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
@@ -163,7 +162,7 @@ def _full_row_rank(W: Matrix) -> tuple[Matrix, Matrix | None]:
     return singular[:k, np.newaxis] * Vt[:k], U[:, :k]
 
 
-def _first_weights(columns: Matrix, on_step: OnStep) -> Vector:
+def _first_weights(columns: Matrix, clock: Clock) -> Vector:
     """Return weights to start from: those of every other cell, or of the columns' lengths."""
     k, n = columns.shape
     if n < 512 or 2 * k <= n:
@@ -172,7 +171,7 @@ def _first_weights(columns: Matrix, on_step: OnStep) -> Vector:
     # Cells in order have neighbours with nearly their own weight: 512 prefix sums then take 5
     # rounds, not 7, and 4,096 take 6. Out of order it is a start like any other.
     some = columns[:, ::2]
-    coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3, on_step=on_step).weights
+    coarse = optimise_gaussian_gram(some.T @ some, tolerance=3e-3, clock=clock).weights
     floor = 1e-3 / coarse.size
     spread = np.exp(np.interp(np.arange(n), np.arange(0, n, 2), np.log(coarse + floor)))
     return np.asarray(spread / spread.sum())

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve
 
+from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
-from lrm.solvers.progress import OnStep, Step
 
 __all__ = ["GaussianResult", "WeightAscent"]
 
@@ -46,7 +46,6 @@ class GaussianResult:
     weights: Vector
     rounds: int
     converged: bool
-    interrupted: bool
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
@@ -82,9 +81,9 @@ class WeightAscent(ABC):
         """Return a lower bound, from ``weights``, that rounding cannot have raised."""
 
     def run(
-        self, tolerance: float, max_rounds: int, margin: float, scale: float, on_step: OnStep
-    ) -> tuple[float, bool]:
-        """Advance until both bounds meet; return the certified one and whether it was stopped.
+        self, tolerance: float, max_rounds: int, margin: float, scale: float, clock: Clock
+    ) -> float:
+        """Advance until both bounds meet; return the certified one.
 
         φ itself overstates by rounding: the certificate is asked for when the bounds are within
         ``margin`` of the tolerance.
@@ -92,14 +91,14 @@ class WeightAscent(ABC):
         try:
             while self.rounds < max_rounds:
                 self._advance()
-                on_step(Step("gaussian", self.rounds, self.upper * scale**2))
+                clock.tick(Step("gaussian", self.rounds, self.upper * scale**2))
                 if self.upper <= (1.0 + margin * tolerance) * self.lower:
                     certified = self.certified(tolerance)
                     if self.upper <= (1.0 + tolerance) * certified:
-                        return certified, False
+                        return certified
         except StopSolver:
-            return self.certified(tolerance), True
-        return self.certified(tolerance), False
+            pass
+        return self.certified(tolerance)
 
     def _advance(self) -> None:
         """Evaluate both bounds at x, then choose the next x."""

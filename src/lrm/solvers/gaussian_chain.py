@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import eigh_tridiagonal, lapack
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.solvers.gaussian_ascent import GaussianResult, Matrix, Vector, WeightAscent
-from lrm.solvers.progress import OnStep, ignore_step
 
 __all__ = ["Chain", "find_chain", "optimise_chain"]
 
@@ -100,7 +100,7 @@ def optimise_chain(
     *,
     tolerance: float = 1e-3,
     max_rounds: int = 1000,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
 ) -> GaussianResult:
     """Minimise ``‖B‖_F²`` over ``R = BL`` with columns of L in the unit L2 ball, ``RᵀR = T⁻¹``.
 
@@ -126,7 +126,7 @@ def optimise_chain(
     ascent = _ChainAscent(np.log(first), chain=chain)
     # Rounds are cheap, so the end is nearer to the optimum than was asked for.
     nearer = min(0.25, NEAR_ENOUGH / tolerance)
-    certified, interrupted = ascent.run(tolerance, max_rounds, nearer, 1.0, on_step)
+    certified = ascent.run(tolerance, max_rounds, nearer, 1.0, clock)
     v = ascent.spread
     root = np.sqrt(v)
     values, basis = eigh_tridiagonal(chain.diagonal / v, chain.beside / (root[1:] * root[:-1]))
@@ -141,7 +141,7 @@ def optimise_chain(
     upper = float(np.vdot(B, B)) * (1.0 + chain.slack)
     lower = min(certified * (1.0 - 8 * EPS), upper)
     converged = upper <= (1.0 + tolerance) * lower * (1.0 + 1e-9)
-    return GaussianResult(L, B, upper, lower, ascent.weights, ascent.rounds, converged, interrupted)
+    return GaussianResult(L, B, upper, lower, ascent.weights, ascent.rounds, converged)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import ConvergenceError
 from lrm.solvers.exact import ExactPair, factorise, make_exact
-from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.solvers.quasi_newton import descend_orthantwise
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class GeneralResult:
     moved: float
     iterations: int
     converged: bool
-    interrupted: bool
 
     @property
     def error(self) -> float:
@@ -125,7 +124,7 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
     *,
     schedule: Sequence[tuple[float, int]] = SCHEDULE,
     tolerance: float = 1e-5,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
     stage: str = "general form",
 ) -> Iterator[GeneralResult]:
     """Improve any exact strategy L (r x n): which rows it has, and which cells they touch.
@@ -148,7 +147,7 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
         run = descend_orthantwise(
             function,
             function.start,
-            on_round=lambda i, _: on_step(Step(stage, i, best.error)),  # noqa: B023
+            on_round=lambda i, _: clock.tick(Step(stage, i, best.error)),  # noqa: B023
             tolerance=tolerance,
             max_rounds=max_rounds,
         )
@@ -158,7 +157,7 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
         best = _better(best, W, V, T[:-1], function.beta)
         relaxed = float(np.exp(run.value)) * unit**2
         moved = len(function.support) / math.prod(function.shape)
-        yield GeneralResult(best, relaxed, moved, run.rounds, run.converged, run.interrupted)
+        yield GeneralResult(best, relaxed, moved, run.rounds, run.converged)
         if run.interrupted:
             return
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.solvers.quasi_newton import descend
 
 __all__ = ["disjoint_groups", "weighted_groups"]
@@ -41,7 +41,7 @@ def disjoint_groups(rows: Matrix) -> NDArray[np.int64]:
 
 
 def weighted_groups(
-    W: Matrix, rows: Matrix, group: NDArray[np.int64], on_step: OnStep = ignore_step
+    W: Matrix, rows: Matrix, group: NDArray[np.int64], clock: Clock = UNLIMITED
 ) -> Matrix | None:
     """Rows that span those of W (k x n), each group of them with its best weight.
 
@@ -78,7 +78,7 @@ def weighted_groups(
         error,
         # Groups of rows of large weights are measured better: c ∝ s^⅔ where all share a cell.
         np.log(np.bincount(group, size[size > 0]) / np.bincount(group)) * (2 / 3),
-        on_round=lambda i, _: on_step(Step("own rows", i, np.inf)),
+        on_round=lambda i, _: clock.tick(Step("own rows", i, np.inf)),
         tolerance=1e-4,
         max_rounds=200,
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
 from lrm.solvers.nesterov import Iterate, Workspace, minimise_over_l1_balls, product
-from lrm.solvers.progress import OnStep, Step, ignore_step
 
 __all__ = ["Decomposition", "Round", "Schedule", "decompose"]
 
@@ -102,7 +101,7 @@ class Decomposition:
     """``W ≈ B·L`` with every column of L in the unit L1 ball.
 
     ``residual`` is ``‖W - BL‖_F`` of these arrays; ``converged`` says that it is at most
-    gamma (and the slack kept), ``interrupted`` that the run was ended from outside.
+    gamma (and the slack kept).
     """
 
     B: Matrix
@@ -110,7 +109,6 @@ class Decomposition:
     residual: float
     rounds: tuple[Round, ...]
     converged: bool
-    interrupted: bool
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
@@ -134,10 +132,6 @@ class _Run:
     rounds: list[Round] = field(default_factory=list)
 
 
-def _go_on() -> None:
-    """Never stop: the default ``check``."""
-
-
 def decompose(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     rank: int,
@@ -145,8 +139,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     gamma: float = 0.01,
     rng: np.random.Generator,
     schedule: Schedule | None = None,
-    on_step: OnStep = ignore_step,
-    check: Callable[[], None] = _go_on,
+    clock: Clock = UNLIMITED,
 ) -> Decomposition:
     """Minimise ``‖B‖²`` over ``‖W - BL‖_F ≤ gamma`` with columns of L in the unit L1 ball.
 
@@ -169,7 +162,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
       annealing; it also finds better minima.
 
     Cost: O(r²n + krn) a gradient. The start is seeded by ``rng``: equal seeds, equal results.
-    On ``StopSolver`` from ``on_step`` or ``check`` the best so far is returned: the iterate
+    On ``StopSolver`` from the clock the best so far is returned: the iterate
     whose exact version has the least error.
 
     Raises ``UsageError`` for a rank below 1, gamma not above 0 or a workload with no cells or
@@ -193,13 +186,13 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     k = int(np.count_nonzero(singular > singular[0] * max(W.shape) * np.finfo(float).eps))
     if not k:
         empty = np.zeros((W.shape[0], rank)), np.zeros((rank, W.shape[1]))
-        return Decomposition(*empty, 0.0, (), converged=True, interrupted=False)
+        return Decomposition(*empty, 0.0, (), converged=True)
     scale = float(np.linalg.norm(singular[:k]))
     run = _start(singular[:k] / scale, Vt[:k], rank, plan.norm, rng)
-    converged = interrupted = False
+    converged = False
     try:
         while not converged and run.beta <= plan.max_beta:
-            converged = _round(run, plan, gamma / scale, rng, check)
+            converged = _round(run, plan, gamma / scale, rng, clock)
             last = run.rounds[-1]
             run.rounds[-1] = replace(
                 last,
@@ -207,13 +200,14 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
                 residual=last.residual * scale,
                 error=last.error * scale**2,
             )
-            on_step(Step("lowrank", len(run.rounds), run.best_score[0] * scale**2, last.residual))
+            error = run.best_score[0] * scale**2
+            clock.tick(Step("lowrank", len(run.rounds), error, last.residual))
     except StopSolver:
-        interrupted = True
+        pass
     B, L = (run.B, run.point.L) if converged or run.best is None else run.best
     B = (U[:, :k] * scale) @ B
     residual = float(np.linalg.norm(W - B @ L))
-    return Decomposition(B, L, residual, tuple(run.rounds), converged, interrupted)
+    return Decomposition(B, L, residual, tuple(run.rounds), converged)
 
 
 def _check(W: Matrix, rank: int, gamma: float) -> None:
@@ -253,7 +247,7 @@ def _round(
     plan: Schedule,
     gamma: float,
     rng: np.random.Generator,
-    check: Callable[[], None],
+    clock: Clock,
 ) -> bool:
     """Do one round of Algorithm 1; return whether the residual is small enough."""
     if run.rounds:
@@ -264,7 +258,7 @@ def _round(
     evaluations = 0
     pulled = run.beta * run.R + run.multiplier
     for alternation in range(plan.alternations):
-        check()
+        clock.check()
         # Half of the last ω lets it fall again where the curvature does.
         start = replace(run.point, lipschitz=0.5 * run.point.lipschitz)
         run.point = minimise_over_l1_balls(

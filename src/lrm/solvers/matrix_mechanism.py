@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
-from lrm.solvers.progress import OnStep, Step, ignore_step
 
 __all__ = ["MatrixResult", "optimise_gram", "smoothed_maximum"]
 
@@ -38,7 +38,6 @@ class MatrixResult:
     objective: float
     rounds: int
     converged: bool
-    interrupted: bool
 
     def __post_init__(self) -> None:
         """Make the strategy read-only."""
@@ -68,7 +67,7 @@ def optimise_gram(
     *,
     max_rounds: int = 150,
     tolerance: float = 1e-3,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
 ) -> MatrixResult:
     """Minimise ``max diag(M)·tr(WᵀW M⁻¹)`` over M ≻ 0, and return ``A = M^½``.
 
@@ -105,23 +104,23 @@ def optimise_gram(
         )
     n, largest = W.shape[1], float(np.abs(W).max())
     if not largest > 0:
-        return MatrixResult(np.eye(n), 0.0, 0, converged=True, interrupted=False)
+        return MatrixResult(np.eye(n), 0.0, 0, converged=True)
     scaled = W / largest
     gram = scaled.T @ scaled
     size = float(np.trace(gram))
     descent = _Descent(gram / size)
-    interrupted, stage = False, 0
+    stage = 0
     try:
         descent.start(SMOOTHINGS[0])
         while stage < len(SMOOTHINGS) and descent.rounds < max_rounds:
             progress = descent.advance()
-            on_step(Step("matrix", descent.rounds, descent.best * size * largest**2))
+            clock.tick(Step("matrix", descent.rounds, descent.best * size * largest**2))
             if progress < tolerance:
                 stage += 1
                 if stage < len(SMOOTHINGS):
                     descent.start(SMOOTHINGS[stage])
     except StopSolver:
-        interrupted = True
+        pass
     values, basis = eigh(descent.best_at, driver="evr", check_finite=False)
     A = (basis * np.sqrt(np.maximum(values, 0.0))) @ basis.T
     A = 0.5 * (A + A.T)
@@ -131,7 +130,6 @@ def optimise_gram(
         descent.best * size * largest**2,
         descent.rounds,
         converged=stage == len(SMOOTHINGS),
-        interrupted=interrupted,
     )
 
 

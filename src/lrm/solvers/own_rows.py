@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.optimize import minimize_scalar
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
-from lrm.solvers.progress import OnStep, Step, ignore_step
 from lrm.solvers.quasi_newton import descend
 
 __all__ = ["OwnRows", "optimise_own_rows"]
@@ -47,7 +47,6 @@ class OwnRows:
     rows: Matrix
     error: float
     iterations: int
-    interrupted: bool
 
     def strategy(self, W: sp.csr_array) -> sp.csr_array:
         """The strategy as a matrix; every column has at most the L1 norm 1."""
@@ -55,7 +54,7 @@ class OwnRows:
         return sp.csr_array(sp.vstack([sp.diags_array(self.cells), own]))
 
 
-def optimise_own_rows(W: sp.csr_array, *, on_step: OnStep = ignore_step) -> OwnRows:
+def optimise_own_rows(W: sp.csr_array, *, clock: Clock = UNLIMITED) -> OwnRows:
     """Weigh the rows of W and the cells for the least error.
 
     Examples
@@ -65,26 +64,25 @@ def optimise_own_rows(W: sp.csr_array, *, on_step: OnStep = ignore_step) -> OwnR
     7.21
     """
     sizes = abs(W)
-    run = _Run(on_step)
+    run = _Run(clock)
     weights = run.weigh(sizes)
     fullest = float((sizes.T @ weights).max())
     weights /= fullest
     run.line(W, sizes, weights)
     rows = run.share * weights
-    return OwnRows(1.0 - sizes.T @ rows, rows, run.error, run.rounds, run.interrupted)
+    return OwnRows(1.0 - sizes.T @ rows, rows, run.error, run.rounds)
 
 
 class _Run:
-    """Rounds so far, the best share of the rows, and the wish to stop."""
+    """Rounds so far, and the best share of the rows."""
 
-    def __init__(self, on_step: OnStep) -> None:
-        self._on_step = on_step
-        self.rounds, self.interrupted = 0, False
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.rounds = clock, 0
         self.error, self.share = np.inf, 0.0
 
     def _report(self) -> None:
         self.rounds += 1
-        self._on_step(Step("own rows", self.rounds, self.error))
+        self._clock.tick(Step("own rows", self.rounds, self.error))
 
     def weigh(self, sizes: sp.csr_array) -> Matrix:
         """Weights of the rows alone, up to a factor."""
@@ -97,8 +95,8 @@ class _Run:
                 tolerance=1e-5,
                 max_rounds=100,
             )
-            z, self.interrupted = found.point, found.interrupted
-            if self.interrupted:
+            z = found.point
+            if found.interrupted:
                 break
         return np.asarray(np.exp(z - z.max()), dtype=np.float64)
 
@@ -110,19 +108,15 @@ class _Run:
             error = _joint_error(W, share * weights, 1.0 - share * used)
             if error < self.error:
                 self.error, self.share = error, share
-            if not self.interrupted:
-                self._report()
+            self._report()
             return error
 
         most = 1.0 - LEAST_SHARE
         try:
             value(most)
-            if not self.interrupted:
-                minimize_scalar(
-                    value, bounds=(0.0, most), method="bounded", options={"xatol": 0.01}
-                )
+            minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 0.01})
         except StopSolver:
-            self.interrupted = True
+            pass
 
 
 def _rows_error(z: Matrix, *, sizes: sp.csr_array, power: float) -> tuple[float, Matrix]:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.solvers.quasi_newton import descend_orthantwise
 
 __all__ = ["PeriodicRows", "optimise_periodic_rows", "range_correlation"]
@@ -63,7 +63,6 @@ class PeriodicRows:
     error: float
     """Per cell, far from both ends."""
     iterations: int
-    interrupted: bool
 
     def over(self, cells: int) -> sp.csr_array:
         """All rows that reach one of so many cells, in the order of their first cells."""
@@ -141,7 +140,7 @@ def _adjoint(blocks: NDArray[np.complex128]) -> NDArray[np.complex128]:
 
 
 def optimise_periodic_rows(
-    correlation: Matrix, *, rng: np.random.Generator, on_step: OnStep = ignore_step
+    correlation: Matrix, *, rng: np.random.Generator, clock: Clock = UNLIMITED
 ) -> PeriodicRows:
     """Choose a period and its rows for a mean ``WᵀW`` that reaches only so far.
 
@@ -151,8 +150,8 @@ def optimise_periodic_rows(
         The mean of ``(WᵀW)_ij`` by distance, from 0 to the largest that matters.
     rng
         For the first rows.
-    on_step
-        Called once a round.
+    clock
+        Ticks once per round.
 
     Examples
     --------
@@ -160,7 +159,7 @@ def optimise_periodic_rows(
     >>> round(optimise_periodic_rows(windows, rng=np.random.default_rng(0)).error, 1)
     20.5
     """
-    run = _Run(correlation, on_step)
+    run = _Run(correlation, clock)
     reach = len(correlation)
     fine = max(1, reach // FINE)
     block = fine * max(1, reach // (fine * COARSE))
@@ -171,11 +170,11 @@ def optimise_periodic_rows(
         shape = (rows, ceil(SPAN * length / period), period)
         start = FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
         found.append((*run.descend(start, block, 100), block))
-        if run.interrupted:
+        if clock.must_end():
             break
     found.sort(key=lambda one: one[0])
     for _, coarse, _ in found[:KEPT]:
-        if not run.interrupted:
+        if not clock.must_end():
             start = np.repeat(coarse, block // fine, axis=2)
             found.append((*run.descend(start, fine, 200), fine))
     error, best, block = min(found, key=lambda one: one[0])
@@ -184,27 +183,24 @@ def optimise_periodic_rows(
         block * best.shape[2],
         error * float(correlation[0]),
         run.rounds,
-        interrupted=run.interrupted,
     )
 
 
 class _Run:
-    """Rounds so far, and the wish to stop."""
+    """Rounds so far."""
 
-    def __init__(self, correlation: Matrix, on_step: OnStep) -> None:
-        self._correlation, self._on_step = correlation, on_step
-        self.rounds, self.interrupted = 0, False
+    def __init__(self, correlation: Matrix, clock: Clock) -> None:
+        self._correlation, self._clock, self.rounds = correlation, clock, 0
 
     def descend(self, start: Matrix, block: int, rounds: int) -> tuple[float, Matrix]:
         """The error beside noise on data, and the rows over blocks, after so many rounds."""
         run = descend_orthantwise(
             _Ring.of(self._correlation, block, start.shape[2]).evaluate,
             start,
-            on_round=lambda i, _: self._on_step(Step("periodic rows", self.rounds + i, np.inf)),
+            on_round=lambda i, _: self._clock.tick(Step("periodic rows", self.rounds + i, np.inf)),
             nonnegative=True,
             tolerance=1e-5,
             max_rounds=rounds,
         )
         self.rounds += run.rounds
-        self.interrupted = run.interrupted
         return run.value, run.point

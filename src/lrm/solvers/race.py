@@ -8,17 +8,16 @@ time, so that the same seed has the same result on every machine.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.clock import Clock, Step
 from lrm.errors import ConvergenceError, StopSolver
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
-from lrm.solvers.progress import OnStep, Step
 
 __all__ = ["Candidate", "Family", "Race", "Stage"]
 
@@ -186,15 +185,15 @@ class Race:
     The best is always there: it begins as the identity.
     """
 
-    def __init__(self, W: Matrix, on_step: OnStep) -> None:
+    def __init__(self, W: Matrix, clock: Clock) -> None:
         self.W = np.ascontiguousarray(W, dtype=np.float64)
         self.candidates: list[Candidate] = []
         self.error, self.winner = np.inf, ""
         self.rows: Matrix | None = None
-        self.work, self.stopped = 0.0, False
+        self.work = 0.0
+        self.clock = clock.reporting(self._with_best)
         self._pair: Callable[[], ExactPair]
-        self._on_step, self._noted, self._remaining = on_step, time.perf_counter(), np.inf
-        self._began = self._noted
+        self._noted, self._remaining = clock.elapsed(), np.inf
         cells = W.shape[1]
         self.offer("identity", float(np.vdot(W, W)), lambda: self._identity(cells))
         self.rows = np.zeros((0, cells))
@@ -215,7 +214,7 @@ class Race:
 
         ``pair`` makes its exact form, when that is wanted; ``rows`` are those beside an identity.
         """
-        now = time.perf_counter()
+        now = self.clock.elapsed()
         self.candidates.append(Candidate(name, float(error), iterations, now - self._noted))
         self._noted = now
         if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
@@ -230,16 +229,9 @@ class Race:
         self.offer(name, pair.error, lambda: pair, iterations)
         return pair.error
 
-    def step(self, step: Step) -> None:
-        """Pass a report on, with the best error of the whole race and the time that is left."""
-        error = min(self.error, step.error)
-        try:
-            self._on_step(
-                Step(step.stage, step.iteration, error, step.residual, remaining=self._remaining)
-            )
-        except StopSolver:
-            self.stopped = True
-            raise
+    def _with_best(self, step: Step) -> Step:
+        """A report with the best error of the whole race and the time that is left."""
+        return replace(step, error=min(self.error, step.error), remaining=self._remaining)
 
     def best(self) -> ExactPair:
         """The best so far as a pair that passed the exactness check."""
@@ -252,12 +244,13 @@ class Race:
         threshold grows with the square of the work.
         """
         try:
-            while self.error > 0 and not self.stopped:
+            while self.error > 0:
+                self.clock.check()
                 limit = threshold * max(1.0, self.work / patience) ** 2
                 if not self._advance(families, limit, LONGEST * patience):
                     break
         except StopSolver:
-            self.stopped = True
+            pass
         finally:
             for family in families:
                 family.close()
@@ -275,7 +268,7 @@ class Race:
         choices = [c for c in choices if c[0] > threshold * max(c[1], LEAST) and c[1] < longest]
         if not choices:
             return False
-        self._remaining = self._seconds(sum(cost for _, cost, _ in choices))
+        self._remaining = self.clock.seconds_for(sum(cost for _, cost, _ in choices))
         chosen = max(choices, key=lambda choice: choice[0] / choice[1])[2]
         if isinstance(chosen, Family):
             run = _Run(chosen, chosen.begin(len(chosen.runs)))
@@ -283,10 +276,7 @@ class Race:
         else:
             run = chosen
         run.advance()
-        self.work += run.family.seen[run.done - 1][-1][0]
+        cost = run.family.seen[run.done - 1][-1][0]
+        self.work += cost
+        self.clock.spend(cost)
         return True
-
-    def _seconds(self, work: float) -> float:
-        """How long an amount of work takes, at the speed so far."""
-        passed = time.perf_counter() - self._began
-        return work * passed / self.work if self.work > 0 else work

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
-from lrm.solvers.progress import OnStep, Step, ignore_step
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.solvers.quasi_newton import descend
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class RowSpaceResult:
     error: float
     iterations: int
     converged: bool
-    interrupted: bool
 
 
 def row_space_error(W: Matrix, X: Matrix) -> float:
@@ -81,7 +80,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     stages: Sequence[tuple[float, float]] = STAGES,
     tolerance: float = 1e-6,
     max_rounds: int = 1_000,
-    on_step: OnStep = ignore_step,
+    clock: Clock = UNLIMITED,
     stage: str = "row space",
 ) -> RowSpaceResult:
     """Optimise ``L = X·W`` from a start X of full column rank.
@@ -102,7 +101,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     True
     """
     best, best_mixing, rounds = row_space_error(W, mixing), mixing, 0
-    X, converged, interrupted = mixing, False, False
+    X, converged = mixing, False
     V = W / (float(np.linalg.norm(W)) or 1.0)
     for power, width in stages:
         done = rounds
@@ -110,16 +109,16 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
         run = descend(
             partial(_log_error, W=V, power=power, width=width / len(X)),
             X,
-            on_round=lambda i, _: on_step(Step(stage, done + i, best)),  # noqa: B023
+            on_round=lambda i, _: clock.tick(Step(stage, done + i, best)),  # noqa: B023
             tolerance=tolerance,
             memory=20,
             max_rounds=max_rounds,
         )
         X, rounds = run.point, rounds + run.rounds
-        converged, interrupted = run.converged, run.interrupted
+        converged = run.converged
         error = row_space_error(W, X)
         if error < best:
             best, best_mixing = error, X
-        if interrupted:
+        if run.interrupted:
             break
-    return RowSpaceResult(best_mixing, best, rounds, converged, interrupted)
+    return RowSpaceResult(best_mixing, best, rounds, converged)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.maps.matrices import SparseMap
 from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.progress import OnStep, ignore_step
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, sparse_rows_error
 
 __all__ = ["polish_segments"]
@@ -32,8 +32,8 @@ WORTH = 1e-3
 
 
 def polish_segments(
-    W: sp.csr_array, rows: sp.csr_array, reach: int, *, on_step: OnStep = ignore_step
-) -> tuple[sp.csr_array, bool]:
+    W: sp.csr_array, rows: sp.csr_array, reach: int, *, clock: Clock = UNLIMITED
+) -> sp.csr_array:
     """Improve local rows Θ ≥ 0 of ``[I; Θ]·D`` for the ranges W.
 
     Parameters
@@ -44,12 +44,8 @@ def polish_segments(
         Θ, of which each reaches about as far as a query.
     reach
         Cells of the longest query.
-    on_step
-        Called once a round.
-
-    Returns
-    -------
-    The rows, and whether the search was stopped.
+    clock
+        Ticks once per round.
     """
     cells, unit = W.shape[1], max(reach, LEAST_REACH)
     count = max(1, cells // (CORE * unit))
@@ -70,14 +66,14 @@ def polish_segments(
             (STAGE,),
             rng=np.random.default_rng(0),
             start=start,
-            on_step=on_step,
+            clock=clock,
         )
         own = (middle[touching] >= ends[number]) & (middle[touching] < ends[number + 1])
         polished[touching[own], low:high] = found.rows[own]
-        if found.interrupted:
+        if clock.must_end():
             break
         inner = number not in {0, count - 1}
         if inner and sparse_rows_error(gram, start) - found.error < WORTH * found.error:
             break
     result = sp.csr_array(polished)
-    return sp.csr_array(result[np.diff(result.indptr) > 0]), found.interrupted
+    return sp.csr_array(result[np.diff(result.indptr) > 0])

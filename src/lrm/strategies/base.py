@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.clock import UNLIMITED, Clock, Timings
 from lrm.errors import ConvergenceError
 from lrm.exact.cells import CellMap, MergedWorkload, merge_cells
 from lrm.exact.products.residual_strategy import GaussianGroups
@@ -27,7 +28,6 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.privacy.budget import Noise
-from lrm.solvers.progress import Deadline, OnStep, Timings, ignore_step
 from lrm.workload import Workload, weigh_rows
 
 __all__ = ["AnyStrategy", "Problem", "ProductChoice", "Search", "Strategy"]
@@ -50,28 +50,19 @@ class Search:
     ----------
     seed
         For random starts.
-    on_step
-        Called with each step; a solver that is given it stops at the deadline.
     noise
         Which norm of the columns counts.
-    deadline
-        When the strategy must be there.
+    clock
+        When the strategy must be there, and whom to report to.
     """
 
     seed: int = 0
-    on_step: OnStep = ignore_step
     noise: Noise = "laplace"
-    deadline: Deadline = field(default_factory=Deadline)
-
-    @classmethod
-    def until(cls, deadline: Deadline, seed: int, on_step: OnStep, noise: Noise) -> Search:
-        """A search whose solvers stop at ``deadline``."""
-        return cls(seed, deadline.watch(on_step), noise, deadline)
+    clock: Clock = UNLIMITED
 
     def less(self, seconds: float) -> Search:
         """The same search with an earlier deadline, which leaves time for what follows."""
-        earlier = self.deadline.less(seconds)
-        return replace(self, on_step=earlier.watch(self.on_step), deadline=earlier)
+        return replace(self, clock=self.clock.reserve(seconds))
 
     def rng(self) -> np.random.Generator:
         """A fresh generator: the same numbers for the same seed."""
@@ -161,7 +152,7 @@ class Problem:
         """
         end = last + self.rounding_seconds
         needed = self.reduction_seconds + first + end
-        if not search.deadline.affords(needed):
+        if not search.clock.affords(needed):
             raise ConvergenceError(
                 f"{mechanism} needs about {math.ceil(needed)} s on this workload before it has "
                 "any strategy; allow more time"

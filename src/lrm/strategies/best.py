@@ -9,13 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from lrm.errors import ConvergenceError, StopSolver, UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers.families import from_start
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
-from lrm.solvers.progress import OnStep, Step
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
@@ -100,7 +99,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     brief = few and effort == "normal" and search.noise == "laplace"
     chosen = best_products(problem, search, effort="brief" if brief else effort)
     proven = least_candidate(chosen) <= PROVEN * (chosen.least_error or 0.0)
-    if not few or proven or chosen.details["interrupted"]:
+    if not few or proven or search.clock.must_end():
         return chosen
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
@@ -114,7 +113,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         tight: Effort = "normal" if effort == "quick" else effort
         fewer = cells <= GAUSSIAN_CELLS[effort]
         found = [_best_listed(flat, search, tight, {})] if fewer else []
-    bound = least_error(flat, search.deadline, most=BOUND_SECONDS)
+    bound = least_error(flat, search.clock, most=BOUND_SECONDS)
     lifted = [_over_all_cells(one, flat, reduction) for one in found]
     return _least(chosen, lifted, bound)
 
@@ -153,7 +152,7 @@ def _best_listed(
     problem: Problem, search: Search, effort: Effort, starts: dict[str, Floats]
 ) -> Strategy:
     """The best over a list of cells, searched from some starts beside its own."""
-    in_time = search.deadline.affords(problem.reduction_seconds + problem.rounding_seconds)
+    in_time = search.clock.affords(problem.reduction_seconds + problem.rounding_seconds)
     if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)
     if _needs_trees(problem, in_time=in_time):
@@ -196,13 +195,12 @@ def _searched(
     """What the solvers find, or the best rival if that is better."""
     rival = min(offers, key=lambda offer: offer.error)
     threshold, patience = THRESHOLDS[effort]
-    search = replace(search, on_step=_once_stopped(search.on_step))
     race = search_strategy(
         problem.reduced,
         threshold=threshold,
         patience=patience,
         seed=search.seed,
-        on_step=search.on_step,
+        clock=search.clock,
         starts=given | _own_starts(problem, search),
     )
     _try_papers(problem, search, race, threshold)
@@ -211,8 +209,8 @@ def _searched(
         "winner": rival.name if rival.error < race.error else race.winner,
         "candidates": [asdict(candidate) for candidate in (*tried, *race.candidates)],
         "effort": effort,
-        "converged": not race.stopped,
-        "interrupted": race.stopped,
+        "converged": not search.clock.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     if rival.error < race.error:
         return replace(rival.make(), mechanism="best", details=details)
@@ -220,29 +218,12 @@ def _searched(
     return Strategy("best", problem.merged.cell_map, matrix, details=details)
 
 
-def _once_stopped(on_step: OnStep) -> OnStep:
-    """Let a solver that is asked to stop be the last: those after it are asked at once."""
-    stopped = False
-
-    def report(step: Step) -> None:
-        nonlocal stopped
-        if not stopped:
-            try:
-                on_step(step)
-            except StopSolver:
-                stopped = True
-        if stopped:
-            raise StopSolver
-
-    return report
-
-
 def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
     """Strategies that the batch itself suggests."""
     starts, R = {}, problem.reduced
     rows = own_rows(problem)
-    if rows is not None and not search.deadline.expired:
-        own = weighted_groups(R, rows, disjoint_groups(rows), search.on_step)
+    if rows is not None and not search.clock.ended:
+        own = weighted_groups(R, rows, disjoint_groups(rows), search.clock)
         if own is not None:
             starts["own rows"] = own
     if len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
@@ -256,13 +237,12 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
     So the result is not above the paper's, in any time that allows both.
     """
     k, n = problem.reduced.shape
-    if race.stopped or LOWRANK_SECONDS * k * n * (1 + k / LOWRANK_RANK) > race.work:
+    if search.clock.ended or LOWRANK_SECONDS * k * n * (1 + k / LOWRANK_RANK) > race.work:
         return
     with suppress(ConvergenceError):
         papers = lowrank(problem, search)
         factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
         start = papers.matrix.dense() * factors
         error = race.offer_strategy("lowrank", start)
-        race.stopped = papers.details["interrupted"]
         if error < NEAR * race.error:
             race.run([from_start(race, "lowrank", start, error)], threshold)

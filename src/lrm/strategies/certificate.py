@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.exact.rows import reduction_seconds, singular_values
 from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.products.bounds import product_bound
-from lrm.solvers.progress import Deadline, ignore_step
 from lrm.strategies.base import Problem
 
 __all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
@@ -38,7 +38,7 @@ def certificate_seconds(problem: Problem) -> float:
 
 def least_error(
     problem: Problem,
-    deadline: Deadline | None = None,
+    clock: Clock = UNLIMITED,
     *,
     error: float = np.inf,
     most: float = np.inf,
@@ -54,7 +54,7 @@ def least_error(
     ----------
     problem
         The workload.
-    deadline
+    clock
         When the bound must be there.
     error
         The error of a strategy: where the first bound shows that it is all but the least
@@ -62,19 +62,18 @@ def least_error(
     most
         Seconds of one core that the bound may take.
     """
-    deadline = deadline or Deadline()
     if problem.products is not None and not problem.is_listed:
         return product_bound(problem.products)
     quick = problem.quick_bound
     if _is_closed_form(problem) or error <= PROVEN * quick:
         return quick
     needed = certificate_seconds(problem)
-    if needed > most or not deadline.affords(needed) or not problem.reduced.any():
+    if needed > most or not clock.affords(needed) or not problem.reduced.any():
         return quick
     seconds = max(problem.decomposition_seconds, 1e-9)
     rounds = int(np.clip(min(most, MOST_SECONDS) / seconds, 2, 200))
     found = optimise_gaussian(
-        problem.reduced, tolerance=0.01, max_rounds=rounds, on_step=deadline.watch(ignore_step)
+        problem.reduced, tolerance=0.01, max_rounds=rounds, clock=clock.silent()
     )
     return max(quick, found.lower)
 
@@ -85,11 +84,11 @@ def _is_closed_form(problem: Problem) -> bool:
 
 
 def spectrum_of(
-    problem: Problem, deadline: Deadline | None = None, *, most: float = np.inf
+    problem: Problem, clock: Clock = UNLIMITED, *, most: float = np.inf
 ) -> Spectrum | None:
     """The singular values of the whole workload, and the paper's bounds from them.
 
-    None where they would take more than ``most`` seconds, or more than the deadline leaves.
+    None where they would take more than ``most`` seconds, or more than the clock leaves.
     """
     queries = problem.workload.queries
     if not problem.is_listed:
@@ -111,6 +110,6 @@ def spectrum_of(
         return spectrum(np.linalg.norm(problem.reduced, axis=1), queries.shape)
     # Without vectors a decomposition takes half the time.
     needed = 0.5 * reduction_seconds(merged.queries)
-    if needed > most or not (deadline or Deadline()).affords(needed):
+    if needed > most or not clock.affords(needed):
         return None
     return spectrum(singular_values(merged.queries.scale_columns(np.sqrt(weight))), queries.shape)

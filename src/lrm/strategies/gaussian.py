@@ -45,7 +45,7 @@ def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
         "candidates": [{"name": "L2 optimum", "error": found.upper, "iterations": found.rounds}],
         "effort": effort,
         "converged": found.converged,
-        "interrupted": found.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     return Strategy(
         "best",
@@ -60,10 +60,10 @@ def _optimise(problem: Problem, search: Search, tolerance: float) -> GaussianRes
     gram = _exact_gram(problem)
     chain = None if gram is None else find_chain(gram)
     if chain is not None:
-        found = optimise_chain(chain, tolerance=tolerance, on_step=search.on_step)
-        if found.converged or found.interrupted:
+        found = optimise_chain(chain, tolerance=tolerance, clock=search.clock)
+        if found.converged or search.clock.must_end():
             return found
-    return optimise_gaussian(problem.reduced, tolerance=tolerance, on_step=search.on_step)
+    return optimise_gaussian(problem.reduced, tolerance=tolerance, clock=search.clock)
 
 
 def _exact_gram(problem: Problem) -> Floats | None:

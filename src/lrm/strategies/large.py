@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lrm.clock import Step
 from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
 from lrm.exact.reconstruction import FlatReconstruction
@@ -23,7 +24,6 @@ from lrm.solvers.level_weights import contrast_weights, level_starts, level_weig
 from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
-from lrm.solvers.progress import Step
 from lrm.solvers.segments import polish_segments
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages, with_cells
 from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
@@ -99,7 +99,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     queries = problem.scaled_queries
     if 2 * queries.shape[0] < queries.shape[1] and queries.shape[0] <= MOST_OWN_ROWS:
         known = _add_own_rows(problem, search, known)
-    if known.details["interrupted"]:
+    if search.clock.must_end():
         return known
     if has_long_ranges(problem):
         local = _add_periodic_rows(problem, search, effort, known)
@@ -121,9 +121,10 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         rng=search.rng(),
         nonnegative=queries.is_nonnegative(),
         hopeless=HOPELESS * least_candidate(known),
-        on_step=search.on_step,
+        clock=search.clock,
     )
-    details = {"effort": effort, "converged": found.converged, "interrupted": found.interrupted}
+    interrupted = search.clock.interrupted
+    details = {"effort": effort, "converged": found.converged, "interrupted": interrupted}
     candidate = {"name": "sparse rows", "error": found.error, "iterations": found.iterations}
     if basis is None:
         make, base = found.strategy, "identity"
@@ -148,12 +149,12 @@ def _add_periodic_rows(
         return None
     weights = W.data[W.indptr[:-1][lengths > 0]]
     correlation = range_correlation(lengths[lengths > 0], weights, cells)
-    periodic = optimise_periodic_rows(correlation, rng=search.rng(), on_step=search.on_step)
-    rows, interrupted = periodic.over(cells), periodic.interrupted
+    periodic = optimise_periodic_rows(correlation, rng=search.rng(), clock=search.clock)
+    rows = periodic.over(cells)
     error = _rows_error(queries, rows)
-    if not interrupted and effort != "quick":
+    if effort != "quick" and not search.clock.must_end():
         # Segments are improved one by one, each beside rows that may have moved: compare.
-        polished, interrupted = polish_segments(W, rows, reach, on_step=search.on_step)
+        polished = polish_segments(W, rows, reach, clock=search.clock)
         after = _rows_error(queries, polished)
         if after < error:
             rows, error = polished, after
@@ -162,8 +163,8 @@ def _add_periodic_rows(
     details = {
         "winner": f"identity and {rows.shape[0]} local rows",
         "effort": effort,
-        "converged": not interrupted,
-        "interrupted": interrupted,
+        "converged": not search.clock.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     return _better(problem, known, candidate, details, lambda: strategy)
 
@@ -177,8 +178,9 @@ def _rows_error(queries: LinearMap, rows: sp.csr_array) -> float:
 def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:
     """The better of what is known and of the queries themselves with weights."""
     W = problem.scaled_queries.sparse()
-    found = optimise_own_rows(W, on_step=search.on_step)
-    details = {"converged": not found.interrupted, "interrupted": found.interrupted}
+    found = optimise_own_rows(W, clock=search.clock)
+    interrupted = search.clock.interrupted
+    details = {"converged": not interrupted, "interrupted": interrupted}
     candidate = {"name": "own rows", "error": found.error, "iterations": found.iterations}
     winner = "weighted queries and cells"
     return _better(
@@ -217,23 +219,21 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
     queries = problem.workload.queries
     best_error, best, tried = np.inf, None, []
     norm = 1 if search.noise == "laplace" else 2
-    interrupted = False
     for number, (error, tree) in enumerate(_candidates(queries, norm), start=1):
         name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
         tried.append({"name": name, "error": error, "iterations": 1})
         if error < best_error:
             best_error, best = error, tree
         try:
-            search.on_step(Step("weighted trees", number, best_error))
+            search.clock.tick(Step("weighted trees", number, best_error))
         except StopSolver:
-            interrupted = True
             break
     assert best is not None  # noqa: S101 - there is always a tree of fan-out 2
     details = {
         "winner": f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}",
         "candidates": tried,
-        "converged": not interrupted,
-        "interrupted": interrupted,
+        "converged": not search.clock.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     return Strategy("best", problem.merged.cell_map, best, details=details)
 

@@ -68,8 +68,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         gamma=gamma / math.sqrt(copies),
         rng=search.rng(),
         schedule=schedule,
-        on_step=search.on_step,
-        check=search.deadline.check,
+        clock=search.clock,
     )
     details = {
         "rank_of_workload": k,
@@ -77,7 +76,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         "gamma": gamma,
         "residual": found.residual,
         "converged": found.converged,
-        "interrupted": found.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     cells = problem.merged.cell_map
     if exact:

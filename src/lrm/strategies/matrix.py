@@ -27,10 +27,10 @@ def matrix(problem: Problem, search: Search) -> Strategy:
         )
     # Its first round takes several eigendecompositions of n×n arrays.
     search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
-    found = optimise_gram(problem.reduced, on_step=search.on_step)
+    found = optimise_gram(problem.reduced, clock=search.clock)
     details = {
         "rounds": found.rounds,
         "converged": found.converged,
-        "interrupted": found.interrupted,
+        "interrupted": search.clock.interrupted,
     }
     return Strategy("matrix", cells, problem.from_reduced(found.strategy), details=details)

@@ -5,7 +5,6 @@ Nothing here lists cells, except for the search over small tables.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -50,7 +49,7 @@ EFFORT_SECONDS: dict[Effort, float] = {
     "normal": 45.0,
     "thorough": 1200.0,
 }
-"""Of one core, that the search for marginals may take; most batches end far earlier."""
+"""Seconds of counted work that the search for marginals may take; most batches end earlier."""
 
 
 def _batch(problem: Problem) -> ProductBatch:
@@ -77,31 +76,15 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         over the list of cells goes on from the result.
     """
     batch = _batch(problem)
-    remaining = _budget(search, effort)
     if search.noise == "gaussian":
-        residuals = optimise_gaussian_groups(
-            batch, on_step=search.on_step, remaining=search.deadline.remaining
-        )
-        details = _details("residuals", residuals.error, effort, residuals.interrupted)
+        residuals = optimise_gaussian_groups(batch, clock=search.clock)
+        details = _details("residuals", residuals.error, effort, search.clock.interrupted)
         bound = residuals.bound * (1.0 - ROUNDING) or product_bound(batch)
         return ProductChoice("best", residuals, bound, details)
-    found = optimise_products(
-        batch, effort=effort, seed=search.seed, on_step=search.on_step, remaining=remaining
-    )
-    interrupted = found.interrupted and search.deadline.expired
-    details = _details("weighted marginals", found.error, effort, interrupted)
+    clock = search.clock.part(EFFORT_SECONDS[effort])
+    found = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
+    details = _details("weighted marginals", found.error, effort, search.clock.interrupted)
     return ProductChoice("best", found, product_bound(batch), details)
-
-
-def _budget(search: Search, effort: Effort) -> Callable[[], float]:
-    """The seconds that are left: of the deadline, and of what the effort is worth."""
-    begin = time.thread_time()
-
-    def remaining() -> float:
-        spent = time.thread_time() - begin
-        return min(search.deadline.remaining(), EFFORT_SECONDS[effort] - spent)
-
-    return remaining
 
 
 def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[str, Any]:
@@ -183,11 +166,10 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
         _batch(problem),
         effort=effort,
         seed=search.seed,
-        on_step=search.on_step,
-        remaining=search.deadline.remaining,
+        clock=search.clock,
         classical=True,
     )
-    details = _details("weighted marginals", found.error, effort, found.interrupted)
+    details = _details("weighted marginals", found.error, effort, search.clock.interrupted)
     return ProductChoice("marginals", found, details=details)
 
 

@@ -52,7 +52,7 @@ def rivals(problem: Problem, search: Search) -> list[RivalResult]:
         return results
     cells = CellMap.trivial(problem.cell_count)
     for name, tree in _trees(problem.cell_count):
-        if search.deadline.expired:
+        if search.clock.ended:
             break
         error = problem.tree_error(tree, search.noise)
         results.append(RivalResult(name, error, partial(Strategy, "tree", cells, tree)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lrm.clock import UNLIMITED
 from lrm.exact.products.basis import Basis
 from lrm.exact.products.marginals import Marginals, marginals_error
 from lrm.exact.products.quadratic import Quadratic
@@ -9,7 +10,6 @@ from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.rivals import tree_basis
-from lrm.solvers.products.watch import Watch
 
 
 def noise_on_data_error(batch):
@@ -31,7 +31,7 @@ def tree_product_error(batch):
 def classical_marginals_error(batch):
     """Weighted marginals over identities: the best sets and weights that the search finds."""
     quadratic = Quadratic(merge_values(batch).batch)
-    search = GroupSearch(quadratic, np.random.default_rng(0), Watch(), EFFORTS["quick"])
+    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, EFFORTS["quick"])
     search.needy = []
     search.run()
     return float(np.exp(search.value))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.clock import UNLIMITED, Clock
 from lrm.errors import StopSolver, WorkloadError
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.solvers.products.gaussian import optimise_gaussian_groups, optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
 from lrm.solvers.products.optimise import optimise_products
-from lrm.solvers.products.watch import Watch
 from solvers.products.reference_errors import (
     classical_marginals_error,
     noise_on_data_error,
@@ -59,8 +59,10 @@ def test_the_same_seed_finds_the_same():
 
 def test_a_search_without_time_has_noise_on_data_at_least():
     batch = BATCHES["tables"]
-    found = optimise_products(batch, remaining=lambda: 0.0)
-    assert found.interrupted
+    clock = Clock()
+    clock.stop()
+    found = optimise_products(batch, clock=clock)
+    assert clock.interrupted
     assert found.error <= noise_on_data_error(batch) * (1 + 1e-9)
 
 
@@ -72,8 +74,9 @@ def test_a_stopped_search_returns_the_best_so_far():
         if len(steps) == 20:
             raise StopSolver
 
-    found = optimise_products(BATCHES["ranges"], on_step=stop)
-    assert found.interrupted
+    clock = Clock(on_step=stop)
+    found = optimise_products(BATCHES["ranges"], clock=clock)
+    assert clock.interrupted
     assert math.isfinite(found.error)
     assert found.error <= min(step.error for step in steps) * (1 + 1e-9)
 
@@ -105,7 +108,7 @@ def test_many_attributes_are_covered():
     """30 attributes of 10 values: 10^30 cells, and every triple is in some measured set."""
     batch = cross_tabs([10] * 30, [3])
     quadratic = Quadratic(batch)
-    search = GroupSearch(quadratic, np.random.default_rng(0), Watch(), EFFORTS["quick"])
+    search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, EFFORTS["quick"])
     found = search.run()
     assert np.isfinite(search.value)
     own = len(batch.choice)

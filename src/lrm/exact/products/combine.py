@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,7 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
 from lrm.exact.products.coefficients import product_rows
@@ -59,7 +60,6 @@ MOST_PAIRS = 1_000_000
 #: Numbers of covariances that are kept for the next use (32 MB).
 HELD_ENTRIES = 1 << 22
 
-GoOn = Callable[[float], None]
 """Called with a log error that is known; raises to stop the work."""
 
 
@@ -225,14 +225,14 @@ Reach = list[tuple[tuple[Factor, ...], Floats]]
 class Combination:
     """Generalised least squares across the two groups of a strategy.
 
-    ``go_on`` is called before each term and component, and may raise. A `WorkloadError` where
+    The clock is checked before each term and component. A `WorkloadError` where
     an array would be above its limit; nothing of its size has been allocated then.
     """
 
     def __init__(
-        self, batch: ProductBatch, strategy: ProductStrategy, go_on: GoOn = lambda _: None
+        self, batch: ProductBatch, strategy: ProductStrategy, clock: Clock = UNLIMITED
     ) -> None:
-        self.batch, self.strategy, self._go_on = batch, strategy, go_on
+        self.batch, self.strategy, self._clock = batch, strategy, clock
         self.groups = strategy.groups
         self.shares = np.array([group.weight for group in self.groups])
         self.shared = _shared_attributes(batch, self.groups)
@@ -267,7 +267,7 @@ class Combination:
             Group(g.terms, g.axes, g.marginals, g.error, float(w))
             for g, w in zip(self.groups, shares, strict=True)
         )
-        return ProductStrategy(groups, self.error(shares), self.strategy.interrupted, combined=True)
+        return ProductStrategy(groups, self.error(shares), combined=True)
 
     def _component(self, inside: Subset, meets: _Meets) -> _Component:
         tables = tuple(
@@ -287,7 +287,7 @@ class Combination:
         rows = sum(table.height for table in tables)
         whole = np.zeros((rows, rows))
         for term in self.groups[g].terms.tolist():
-            self._go_on(math.inf)
+            self._clock.check()
             parts = self._reaches(g, term, inside, tables)
             weight = float(self.batch.weights[term]) ** 2
             for (left, X), (right, Y) in itertools.product(parts, parts):
@@ -647,13 +647,13 @@ def _own_queries(batch: ProductBatch, side: _Side) -> Floats:
 
 
 def find_combination(
-    batch: ProductBatch, strategy: ProductStrategy, go_on: GoOn = lambda _: None
+    batch: ProductBatch, strategy: ProductStrategy, clock: Clock = UNLIMITED
 ) -> Combination | None:
     """The combination of a strategy of two groups; None without any, or where it is too large."""
     if len(strategy.groups) != 2 or any(group.marginals.folds.any() for group in strategy.groups):
         return None
     try:
-        found = Combination(batch, strategy, go_on)
+        found = Combination(batch, strategy, clock)
     except WorkloadError:
         return None
     return found if found.components else None

@@ -100,7 +100,6 @@ class GaussianStrategy:
     weights: Floats
     error: float
     bound: float
-    interrupted: bool = False
 
     @property
     def norms(self) -> Floats:
@@ -146,8 +145,3 @@ class GaussianGroups:
         roots = np.array([group.error for group in self.groups]) ** 0.25
         size = float(np.linalg.norm(roots))
         return roots / size if size > 0 else np.ones(len(roots)) / math.sqrt(len(roots))
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the search of some group was."""
-        return any(group.interrupted for group in self.groups)

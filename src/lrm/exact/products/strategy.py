@@ -195,18 +195,17 @@ class ProductStrategy:
 
     groups: tuple[Group, ...]
     error: float
-    interrupted: bool = False
     combined: bool = False
 
     @classmethod
-    def combine(cls, groups: Sequence[Group], *, interrupted: bool = False) -> ProductStrategy:
+    def combine(cls, groups: Sequence[Group]) -> ProductStrategy:
         """Give the groups their best weights."""
         error, shares = group_weights([group.error for group in groups])
         weighed = tuple(
             Group(g.terms, g.axes, g.marginals, g.error, float(share))
             for g, share in zip(groups, shares, strict=True)
         )
-        return cls(weighed, error, interrupted)
+        return cls(weighed, error)
 
     def dense(self, sizes: Sequence[int]) -> Floats:
         """All measurements over all original cells; for small tables."""

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.clock import Clock, work_of
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.maps.products.batch import ProductBatch
-from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.augmented import optimise_augmented, round_work
 from lrm.solvers.products.joint import LONGEST, MixedGram
 from lrm.solvers.products.search import SetSearch
-from lrm.solvers.products.watch import Watch
-from lrm.solvers.progress import Step
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
 from lrm.solvers.starts import random_rows
 
@@ -70,11 +69,11 @@ LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
 
 
 def fuse_axes(
-    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
+    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
     """A group of single attributes with some of them fused, where that has less error."""
     own = batch.take(group.terms)
-    fusing = _Fusing(own, effort, rng, watch)
+    fusing = _Fusing(own, effort, rng, clock)
     differing, best = group, group
     with contextlib.suppress(StopSolver):
         first, last = _differing(own, group.axes)
@@ -87,13 +86,13 @@ def fuse_axes(
 
 
 def fuse_long_axes(
-    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, watch: Watch
+    batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
     """The same with thousands of combinations, through Grams that are not written out."""
     own = batch.take(group.terms)
     if not own.simple or any(_queries(own, axis) > MOST_QUERIES for axis in group.axes):
         return group
-    fusing = _Fusing(own, effort, rng, watch.part(LONG_SECONDS[effort]))
+    fusing = _Fusing(own, effort, rng, clock.part(LONG_SECONDS[effort]))
     best = group
     with contextlib.suppress(StopSolver):
         for first, last in reversed(list(_needy_runs(own, group.axes, LONG_FUSED[effort]))):
@@ -155,9 +154,9 @@ class _Fusing:
     """Bases over fused axes for the terms of one group."""
 
     def __init__(
-        self, own: ProductBatch, effort: Effort, rng: np.random.Generator, watch: Watch
+        self, own: ProductBatch, effort: Effort, rng: np.random.Generator, clock: Clock
     ) -> None:
-        self.own, self.effort, self.rng, self.watch = own, effort, rng, watch
+        self.own, self.effort, self.rng, self.clock = own, effort, rng, clock
 
     def fused(self, group: Group, first: int, last: int) -> Group:
         """The group with the axes ``first:last`` as one, where that has less error."""
@@ -176,7 +175,7 @@ class _Fusing:
         bases[first:last] = [identity_basis(axis.size)]
         for rows in self._bases(MixedGram(_shares(reduced, first, bases))):
             bases[first] = Basis(np.minimum(rows, LONGEST))
-            search = SetSearch(Point.at(quadratic, bases), self.rng, lambda _: None)
+            search = SetSearch(Point.at(quadratic, bases), self.rng)
             family = search.climb(search.descend(search.starts()[0], np.ones(1)))
             if family.error < best.error:
                 marginals = Marginals(family.sets, family.weights, tuple(bases))
@@ -186,21 +185,23 @@ class _Fusing:
     def _bases(self, gram: MixedGram) -> Iterator[Floats]:
         """Yield the extra rows of some bases."""
         n = gram.cells
-
-        def report(step: Step) -> None:
-            self.watch(math.log(step.error) if math.isfinite(step.error) else math.inf)
-
         if n > FUSED[self.effort]:
             rows = LONG_ROWS * math.isqrt(n)
             stages = LONG_STAGES[self.effort]
-            found = optimise_sparse_rows(gram, rows, stages, rng=self.rng, on_step=report)
+            found = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
             yield found.rows.toarray()
             return
         W = gram.root()
+        self.clock.spend(work_of(10.0 * n**3))
         for share in FUSED_SHARES[self.effort]:
             start = np.abs(random_rows(max(2, n // share), n, self.rng, size=0.5))
             yield optimise_augmented(
-                W, start, nonnegative=True, tolerance=1e-6, max_rounds=800, on_step=report
+                W,
+                start,
+                nonnegative=True,
+                tolerance=1e-6,
+                max_rounds=800,
+                clock=self.clock.costing(round_work(W, len(start))),
             ).extra_rows
 
 

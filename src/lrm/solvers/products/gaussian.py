@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
@@ -31,8 +32,6 @@ from lrm.exact.products.subsets import members_of, sums_over
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
-from lrm.solvers.products.watch import Watch, forever
-from lrm.solvers.progress import OnStep, ignore_step
 
 __all__ = ["optimise_gaussian_groups", "optimise_gaussian_products", "residual_error"]
 
@@ -105,8 +104,7 @@ def residual_error(quadratic: Quadratic, bases: Sequence[GramBasis] | None = Non
 def optimise_gaussian_products(
     batch: ProductBatch,
     *,
-    on_step: OnStep = ignore_step,
-    remaining: Callable[[], float] = forever,
+    clock: Clock = UNLIMITED,
     max_rounds: int = 300,
 ) -> GaussianStrategy:
     """Find the residual strategy of least error under Gaussian noise.
@@ -124,7 +122,6 @@ def optimise_gaussian_products(
     """
     reduced = merge_values(batch)
     quadratic = Quadratic(reduced.batch)
-    watch = Watch(on_step, remaining)
     needy = [
         i for i, n in enumerate(quadratic.sizes) if n <= MOST_VALUES and quadratic.needs_basis(i)
     ]
@@ -132,10 +129,10 @@ def optimise_gaussian_products(
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
         own = [_own_columns(quadratic, i) for i in needy]
-        found = _optimise_bases(quadratic, bases, needy, own, watch, max_rounds)
+        found = _optimise_bases(quadratic, bases, needy, own, clock, max_rounds)
         if residual_error(quadratic, found) > residual_error(quadratic, bases):
             plain = [np.eye(quadratic.sizes[i]) for i in needy]
-            found = _optimise_bases(quadratic, bases, needy, plain, watch, max_rounds)
+            found = _optimise_bases(quadratic, bases, needy, plain, clock, max_rounds)
         bases = found
     *_, v, spread = _evaluate(quadratic, bases)
     error = float(np.sqrt(v * spread).sum() ** 2)
@@ -148,32 +145,27 @@ def optimise_gaussian_products(
         _weights(subsets, bases, v[kept], spread[kept]),
         error,
         error if optimal else 0.0,
-        watch.stopped,
     )
 
 
 def optimise_gaussian_groups(
     batch: ProductBatch,
     *,
-    on_step: OnStep = ignore_step,
-    remaining: Callable[[], float] = forever,
+    clock: Clock = UNLIMITED,
 ) -> GaussianGroups:
     """Find residual strategies for all terms together, or for groups of terms that share little.
 
     Tables and totals alone gain nothing from groups: one is the optimum.
     """
-    whole = optimise_gaussian_products(batch, on_step=on_step, remaining=remaining)
+    whole = optimise_gaussian_products(batch, clock=clock)
     together = GaussianGroups((np.arange(batch.terms),), (whole,), whole.bound)
-    if whole.interrupted or whole.bound:
+    if clock.must_end() or whole.bound:
         return together
     with contextlib.suppress(StopSolver):
-        grouping = group_terms(batch, Watch(on_step, remaining), _residual_root)
+        grouping = group_terms(batch, clock, _residual_root)
         if grouping is not None:
             terms = tuple(np.array(sorted(group)) for group in grouping.groups)
-            parts = tuple(
-                optimise_gaussian_products(batch.take(own), on_step=on_step, remaining=remaining)
-                for own in terms
-            )
+            parts = tuple(optimise_gaussian_products(batch.take(own), clock=clock) for own in terms)
             return min(together, GaussianGroups(terms, parts), key=lambda found: found.error)
     return together
 
@@ -196,7 +188,7 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
     bases: list[GramBasis],
     needy: Sequence[int],
     starts: Sequence[Floats],
-    watch: Watch,
+    clock: Clock,
     max_rounds: int,
 ) -> list[GramBasis]:
     shapes = [start.shape for start in starts]
@@ -213,14 +205,14 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
         try:
             statistics, residual, total, v, spread = _evaluate(quadratic, current)
         except np.linalg.LinAlgError:  # a Gram that is not positive definite is no candidate
-            watch(np.inf)
+            clock.tick(Step("products", 0))
             return np.inf, np.zeros_like(x)
         roots = np.sqrt(v * spread)
         whole = roots.sum()
         value = 2 * float(np.log(whole))
         if not best or value < best[0][0]:
             best[:] = [(value, current)]
-        watch(value)
+        clock.tick(Step.of_log("products", value))
         slope = np.sqrt(spread / np.maximum(v, 1e-300)) / whole
         slope[v <= 0] = 0.0
         by_r, by_s = quadratic.pull_back(residual, total, slope)

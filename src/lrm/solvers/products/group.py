@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
@@ -17,7 +18,6 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of, members_of
 from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
-from lrm.solvers.products.watch import Watch
 from lrm.solvers.products.weights import Family
 
 __all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch"]
@@ -63,12 +63,12 @@ class GroupSearch:
     """Searches for the strategy of least error for one V; keeps the best at all times."""
 
     def __init__(
-        self, quadratic: Quadratic, rng: np.random.Generator, watch: Watch, effort: GroupEffort
+        self, quadratic: Quadratic, rng: np.random.Generator, clock: Clock, effort: GroupEffort
     ) -> None:
-        self.quadratic, self.rng, self.watch, self.effort = quadratic, rng, watch, effort
+        self.quadratic, self.rng, self.clock, self.effort = quadratic, rng, clock, effort
         self.needy = [i for i in range(quadratic.d) if quadratic.needs_basis(i)]
         self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
-        search = SetSearch(Point.at(quadratic), rng, lambda _: None)
+        search = SetSearch(Point.at(quadratic), rng)
         self.large = search.large
         # One set with identities is noise on data: there is always something to return. Where
         # that is hopeless, or the sets are too many to be moved, it is a greedy cover.
@@ -111,13 +111,13 @@ class GroupSearch:
                 if search.best is not None:
                     self.offer(search.best, fixed)
 
-    def go_on(self, effort: GroupEffort, watch: Watch) -> None:
+    def go_on(self, effort: GroupEffort, clock: Clock) -> None:
         """Search from the best so far, with other effort."""
-        self.effort, self.watch = effort, watch
+        self.effort, self.clock = effort, clock
         self.run()
 
     def run(self) -> Marginals:
-        """Search until nothing gains or the watch stops."""
+        """Search until nothing gains or the clock ends."""
         with contextlib.suppress(StopSolver):
             if not self.large:
                 self._from_identities()
@@ -137,7 +137,7 @@ class GroupSearch:
         return True
 
     def _search(self, bases: Sequence[Basis]) -> SetSearch:
-        return SetSearch(Point.at(self.quadratic, bases), self.rng, self.watch)
+        return SetSearch(Point.at(self.quadratic, bases), self.rng, self.clock)
 
     def _sets_at(self, bases: Sequence[Basis], *, climbs: int, randoms: int) -> Family:
         """The best family at fixed bases, from all kinds of starts."""
@@ -174,7 +174,7 @@ class GroupSearch:
             if key not in shared:
                 shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2, 16)
                 rows = [max(1, min(n // share, MOST_ROWS)) for share in shares]
-                shared[key] = own_basis(point, i, self.rng, rows, self.watch)
+                shared[key] = own_basis(point, i, self.rng, rows, self.clock)
             bases[i] = shared[key]
         family = self._sets_at(bases, climbs=1, randoms=self.effort.starts // 3)
         self._joint(family, bases)
@@ -209,7 +209,7 @@ class GroupSearch:
             self.quadratic,
             family,
             bases,
-            go_on=self.watch,
+            clock=self.clock,
             max_rounds=self._rounds if rounds is None else rounds,
         )
         self.offer(*found)

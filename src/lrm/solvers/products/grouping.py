@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from lrm.clock import Clock, Step
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.search import SetSearch
+from lrm.solvers.products.work import look_work
 
 __all__ = ["Grouping", "differing_terms", "group_terms"]
 
@@ -32,7 +34,7 @@ PASSES = 2
 def marginals_root(batch: ProductBatch) -> float:
     """The cube root of the error of a few families of marginals, the best of them."""
     rng = np.random.default_rng(0)
-    search = SetSearch(Point.at(Quadratic(batch)), rng, lambda _: None)
+    search = SetSearch(Point.at(Quadratic(batch)), rng)
     starts = [] if search.huge else [search.whole]
     if 1 < len(search.maximal) <= MOST_MAXIMAL:
         starts.append(search.maximal)
@@ -48,10 +50,8 @@ class Grouping:
     ``root_of`` takes the terms of a group over merged values.
     """
 
-    def __init__(
-        self, batch: ProductBatch, go_on: Callable[[float], None], root_of: RootOf = marginals_root
-    ) -> None:
-        self._batch, self._go_on, self._root_of = batch, go_on, root_of
+    def __init__(self, batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root) -> None:
+        self._batch, self._clock, self._root_of = batch, clock, root_of
         self._known: dict[frozenset[int], float] = {}
         self.groups: list[frozenset[int]] = []
 
@@ -60,7 +60,8 @@ class Grouping:
         if not terms:
             return 0.0
         if terms not in self._known:
-            self._go_on(np.inf)
+            self._clock.spend(look_work(len(terms), len(self._batch.sizes)))
+            self._clock.tick(Step("products", 0))
             reduced = merge_values(self._batch.take(sorted(terms)))
             self._known[terms] = self._root_of(reduced.batch)
         return self._known[terms]
@@ -86,17 +87,17 @@ class Grouping:
 
 
 def group_terms(
-    batch: ProductBatch, go_on: Callable[[float], None], root_of: RootOf = marginals_root
+    batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root
 ) -> Grouping | None:
     """Groups of terms that share little, or None where one group is as good.
 
-    ``go_on`` is called before each look, and may raise. Cost: a look of some milliseconds for
+    The clock ticks before each look, and may raise. Cost: a look of some milliseconds for
     each pair of an item (the terms that ask the same of all attributes) and a group.
     """
     items = differing_terms(batch)
     if not 1 < len(items) <= MOST_ITEMS:
         return None
-    found = Grouping(batch, go_on, root_of)
+    found = Grouping(batch, clock, root_of)
     items.sort(key=found.root, reverse=True)
     for item in items:
         found.insert(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.solvers.augmented import AugmentedResult, optimise_augmented
+from lrm.solvers.augmented import AugmentedResult, optimise_augmented, round_work
 from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.products.weights import Family
-from lrm.solvers.progress import OnStep, Step
+from lrm.solvers.products.work import joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.solvers.starts import random_rows
 
@@ -27,7 +28,6 @@ __all__ = ["LONGEST", "MixedGram", "descend_jointly", "own_basis"]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
-GoOn = Callable[[float], None]
 
 #: A row whose largest entry is smaller is dropped at the end of a descent.
 VANISHED = 1e-3
@@ -85,7 +85,7 @@ class MixedGram(GramOperator):
 
 
 def own_basis(
-    point: Point, attribute: int, rng: np.random.Generator, rows: Sequence[int], go_on: GoOn
+    point: Point, attribute: int, rng: np.random.Generator, rows: Sequence[int], clock: Clock
 ) -> Basis:
     """Optimise one attribute's basis for the mix of its Grams that counts in the error.
 
@@ -105,36 +105,37 @@ def own_basis(
         ]
     )
 
-    def report(step: Step) -> None:
-        del step  # its error is that of one attribute
-        go_on(np.inf)
-
+    clock = clock.reporting(lambda _: Step("products", 0))  # the error is that of one attribute
     if n > MOST_DENSE:
-        return _long_basis(gram, rng, report, brief=len(rows) == 1)
+        return _long_basis(gram, rng, clock, brief=len(rows) == 1)
     W = gram.root()
+    clock.spend(work_of(10.0 * n**3))
     best: AugmentedResult | None = None
     for count in rows:
         start = np.abs(random_rows(max(1, min(count, n // 2)), n, rng, size=0.5))
         found = optimise_augmented(
-            W, start, nonnegative=True, tolerance=1e-5, max_rounds=400, on_step=report
+            W,
+            start,
+            nonnegative=True,
+            tolerance=1e-5,
+            max_rounds=400,
+            clock=clock.costing(round_work(W, len(start))),
         )
         if best is None or found.error < best.error:
             best = found
-        go_on(np.inf)
+        clock.tick(Step("products", 0))
     return Basis(np.zeros((0, n)) if best is None else best.extra_rows)
 
 
-def _long_basis(
-    gram: MixedGram, rng: np.random.Generator, on_step: OnStep, *, brief: bool
-) -> Basis:
+def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:
     """The basis of an attribute of thousands of values, through Grams that are not written out."""
     n = gram.cells
     rows = max(1, min(LONG_ROWS * math.isqrt(n), LONG_ENTRIES // n, BRIEF_ROWS if brief else n))
     levels = stages(n, rows)
     found = optimise_sparse_rows(
-        gram, rows, levels[:1] if brief else levels, rng=rng, on_step=on_step, name="products"
+        gram, rows, levels[:1] if brief else levels, rng=rng, clock=clock, name="products"
     )
-    on_step(Step("products", 1, np.inf))  # raises where the search has ended
+    clock.check()
     return Basis(np.minimum(found.rows.toarray(), LONGEST))
 
 
@@ -143,14 +144,14 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
     family: Family,
     bases: Sequence[Basis],
     *,
-    go_on: GoOn,
+    clock: Clock = UNLIMITED,
     tolerance: float = 1e-7,
     max_rounds: int = 200,
 ) -> tuple[Family, tuple[Basis, ...]]:
     """Descend on the weights and on the extra rows of all bases at once, by L-BFGS-B.
 
-    When ``go_on`` raises ``StopSolver``, the best point so far is returned. Bases of thousands of
-    values with hundreds of rows stay as they are: the descent would hold 40 copies of them.
+    When the clock ends, the best point so far is returned. Bases of thousands of values with
+    hundreds of rows stay as they are: the descent would hold 40 copies of them.
     """
     m = len(family.sets)
     if sum(basis.extra_rows.size for basis in bases) > MOST_VARIABLES:
@@ -159,6 +160,7 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
     shapes = [bases[i].extra_rows.shape for i in free]
     ends = np.cumsum([m, *[a * b for a, b in shapes]])
     best: list[tuple[float, Floats]] = []
+    clock = clock.costing(joint_work(quadratic, m, bases))
 
     def unpack(x: Floats) -> list[Basis]:
         parts = np.split(x[m:], ends[1:-1] - m) if free else []
@@ -173,7 +175,7 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
         value, by_logs, by_rows = SetWeights(point, family.sets).basis_gradients(np.exp(logs))
         if not best or value < best[0][0]:
             best[:] = [(value, x.copy())]
-        go_on(value)
+        clock.tick(Step.of_log("products", value))
         return value, np.concatenate([by_logs, *[by_rows[i].ravel() for i in free]])
 
     rows = [np.minimum(bases[i].extra_rows, LONGEST).ravel() for i in free]

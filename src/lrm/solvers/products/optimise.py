@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.products.combine import LEAST_GAIN, find_combination
 from lrm.exact.products.quadratic import Quadratic
@@ -19,8 +20,6 @@ from lrm.maps.products.values import merge_values
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
-from lrm.solvers.products.watch import Watch, forever
-from lrm.solvers.progress import OnStep, ignore_step
 
 __all__ = ["optimise_products"]
 
@@ -59,22 +58,21 @@ BASES_SECONDS: dict[Effort, float] = {
 }
 
 
-def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
+def optimise_products(
     batch: ProductBatch,
     *,
     effort: Effort = "normal",
     seed: int = 0,
-    on_step: OnStep = ignore_step,
-    remaining: Callable[[], float] = forever,
+    clock: Clock = UNLIMITED,
     classical: bool = False,
 ) -> ProductStrategy:
     """Search for the strategy of least error for a batch over a product of attributes.
 
     Values that no term can tell apart are merged; then weighted marginals over one optimised
     basis per attribute are searched for, for all terms together and, where factors of different
-    fineness meet on an attribute, for groups of terms. ``remaining`` returns the seconds that
-    are left; when it reaches 0, or when ``on_step`` raises ``StopSolver``, the best so far is
-    returned. There is always one: noise on data. ``classical`` keeps to identities and one group.
+    fineness meet on an attribute, for groups of terms. How long it takes is decided by
+    counted work. When the clock ends, the best so far is returned. There is always one: noise on
+    data. ``classical`` keeps to identities and one group.
 
     Examples
     --------
@@ -85,25 +83,30 @@ def optimise_products(  # noqa: PLR0913 - each is a choice of the caller
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    clock = Watch(on_step, remaining)
-    watch = _part(clock, SEARCH_SHARE * clock.remaining())
+    clock = clock.reporting(_Best())
+    searching = clock.share(SEARCH_SHARE)
     rng = np.random.default_rng(seed)
     if classical:
         one = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
-        best = ProductStrategy.combine([one.run(effort, watch)])
-        return replace(best, interrupted=watch.stopped)
+        return ProductStrategy.combine([one.run(effort, searching)])
     search = _Search(batch, rng, seed, clock)
-    search.quick(_part(watch, FIRST_SECONDS))
+    search.quick(searching.part(FIRST_SECONDS))
     if effort != "quick":
         several = len(search.best.groups) > 1
-        left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else watch.remaining()
-        search.further(effort, _part(watch, min(left, watch.remaining())))
-    return replace(search.best, interrupted=watch.stopped or watch.remaining() <= 0)
+        left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
+        search.further(effort, searching.part(left))
+    return search.best
 
 
-def _part(watch: Watch, seconds: float) -> Watch:
-    """A part of a watch that has a time limit."""
-    return watch.part(seconds) if watch.remaining() < np.inf else watch
+class _Best:
+    """Counts the steps of a search, and states its least error in each."""
+
+    def __init__(self) -> None:
+        self._count, self._error = 0, math.inf
+
+    def __call__(self, step: Step) -> Step:
+        self._count, self._error = self._count + 1, min(self._error, step.error)
+        return replace(step, iteration=self._count, error=self._error)
 
 
 class _TermSearch:
@@ -126,16 +129,16 @@ class _TermSearch:
         self._folds = not classical and self._reduced.batch.sizes.count(2) > 1
         self._searches: list[GroupSearch] = []
 
-    def run(self, effort: Effort, watch: Watch) -> Group:
+    def run(self, effort: Effort, clock: Clock) -> Group:
         """Search with some effort, after a quick search."""
         if effort != "quick" and not self._searches:
-            self.run("quick", watch)
-        return self.run_once(EFFORTS[effort], watch)
+            self.run("quick", clock)
+        return self.run_once(EFFORTS[effort], clock)
 
-    def run_once(self, effort: GroupEffort, watch: Watch) -> Group:
+    def run_once(self, effort: GroupEffort, clock: Clock) -> Group:
         """Search with some effort alone."""
         batch = self._reduced.batch
-        first = _part(watch, watch.remaining() / 2) if self._folds else watch
+        first = clock.share(0.5) if self._folds else clock
         if not self._searches:
             self._searches = [GroupSearch(Quadratic(batch), self._rng, first, effort)]
             if self._classical:
@@ -145,9 +148,9 @@ class _TermSearch:
         if self._folds:
             if len(self._searches) == 1:
                 quadratic = Quadratic(batch, folded=True)
-                self._searches.append(GroupSearch(quadratic, self._rng, watch, effort))
+                self._searches.append(GroupSearch(quadratic, self._rng, clock, effort))
             self._searches[1].start_from(plain)
-            self._searches[1].go_on(effort, watch)
+            self._searches[1].go_on(effort, clock)
         best = min(self._searches, key=lambda search: search.value)
         axes = axes_of(self._reduced.labels)
         return Group(self._numbers, axes, best.result(), float(np.exp(best.value)))
@@ -164,15 +167,15 @@ class _Found:
 class _Search:
     """The strategies that are found for a batch, for all terms together and for groups of them.
 
-    ``clock`` ends all work; a search may have less time.
+    The clock ends all work; a search may have less time.
     """
 
     def __init__(
-        self, batch: ProductBatch, rng: np.random.Generator, seed: int, clock: Watch
+        self, batch: ProductBatch, rng: np.random.Generator, seed: int, clock: Clock
     ) -> None:
-        self.batch, self.rng, self._seed, self._clock = batch, rng, seed, clock
+        self.batch, self.rng, self._seed, self._whole = batch, rng, seed, clock
         self.effort: Effort = "quick"
-        self.watch = clock
+        self.clock = clock
         self._everything = frozenset(range(batch.terms))
         self._searches: dict[frozenset[int], _TermSearch] = {}
         self._groups: dict[tuple[frozenset[int], Effort], Group] = {}
@@ -188,14 +191,14 @@ class _Search:
         winner = min(strategies, key=lambda strategy: strategy.error)
         return winner if winner.error <= (1.0 - LEAST_GAIN) * best.error else best
 
-    def quick(self, watch: Watch) -> None:
+    def quick(self, clock: Clock) -> None:
         """Search for one group, a split in two, and groups of terms that share little."""
-        self.watch = watch
+        self.clock = clock
         hopeless = False
         with contextlib.suppress(StopSolver):
             # Random numbers of its own: that for one group is then that of classical marginals.
             rng = np.random.default_rng([self._seed, 1])
-            grouping = group_terms(self.batch, watch)
+            grouping = group_terms(self.batch, clock)
             if grouping is not None:
                 self._has_groups, whole = True, grouping.root(self._everything)
                 hopeless = whole**3 > HOPELESS * grouping.whole_root**3
@@ -210,11 +213,11 @@ class _Search:
             self._fuse(groups)
         if hopeless:
             everything = _TermSearch(self.batch, self._everything, self.rng)
-            self._add([everything.run_once(SCOUT, watch)])
+            self._add([everything.run_once(SCOUT, clock)])
 
-    def further(self, effort: Effort, watch: Watch) -> None:
+    def further(self, effort: Effort, clock: Clock) -> None:
         """Go on with more effort where the least error is near."""
-        self.effort, self.watch = effort, watch
+        self.effort, self.clock = effort, clock
         with contextlib.suppress(StopSolver):
             for groups in self._near():
                 terms = [frozenset(group.terms.tolist()) for group in groups]
@@ -235,9 +238,9 @@ class _Search:
         for _ in range(RENEWALS):
             groups = []
             for group in self.best.groups:
-                self.watch(math.inf)
+                self.clock.tick(Step("products", 0))
                 fresh = _TermSearch(self.batch, frozenset(group.terms.tolist()), self.rng)
-                found = fresh.run_once(EFFORTS[self.effort], self.watch)
+                found = fresh.run_once(EFFORTS[self.effort], self.clock)
                 groups.append(min(group, found, key=lambda one: one.error))
             self._add(groups)
 
@@ -250,7 +253,7 @@ class _Search:
         self._found.append(_Found(parts, strategy))
         # Groups that are worse apart may be better together.
         with contextlib.suppress(StopSolver):
-            combination = find_combination(self.batch, strategy, self._clock)
+            combination = find_combination(self.batch, strategy, self._whole)
             if combination is not None:
                 self._found.append(_Found(parts, combination.best()))
 
@@ -268,21 +271,21 @@ class _Search:
         if (terms, self.effort) not in self._groups:
             if terms not in self._searches:
                 self._searches[terms] = _TermSearch(self.batch, terms, rng or self.rng)
-            found = self._searches[terms].run(self.effort, self.watch)
+            found = self._searches[terms].run(self.effort, self.clock)
             self._groups[terms, self.effort] = found
         return self._groups[terms, self.effort]
 
     def _fuse(self, groups: Sequence[Group]) -> None:
         """Add the groups with fused axes, where these are better."""
         self._add(
-            [fuse_axes(self.batch, group, self.effort, self.rng, self.watch) for group in groups]
+            [fuse_axes(self.batch, group, self.effort, self.rng, self.clock) for group in groups]
         )
 
     def _lengthen(self) -> None:
         """Add the best strategy so far with axes of thousands of combinations."""
         self._add(
             [
-                fuse_long_axes(self.batch, group, self.effort, self.rng, self.watch)
+                fuse_long_axes(self.batch, group, self.effort, self.rng, self.clock)
                 for group in self.best.groups
             ]
         )
@@ -298,11 +301,11 @@ class _Search:
             return []
 
         def root_of(reduced: ProductBatch) -> float:
-            search = GroupSearch(Quadratic(reduced), rng, self.watch, SCOUT)
+            search = GroupSearch(Quadratic(reduced), rng, self.clock, SCOUT)
             search.run()
             return float(np.exp(search.value / 3))
 
-        grouping = Grouping(self.batch, _part(self.watch, BASES_SECONDS[self.effort]), root_of)
+        grouping = Grouping(self.batch, self.clock.part(BASES_SECONDS[self.effort]), root_of)
         with contextlib.suppress(StopSolver):
             items.sort(key=grouping.root)
             while items:
@@ -310,7 +313,7 @@ class _Search:
                 items.pop()
         apart = grouping.groups + items  # where there was no time, terms stay apart
         scouted = [
-            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.watch) for terms in apart
+            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in apart
         ]
         self._add(scouted)
         if ProductStrategy.combine(scouted).error > SCOUTED * self.best.error:
@@ -323,7 +326,7 @@ class _Search:
         Only where some attribute is asked for at three degrees of fineness or more: tables and
         their totals alone did not gain from groups.
         """
-        counts, rough = _fineness(self.batch), Grouping(self.batch, self.watch)
+        counts, rough = _fineness(self.batch), Grouping(self.batch, self.clock)
         best: Sequence[frozenset[int]] = ()
         least = rough.root(self._everything)
         for column in counts.T:

@@ -8,11 +8,11 @@ closed form, the best ones are made together and descended on; kicks leave a loc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.clock import UNLIMITED, Clock, Step
 from lrm.exact.products.marginals import Point
 from lrm.exact.products.subsets import (
     SubsetIndex,
@@ -24,6 +24,7 @@ from lrm.exact.products.subsets import (
 from lrm.solvers.products.covers import MANY, greedy_cover
 from lrm.solvers.products.moves import Moves, neighbours, score_moves
 from lrm.solvers.products.weights import Family, descend_weights, score_families
+from lrm.solvers.products.work import cover_work, moves_work, settle_work
 
 __all__ = ["SetSearch", "maximal_sets"]
 
@@ -60,14 +61,11 @@ def maximal_sets(index: SubsetIndex) -> Masks:
 class SetSearch:
     """A search at a fixed point, from some families of sets; keeps the best one.
 
-    ``go_on`` is called with the best log error before every descent, and may raise to end the
-    search with the best so far.
+    The clock ticks after every descent, and may raise to end the search with the best so far.
     """
 
-    def __init__(
-        self, point: Point, rng: np.random.Generator, go_on: Callable[[float], None]
-    ) -> None:
-        self.point, self.rng, self._go_on = point, rng, go_on
+    def __init__(self, point: Point, rng: np.random.Generator, clock: Clock = UNLIMITED) -> None:
+        self.point, self.rng, self._clock = point, rng, clock
         self.d = point.quadratic.d
         self.asked = point.quadratic.index.masks[point.v > 0]
         inside = members_of(self.asked, self.d)
@@ -89,14 +87,21 @@ class SetSearch:
         """Keep a family if it is the best so far."""
         if self.best is None or family.value < self.best.value:
             self.best = family
-        self._go_on(self.best.value)
+        self._clock.tick(Step.of_log("products", self.best.value))
         return family
 
     def descend(self, sets: Masks, theta: Floats, *, rough: bool = True) -> Family:
         """Descend on the weights of some sets and offer the end."""
         rounds, tolerance = (60, 1e-5) if rough else (500, 1e-9)
         return self.offer(
-            descend_weights(self.point, sets, theta, tolerance=tolerance, max_rounds=rounds)
+            descend_weights(
+                self.point,
+                sets,
+                theta,
+                tolerance=tolerance,
+                max_rounds=rounds,
+                clock=self._clock,
+            )
         )
 
     def starts(self) -> list[Masks]:
@@ -119,6 +124,7 @@ class SetSearch:
     ) -> Masks:
         """A greedy cover of all that is asked; of folded tables, by sets of either kind."""
         covers = [greedy_cover(self.point, need, power, rng, sums=sums) for need in self._needs]
+        self._clock.spend(sum(cover_work(len(cover)) for cover in covers))
         return np.concatenate(covers)
 
     def _covers_of_many(self) -> list[Masks]:
@@ -162,6 +168,7 @@ class SetSearch:
         if len(need):
             power = float(self.rng.choice([0.7, 0.85, 1.0, 1.2, 1.5]))
             new = greedy_cover(self.point, need, power)
+            self._clock.spend(cover_work(len(new)))
             typical = theta.mean() if len(theta) else 1.0
             sets = np.vstack([sets, new])
             theta = np.concatenate([theta, np.full(len(new), typical)])
@@ -174,6 +181,7 @@ class SetSearch:
         if len(moves) > MOST_MOVES:
             moves = moves.take(self.rng.choice(len(moves), MOST_MOVES, replace=False))
         values, weight = score_moves(self.point, family, moves)
+        self._clock.spend(moves_work(len(self.asked), len(moves)))
         order = np.argsort(values)[:SETTLED]
         moves = Moves(moves.removed[order], moves.added[order], weight[order])
         settled = self._settle(family, moves)
@@ -197,6 +205,7 @@ class SetSearch:
             some = moves.removed[:, column] >= 0
             theta[moves.removed[some, column], np.flatnonzero(some)] = 0.0
         rounds = 25 if len(family.sets) <= 20 else 8
+        self._clock.spend(settle_work(len(self.asked), len(family.sets), len(moves), rounds))
         return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)[0]
 
     def _apply(self, family: Family, moves: Moves, chosen: list[int]) -> Family:

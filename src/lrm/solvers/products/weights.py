@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from lrm.clock import UNLIMITED, Clock
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.subsets import contained
+from lrm.solvers.products.work import weights_work
 
 __all__ = ["Family", "descend_weights", "score_families"]
 
@@ -33,13 +35,14 @@ class Family:
         return float(np.exp(self.value))
 
 
-def descend_weights(
+def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
     point: Point,
     sets: Masks,
     theta: Floats,
     *,
     tolerance: float = 1e-9,
     max_rounds: int = 300,
+    clock: Clock = UNLIMITED,
 ) -> Family:
     """Descend on log θ from a start; sets whose weight vanishes are dropped.
 
@@ -61,6 +64,7 @@ def descend_weights(
         method="L-BFGS-B",
         options={"maxiter": max_rounds, "ftol": tolerance * 1e-2, "gtol": tolerance, "maxcor": 20},
     )
+    clock.spend(weights_work(len(point.quadratic.index), len(sets), found.nfev + 6))
     theta = np.exp(np.maximum(found.x - found.x.max(), LEAST_LOG))
     return _pruned(point, sets, theta / theta.sum(), float(found.fun))
 
