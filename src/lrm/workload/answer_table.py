@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -177,6 +178,11 @@ def find_query(labels: Labels, query: str) -> tuple[Labels, list[tuple[int, int]
 
 def _unknown(query: str, labels: Labels) -> str:
     names = labels.query_names()
+    several = [name for name in names if re.fullmatch(r"q[1-9][0-9]*\.", name.removesuffix(query))]
+    if query and len(several) > 1:
+        listed = ", ".join(map(repr, several[:_LISTED]))
+        more = f" and {len(several) - _LISTED:,} more" if len(several) > _LISTED else ""
+        return f"several statements have an answer {query!r}; write one of {listed}{more}"
     near = difflib.get_close_matches(query, names, _LISTED)
     if near:
         return f"no query is called {query!r}; near it are {', '.join(map(repr, near))}"

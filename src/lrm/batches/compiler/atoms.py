@@ -23,7 +23,7 @@ from lrm.domain.bins import number_text
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "TRUE",
     "Constant",
     "Truths",
+    "among",
     "compare",
     "date",
     "is_null",
@@ -94,6 +95,44 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     if nan is not None:
         result[nan] = _ON_NAN[operation]
     return result
+
+
+def among(attribute: Attribute, values: Sequence[Constant]) -> tuple[Truths, list[Constant]] | None:
+    """The possible truths of ``attribute IN (values)``, and the values that are not declared.
+
+    One look at all cells, however many constants there are. None where a value is not of the
+    attribute's type, which `compare` says.
+
+    Examples
+    --------
+    >>> among(Categories("a", ["x", "y", "z"]), ["x", "z", "w"])
+    (array([1, 2, 1], dtype=uint8), ['w'])
+    """
+    result = np.full(attribute.size, NULL, dtype=np.uint8)
+    if isinstance(attribute, Categories):
+        expected = {"text": str, "integer": Decimal, "boolean": bool}[attribute.value_type]
+        if any(type(value) is not expected for value in values):
+            return None
+        wanted, declared = set(values), set(attribute.values)
+        found = [TRUE if one in wanted else FALSE for one in attribute.values]
+        result[: attribute.regular] = found
+        strange = [value for value in values if value not in declared]
+        other = attribute.special_cell("(other)")
+        if other is not None:
+            result[other] = TRUE | FALSE if strange else FALSE
+        return result, strange
+    if not isinstance(attribute, SteppedAttribute):
+        return None
+    steps = [_as_step(attribute, value) for value in values]
+    wanted_steps = np.unique([_clamped(int(one)) for one in steps if one == int(one)])
+    first, last = attribute.spans
+    counts = np.searchsorted(wanted_steps, last, "right") - np.searchsorted(wanted_steps, first)
+    whole = counts == last.astype(np.float64) - first + 1
+    result[: len(first)] = np.where(counts == 0, FALSE, np.where(whole, TRUE, TRUE | FALSE))
+    nan = attribute.special_cell("(nan)")
+    if nan is not None:
+        result[nan] = _ON_NAN["="]
+    return result, []
 
 
 def is_null(attribute: Attribute) -> Truths:

@@ -93,7 +93,8 @@ def _chunk(tokens: list[Token]) -> Chunk:
 
 def weigh_statements(batch: Workload, text: str) -> Workload:
     """Give each answer the importance of its statement."""
-    from lrm.workload.products import MOST_IMPORTANCES  # noqa: PLC0415 - only where it is needed
+    from lrm.workload.label_parts import Grouped  # noqa: PLC0415 - only where it is needed
+    from lrm.workload.products import MOST_IMPORTANCES  # noqa: PLC0415 - same
 
     if "importance" not in text.lower():
         return batch
@@ -113,8 +114,17 @@ def weigh_statements(batch: Workload, text: str) -> Workload:
                 f"line {one.line}: two statements share this line, and the comment before it says "
                 "the importance of one; begin each statement on a line of its own"
             )
-    parts = [
-        np.full(len(part), values[max(0, bisect_right(lines, getattr(part, "line", 0) or 0) - 1)])
-        for part in batch.labels.parts
-    ]
-    return replace(batch, importance=np.concatenate(parts))
+
+    def of(line: int | None) -> float:
+        return values[max(0, bisect_right(lines, line or 0) - 1)]
+
+    parts = []
+    for part in batch.labels.parts:
+        hidden = isinstance(part, Grouped) and part.hidden  # as important as what needs it
+        parts.append(np.full(len(part), 0.0 if hidden else of(getattr(part, "line", 0))))
+    importance = np.concatenate(parts)
+    for answer in batch.derived:
+        for rows in answer.input_rows():
+            importance[rows] = np.maximum(importance[rows], of(answer.label.line))
+    importance[importance == 0.0] = 1.0  # sums of NULL beside running totals: nobody needs them
+    return replace(batch, importance=importance)

@@ -24,6 +24,7 @@ from lrm.batches.compiler.atoms import (
     TRUE,
     Constant,
     Truths,
+    among,
     compare,
     is_null,
     nearest_edges,
@@ -303,10 +304,20 @@ class Scope:
 
     def _in(self, node: exp.Expr) -> tuple[int, Truths]:
         axis = self.axis(node.this)
-        values = [self._constant(item) for item in node.expressions]
-        return axis, in_bins.joined_truths(
-            any_of, axis, [self._compared(node, axis, "=", value) for value in values]
-        )
+        values = list(dict.fromkeys(self._constant(item) for item in node.expressions))
+        attribute = self.domain.attributes[axis]
+        try:
+            found = among(attribute, values)
+        except SqlError as error:
+            raise at_line(node, str(error)) from None
+        if found is None:
+            each = [self._compared(node, axis, "=", value) for value in values]
+            return axis, in_bins.joined_truths(any_of, axis, each)
+        truths, strange = found
+        for value in strange:
+            self._compared(node, axis, "=", value)  # notes the cut, or warns
+        self.cut(node, axis, truths)
+        return axis, truths
 
     def explain(self, undecided: dict[int, int]) -> SqlError:
         """Name the first comparison that leaves a cell undecided, and the nearest edges.

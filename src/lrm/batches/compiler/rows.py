@@ -18,7 +18,7 @@ from lrm.batches.compiler.compiled import Answer, Compiled, Weighted
 from lrm.batches.compiler.derivations import asked
 from lrm.batches.compiler.displays import Wanted, ascending, union_display, wanted
 from lrm.batches.compiler.evaluation import Values
-from lrm.batches.compiler.expressions import CellLabel, LookedUp, attribute_column, shown
+from lrm.batches.compiler.expressions import Apart, CellLabel, LookedUp, attribute_column, shown
 from lrm.batches.compiler.grouping import Grouping, Keys, groupings
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.compiler.predicates import Context, Scope
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_batch", "compile_condition"]
 
+MOST_RUNNING = 1 << 23
+"""Weights of running totals over a single attribute that are written out, row by row."""
+
 MOST_GROUPS = 1000
 """Groups that expressions of one statement may have."""
 
@@ -61,13 +64,14 @@ Made = tuple[list[AnyAnswer], "Display | None", "Table"]
 
 def compile_batch(text: str, domain: Domain) -> Workload:
     """Compile a batch of SELECT statements; see `lrm.sql`."""
-    single = len(domain.attributes) == 1
+    every = list(_compiled(text, domain))
+    single = len(domain.attributes) == 1 and not any(_is_long(one) for one, _, _ in every)
     rows = FlatRows(domain) if single else Terms(domain)
     inputs = Inputs(rows)
     waiting: list[DerivedAnswer | QuantileAnswer] = []
     displays: list[Display] = []
     tables: list[Table] = []
-    for answers, display, table in _compiled(text, domain):
+    for answers, display, table in every:
         displays += [display] if display is not None else []
         before = rows.count, len(waiting)
         for answer in answers:
@@ -89,6 +93,19 @@ def compile_batch(text: str, domain: Domain) -> Workload:
     derived = tuple(_derived(inputs, answer) for answer in waiting)
     statements = tuple(distinct_names(tables))
     return replace(rows.finished(), derived=derived, display=tuple(displays), statements=statements)
+
+
+def _is_long(answers: list[AnyAnswer]) -> bool:
+    """Whether some answers need running totals that are too many to be written out."""
+    parts: list[Part] = []
+    for answer in answers:
+        if isinstance(answer, Answer):
+            parts += [Part(axes, answer.products, own) for axes, own in answer.blocks]
+        elif isinstance(answer, QuantileAnswer):
+            parts.append(answer.part)
+        else:
+            parts += [part for _, way in answer.ways for part in way]
+    return any(own.weights > MOST_RUNNING for part in parts for own in part.rows)
 
 
 def _derived(inputs: Inputs, answer: DerivedAnswer | QuantileAnswer) -> Derived:
@@ -125,11 +142,13 @@ def _compiled(text: str, domain: Domain) -> Iterator[Made]:
     context = Context(domain)
     seen: set[str] = set()
     parts: list[exp.Expr] = []
-    for statement in statements(text, domain):
+    every = statements(text, domain)
+    shared = _shared_names(every)
+    for statement in every:
         seen, parts = (seen, parts) if statement.part > 1 else (set(), [])
         parts.append(statement.select)
         with in_statement(statement.line):
-            found, display, table = _compile_statement(statement, context, seen)
+            found, display, table = _compile_statement(statement, context, seen, shared)
             if statement.ending is not None:
                 display = union_display(parts, statement.ending)
         remarks = remarks_before(text, statement.start)
@@ -144,13 +163,15 @@ def _compiled(text: str, domain: Domain) -> Iterator[Made]:
         warnings.warn(told, SqlWarning, stacklevel=4)
 
 
-def _compile_statement(statement: Statement, context: Context, seen: set[str]) -> Made:
+def _compile_statement(
+    statement: Statement, context: Context, seen: set[str], shared: set[str]
+) -> Made:
     select = statement.select
     scope = Scope(context)
     variants = groupings(select, scope)
     columns = _columns(select, scope, variants)
     displayed = wanted(select)
-    named = _named_answers(statement, columns, displayed, seen)
+    named = _named_answers(statement, columns, displayed, seen, shared)
     answers = [(name, asked(node, partial(middle, scope=scope))) for name, node in named.items()]
     leaves = [leaf for _, answer in answers for leaf in answer.leaves]
     windows = [leaf.window for leaf in leaves if leaf.window is not None]
@@ -193,14 +214,34 @@ def _compile_statement(statement: Statement, context: Context, seen: set[str]) -
     return found, display, table
 
 
+def _shared_names(every: list[Statement]) -> set[str]:
+    """The aliases of answers that several statements use; parts of UNION ALL are one statement."""
+    users: dict[str, set[int]] = {}
+    for statement in every:
+        for item in statement.select.expressions:
+            if item.alias and item.find(exp.AggFunc, Apart) is not None:
+                first = statement.number - statement.part + 1
+                users.setdefault(item.alias, set()).add(first)
+    return {name for name, numbers in users.items() if len(numbers) > 1}
+
+
 def _named_answers(
-    statement: Statement, columns: Columns, asked: Wanted | None, seen: set[str]
+    statement: Statement,
+    columns: Columns,
+    asked: Wanted | None,
+    seen: set[str],
+    shared: set[str],
 ) -> Answers:
-    """Give every answer a name: its alias, or its place; those only sorted by come last."""
+    """Give every answer a name: its alias, or its place; those only sorted by come last.
+
+    An alias that several statements use is named with its statement: ``q2.n``.
+    """
     found: Answers = {}
     several = len(columns.answers) > 1
     for position, (alias, node) in enumerate(columns.answers, start=1):
         name = alias or f"q{statement.number}" + (f".{position}" if several else "")
+        if alias in shared:
+            name = f"q{statement.number - statement.part + 1}.{alias}"
         if name in seen and not columns.constants:  # in another SELECT of a UNION ALL
             name = f"{name}.{statement.part}"
         if name in found:
