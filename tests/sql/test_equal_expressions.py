@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import lrm
 from lrm.batches import sql
 from lrm.domain import Domain, Integers
 
@@ -22,11 +21,8 @@ ONE = "SELECT AVG(q1 + q2 + q3) / 3.0 AS a FROM t"
         "SELECT AVG((q1 + q2 + q3 + 3) / 3.0) AS a FROM t",
     ],
 )
-def test_a_constant_inside_or_outside_an_average_gives_equal_errors(text):
-    errors = [
-        lrm.plan(sql(one, DOMAIN), effort="quick", seed=1).workload.shape[0] for one in (ONE, text)
-    ]
-    assert errors[0] == errors[1]
+def test_a_constant_inside_or_outside_an_average_asks_the_same(text):
+    assert sql(ONE, DOMAIN).shape == sql(text, DOMAIN).shape
     counts = [len(sql(one, DOMAIN).queries.batch.choice) for one in (ONE, text)]
     assert counts[1] <= counts[0] + 2  # no table of all three attributes
 

@@ -154,7 +154,6 @@ STATEMENTS = {
     ),
     "SELECT COUNT(*) FROM patients UNION ALL SELECT COUNT(*) FROM patients LIMIT 1": "by a text",
     "SELECT CAST(COUNT(*) AS DATE) FROM patients": "CAST of an aggregate to DATE is not compiled",
-    "SELECT COUNT(*) AS n FROM patients; SELECT COUNT(*) AS n FROM patients": "'n' is already",
     # groups
     "SELECT COUNT(*) FROM patients GROUP BY 2": "GROUP BY 2: the SELECT list has 1 items",
     "SELECT COUNT(*) FROM patients GROUP BY income / 2": "it has no one value on any cell",

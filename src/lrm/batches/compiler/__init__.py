@@ -21,8 +21,8 @@ are ``matrix @ counts``. Whatever is not on the list below is refused by name.
 What differs from running the text on the table:
 
 - Rows that the domain drops are in no count: ``COUNT(*)`` counts rows within the domain.
-- A group is a declared cell, and every declared group has an answer, empty or not,
-  excluded by ``WHERE`` or not.
+- A group is a declared cell, and every declared group that ``WHERE`` may be true of has an
+  answer, empty or not.
 - A sum over no rows is 0, where SQL says NULL.
 - A constant that cuts through a cell is refused with the nearest edges, never rounded. A text
   that is not declared equals no row, with a warning; it cuts through the cell ``(other)``.

@@ -127,7 +127,9 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> tuple[Truths, lis
     wanted_steps = np.unique([_clamped(int(one)) for one in steps if one == int(one)])
     first, last = attribute.spans
     counts = np.searchsorted(wanted_steps, last, "right") - np.searchsorted(wanted_steps, first)
-    whole = counts == last.astype(np.float64) - first + 1
+    # Exact beyond 2^53, and where a cell without an end has 2^63 values.
+    others = last.astype(np.uint64) - first.astype(np.uint64)
+    whole = (counts > 0) & (np.maximum(counts - 1, 0).astype(np.uint64) == others)
     result[: len(first)] = np.where(counts == 0, FALSE, np.where(whole, TRUE, TRUE | FALSE))
     nan = attribute.special_cell("(nan)")
     if nan is not None:

@@ -21,6 +21,7 @@ from lrm.batches.compiler.evaluation import Values
 from lrm.batches.compiler.expressions import Apart, CellLabel, LookedUp, attribute_column, shown
 from lrm.batches.compiler.grouping import Grouping, Keys, groupings
 from lrm.batches.compiler.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
+from lrm.batches.compiler.places import SEVERAL_SETS
 from lrm.batches.compiler.predicates import Context, Scope
 from lrm.batches.compiler.present import GroupBlock, group_blocks
 from lrm.batches.compiler.refusals import AGGREGATES, in_statement, only, refuse
@@ -215,14 +216,33 @@ def _compile_statement(
 
 
 def _shared_names(every: list[Statement]) -> set[str]:
-    """The aliases of answers that several statements use; parts of UNION ALL are one statement."""
-    users: dict[str, set[int]] = {}
+    """The aliases that several statements use for answers with the same columns of groups.
+
+    Parts of UNION ALL are one statement.
+    """
+    users: dict[str, dict[frozenset[str] | None, set[int]]] = {}
     for statement in every:
+        groups = _group_names(statement.select)
         for item in statement.select.expressions:
             if item.alias and item.find(exp.AggFunc, Apart) is not None:
                 first = statement.number - statement.part + 1
-                users.setdefault(item.alias, set()).add(first)
-    return {name for name, numbers in users.items() if len(numbers) > 1}
+                users.setdefault(item.alias, {}).setdefault(groups, set()).add(first)
+    return {
+        name
+        for name, own in users.items()
+        if len(set().union(*own.values())) > 1
+        and (None in own or any(len(numbers) > 1 for numbers in own.values()))
+    }
+
+
+def _group_names(select: exp.Expr) -> frozenset[str] | None:
+    """What the columns of groups are called; None for several grouping sets."""
+    group = select.args.get("group")
+    nodes = [] if group is None else group.expressions
+    if any(type(one) in SEVERAL_SETS for one in nodes):
+        return None
+    named = {shown(item.this): item.alias for item in select.expressions if item.alias}
+    return frozenset(named.get(shown(one), one.name or shown(one)) for one in nodes)
 
 
 def _named_answers(
