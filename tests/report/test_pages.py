@@ -148,10 +148,9 @@ def test_answers_stand_with_their_intervals():
     made = release()
     rows = re.findall(r"<tr><th.*?</tr>", release_page(made, confidence=0.9), re.DOTALL)
     low, high = made.intervals(0.9)[0]
-    whole = [f"{value:,.0f}" for value in (made.answers[0], low, high)]
     found = next(row for row in rows if "&lt;script&gt;" in row)
-    assert f'<td class="number">{whole[0]}</td>' in found
-    assert f"{whole[1]} … {whole[2]}" in found
+    assert f'<td class="number">{made.answers[0]:,.0f}</td>' in found
+    assert f"Answers, ± {(high - low) / 2:.3g}</caption>" in release_page(made, confidence=0.9)
 
 
 def test_processed_answers_are_named_with_their_bias(pages):
@@ -172,8 +171,8 @@ def test_long_batches_are_cut_and_say_so():
     big = lrm.plan(np.eye(60), "noise-on-data")
     made = lrm.release(big, np.ones(60, int), epsilon=1)
     text = Tree(release_page(made, limit=7)).text
-    assert "the first 7 of 60" in text
-    assert "lrm show --csv writes all answers" in text
+    assert "7 of 60 answers" in text
+    assert "lrm show --csv writes all" in text
     assert "5 of 60 queries" in Tree(plan_page(big, big.privacy(1), limit=5)).text
 
 
@@ -182,7 +181,7 @@ def test_a_file_beside_the_page_has_what_it_does_not_list(tmp_path):
     write_release_page(made, tmp_path / "a page.html", limit=14)
     text = (tmp_path / "a page.html").read_text(encoding="utf-8")
     assert '<a href="a%20page.csv" download>a page.csv</a>' in text
-    assert "1 more table is in a page.csv" in Tree(text).text
+    assert "1 more table and further answers are in a page.csv" in Tree(text).text
     assert len((tmp_path / "a page.csv").read_text().splitlines()) == 1 + len(made.names)
     made.report(tmp_path / "whole.html")
     assert not (tmp_path / "whole.csv").exists()
@@ -192,23 +191,24 @@ def test_each_table_has_its_part(pages):
     text = pages["tables"]
     titles = re.findall(r"<summary><h3>(.*?)</h3>", text)
     assert titles == [
-        "Single counts",
+        "Answers",
         "n by colour",
         "n by size",
-        "n by colour, size",
-        "m by colour, size, kind",
+        "n by colour and size",
+        "m by colour, size and kind",
     ]
     # Bars in lists, and heat maps of two attributes, one for each value of the first of three.
     assert text.count('class="bar"') == 1 + 2 + 10
     assert text.count('class="heat"') == 20 + 40
-    assert "colour = blue; 95 % interval ±" in text
+    assert "colour blue · m by colour, size and kind, ±" in text
 
 
 def test_many_answers_are_folded(pages):
-    assert "<details>" not in pages["tables"]
+    assert pages["tables"].count("<details") == pages["tables"].count(" open>")
     wide = lrm.plan(np.eye(1000), "noise-on-data")
     text = release_page(lrm.release(wide, np.ones(1000, int), epsilon=1))
-    assert text.count("<details>") == 1
+    assert len(re.findall(r"<details id=[^>]*>", text)) == text.count("<details") == 1
+    assert " open>" not in text
     assert text.count('class="bar"') == 1000
     assert len(text) < 750_000
 
@@ -275,7 +275,7 @@ def test_a_page_of_too_many_answers_lists_the_first_ones(tmp_path, monkeypatch):
     write_release_page(answered, tmp_path / "page.html", limit=10)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     Tree(text)
-    assert "more answers are in" in text
+    assert "further answers are in" in text
     assert 'href="page.parquet"' in text
     assert pq.read_table(tmp_path / "page.parquet").num_rows == made.workload.shape[0]
     Tree(plan_page(made, made.privacy(epsilon=1)))

@@ -9,12 +9,12 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from lrm.views.answers import statement_tables
 
 import lrm
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, WorkloadError
-from lrm.views.displays import displayed, shown_positions
 from lrm.views.releases import summary_facts
 from lrm.workload.display import Bound, Display, OrderKey
 
@@ -131,12 +131,14 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
     again = lrm.load_release(tmp_path / "a.lrm")
     assert again.plan.workload.display == release.plan.workload.display
     assert len(again.answers) == 9
-    first, second = displayed(again)
-    assert [again.answers[i] for i in first.positions["n"]] == sorted(again.answers[1:5])[:1:-1]
-    assert second.positions == {"c": []}
+    _, first, second = statement_tables(again)
+    assert first.numbers["answer"][:, 0].tolist() == sorted(again.answers[1:5])[:1:-1]
+    assert len(second.layout) == 0
     assert "displays 0 of 4 groups by the noisy answers; the release has all" in second.note
-    assert shown_positions(again, [first, second]) == [0, *first.positions["n"]]
     facts = summary_facts(again)
+    shown = [again.answers[place] for place in facts["display"][0]["shown"]["n"]]
+    assert shown == first.numbers["answer"][:, 0].tolist()
+    assert facts["display"][1]["shown"] == {"c": []}
     assert json.loads(json.dumps(facts["display"]))[0]["limit"] == 2
     assert len(facts["answers"]) == 9
 
@@ -149,7 +151,7 @@ def test_a_display_is_part_of_what_a_digest_covers(release):
 def test_a_report_shows_what_is_displayed_and_everything(release, tmp_path):
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "n: ORDER BY n DESC LIMIT 2" in page
+    assert "ORDER BY n DESC LIMIT 2 displays 2 of 4 groups" in page
     assert "n by month" in page
 
 

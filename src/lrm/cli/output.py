@@ -3,11 +3,12 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.spelling import escape_controls, visible
+from lrm.spelling import escape_controls, many, visible
 
 if TYPE_CHECKING:
     from lrm.accuracy import Accuracy
@@ -23,8 +24,11 @@ __all__ = [
     "print_worst",
 ]
 
-LEAST_WORDS = 12
-"""Characters to which a column of text may shrink."""
+MOST_STATEMENTS = 40
+"""Statements that are printed without being named."""
+
+MOST_COLUMNS = 12
+"""Groups that stand side by side."""
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -51,14 +55,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _width() -> int:
+    from rich.console import Console
+
+    return Console().width
+
+
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values in two columns; long values wrap inside theirs."""
-    table = _table(show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(_text(name), _text(value))
-    _console().print(table)
+    from lrm.views.blocks import Facts
+    from lrm.views.text import facts_text
+
+    echo(facts_text(Facts(tuple(facts)), _width()))
 
 
 def print_table(
@@ -68,103 +76,47 @@ def print_table(
 
     Where the numbers alone are too wide, each row is printed as lines of its own.
     """
-    shown = [list(row) for row in rows]
-    console = _console()
-    widths = _widths(columns, shown, words, console.width)
-    if widths is None:
-        for row in shown:
-            echo("")
-            _print_record(columns, row, console)
-        echo("")
-        return
-    table = _table(show_header=True)
-    for column, width in zip(columns, widths, strict=True):
-        justify = "left" if column in words else "right"
-        table.add_column(_text(column), justify=justify, width=width, overflow="fold")
-    for row in shown:
-        table.add_row(*map(_text, row))
-    console.print(table)
+    from lrm.views.blocks import plain_table
+    from lrm.views.text import table_text
+
+    table = plain_table("", columns, rows, words=words)
+    echo(f"\n{table_text(table, _width())}\n")
 
 
-def _widths(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str], room: int
-) -> list[int] | None:
-    """A width for each column, in which every number is whole; None where there is no room."""
-    cells = [max((_width(row[i]) for row in rows), default=0) for i in range(len(columns))]
-    wanted = [max(_width(name), cell) for name, cell in zip(columns, cells, strict=True)]
-    least = [
-        min(want, LEAST_WORDS) if name in words else max(cell, *map(_width, name.split()))
-        for name, cell, want in zip(columns, cells, wanted, strict=True)
-    ]
-    spare = room - sum(least) - 3 * len(columns) + 1  # blanks between columns, and at the ends
-    if spare < 0:
-        return None
-    for i in sorted(range(len(columns)), key=lambda i: columns[i] not in words):
-        more = min(spare, wanted[i] - least[i])
-        least[i] += more
-        spare -= more
-    return least
-
-
-def _print_record(columns: Sequence[str], row: Sequence[str], console: Any) -> None:
-    """Print one row of a table as lines; names wrap before values do."""
-    names = max(max(_width(word) for word in name.split()) for name in columns)
-    room = console.width - max(map(_width, row)) - 2
-    table = _table(show_header=False)
-    table.add_column(width=max(names, min(room, max(map(_width, columns)))))
-    table.add_column(overflow="fold")
-    for name, value in zip(columns, row, strict=True):
-        table.add_row(_text(name), _text(value))
-    console.print(table)
-
-
-def _width(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(visible(text))
-
-
-def _table(*, show_header: bool) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD if show_header else None, pad_edge=False, show_header=show_header
-    )
-
-
-def _text(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(visible(text))  # square brackets in a query's name are not markup
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def print_answers(release: "Release", confidence: float, limit: int) -> None:
-    """Print the first answers with their intervals, as the statements display them."""
-    from lrm.views.answers import answer_columns, answer_rows
+def print_answers(
+    release: "Release", confidence: float, limit: int, name: str | None = None
+) -> None:
+    """Print one grid per statement, of at most ``limit`` rows each; or the one called ``name``."""
+    from lrm.views.answers import grouped_tables, single_numbers, statement_table
     from lrm.views.derived import derived_notes
-    from lrm.views.displays import displayed, shown_positions
+    from lrm.views.text import table_text
+    from lrm.workload.layout import find_statement
 
-    total = len(release.plan.workload.shown)
-    shown = displayed(release)
-    table = release.table(confidence) if shown else release.head(limit, confidence)
-    positions = shown_positions(release, shown)[:limit] if shown else range(len(table))
-    rows = [(label.name, *row) for label, row in answer_rows(table, positions)]
-    for one in shown:
-        echo(one.note)
-    if rows:
-        print_table(answer_columns(confidence), rows, words=("query",))
-    if len(rows) < total:
-        echo(f"{len(rows):,} of {total:,} answers shown; --json or --csv has all")
-    for note in derived_notes(release.plan.workload):
+    batch, width = release.plan.workload, _width()
+    chosen = batch.tables if name is None else (find_statement(batch, name),)
+    listed = chosen[:MOST_STATEMENTS] if limit else ()
+    tables = (
+        statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
+    )
+    cut = len(listed) < len(chosen)
+    for one in grouped_tables(tables):
+        table = single_numbers(one) if isinstance(one, list) else one.table(MOST_COLUMNS)
+        rows = table.rows[:limit]
+        whole = isinstance(one, list) or one.note or one.count == one.total
+        if len(rows) < len(table.rows) or not whole:
+            cut = True
+            table = replace(table, rows=rows, note=f"… {len(rows):,} rows. {table.note}".rstrip())
+        echo(f"\n{table_text(table, width)}")
+    echo("")
+    if cut:
+        total = many(len(batch.shown), "answer", "answers")
+        echo(f"not all of {total} are shown: name a statement, or use --limit, --csv or --xlsx")
+    for note in derived_notes(batch):
         echo(note)
-    echo("intervals cover the noise alone; answers are neither rounded nor clipped")
+    echo(
+        f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
+        "are neither\nrounded nor clipped"
+    )
 
 
 def print_expected(

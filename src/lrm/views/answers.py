@@ -1,18 +1,61 @@
-"""The answers of a release beside their labels, as numbers and as text."""
+"""The answers of a release as tables: one per statement, in the shape that its columns ask for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+
+from lrm.maps.linear import Floats
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.releases.shown import shown_values
-from lrm.spelling import beside, number
-from lrm.workload import AnswerTable, Label
+from lrm.spelling import beside, many, number
+from lrm.views.blocks import Block, Cell, Document, Figure, Heading, Table
+from lrm.views.charts import Series, line_chart, pyramid
+from lrm.views.labels import is_time, label_texts
+from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
+from lrm.workload.layout import Layout, layout_of
 
-__all__ = ["answer_columns", "answer_rows", "answer_table"]
+__all__ = [
+    "ROUGH",
+    "USABLE",
+    "StatementTable",
+    "answer_table",
+    "display_facts",
+    "grouped_tables",
+    "single_numbers",
+    "statement_table",
+    "statement_tables",
+    "verdict",
+]
+
+USABLE, ROUGH = 0.10, 0.50
+"""Half an interval, beside the answer, up to which a table is usable, and up to which it is rough.
+
+Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
+"""
+
+MOST_COLUMNS = 20
+"""Labels of a column of groups that may stand side by side."""
+
+MOST_PANELS = 12
+"""Panels of small multiples."""
+
+TOTAL = "total"
+
+
+def verdict(relative: float, usable: float = USABLE, rough: float = ROUGH) -> str:
+    """What can be done with answers of this relative error: usable, rough or noise.
+
+    >>> verdict(0.02), verdict(0.3), verdict(2.0)
+    ('usable', 'rough', 'noise')
+    """
+    return "usable" if relative <= usable else "rough" if relative <= rough else "noise"
 
 
 def answer_table(
@@ -26,28 +69,477 @@ def answer_table(
     return replace(table, numbers={**table.numbers, "processed": values})
 
 
-def answer_columns(confidence: float) -> tuple[str, ...]:
-    """Titles of what `answer_rows` returns."""
-    return ("query", "answer", "standard error", f"{100 * confidence:.4g} % interval")
+def statement_tables(
+    release: Release,
+    confidence: float = 0.95,
+    *,
+    processed: Processed | None = None,
+    most: int | None = None,
+) -> Iterator[StatementTable]:
+    """One table per statement of the batch, with at most ``most`` answers each."""
+    done = None if processed is None else shown_values(release, processed.answers)
+    for statement in release.plan.workload.tables:
+        yield statement_table(release, statement, confidence, processed=done, most=most)
 
 
-def answer_rows(
-    table: AnswerTable, positions: Iterable[int]
-) -> list[tuple[Label, tuple[str, ...]]]:
-    """Some answers: label, then answer, standard error and interval to their digits."""
-    rows: list[tuple[Label, tuple[str, ...]]] = []
-    for i in positions:
-        answer, error, low, high = (
-            float(table.numbers[name][i]) for name in ("answer", "standard_error", "low", "high")
+def statement_table(
+    release: Release,
+    statement: Statement,
+    confidence: float = 0.95,
+    *,
+    processed: Floats | None = None,
+    most: int | None = None,
+) -> StatementTable:
+    """The table of one statement, as it displays it: HAVING, ORDER BY and LIMIT are applied."""
+    batch = release.plan.workload
+    whole = layout_of(batch, statement, most)
+    numbers = _numbers(release, whole, confidence, processed)
+    kept = _possible_rows(release, numbers)
+    layout, groups = whole.taken(kept), len(kept)
+    numbers = {name: column[kept] for name, column in numbers.items()}
+    note = ""
+    asked_for = sum(one.label.count for one in batch.derived[slice(*statement.derived)])
+    cut = most is not None and statement.count > most
+    if statement.display is not None and not cut and batch.shape[0] <= EXPLICIT_QUERIES:
+        display = batch.display[statement.display]
+        keys = layout.groups()
+        values = {
+            name: dict(zip(keys, numbers["answer"][:, place].tolist(), strict=True))
+            for place, name in enumerate(layout.names)
+        }
+        place_of = {group: place for place, group in enumerate(keys)}
+        rows = [place_of[group] for group in display.shown(keys, values)]
+        layout = layout.taken(rows)
+        numbers = {name: column[rows] for name, column in numbers.items()}
+        noisy = " by the noisy answers" if display.having or display.order else ""
+        note = (
+            f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
+            "the release has all"
         )
-        interval = f"{_end(low, error)} … {_end(high, error)}"
-        if math.isinf(low) and math.isinf(high):
-            interval = "unbounded"
-        rows.append((table.labels[i], (beside(answer, error), number(error), interval)))
-    return rows
+    total = statement.count + asked_for
+    return StatementTable(layout, numbers, confidence, total, note, release.simulated)
+
+
+def _numbers(
+    release: Release, layout: Layout, confidence: float, processed: Floats | None
+) -> dict[str, Floats]:
+    """Columns of numbers in the shape of the layout; NaN where there is no answer."""
+    positions = layout.positions
+    known = np.unique(positions[positions >= 0])
+    cuts = np.flatnonzero(np.diff(known) != 1) + 1
+    parts = [
+        release.shown_numbers(int(run[0]), int(run[-1]) + 1, confidence)
+        for run in np.split(known, cuts)
+        if len(run)
+    ]
+    names = ("answer", "standard_error", "low", "high")
+    place = np.searchsorted(known, positions)
+    found = {}
+    for name in names:
+        column = np.concatenate([part[name] for part in parts] + [np.array([math.nan])])
+        found[name] = column[np.where(positions >= 0, place, len(known))]
+    if processed is not None:
+        found["processed"] = np.append(processed, math.nan)[positions]
+    return found
+
+
+def _possible_rows(release: Release, numbers: dict[str, Floats]) -> list[int]:
+    """The rows that WHERE does not exclude: the others are 0 without noise, whatever the data."""
+    if release.accuracy.deviation <= 0:
+        return list(range(len(numbers["answer"])))
+    errors, answers = numbers["standard_error"], numbers["answer"]
+    excluded = (errors == 0) | np.isnan(answers)
+    kept = np.flatnonzero(~excluded.all(axis=1)).tolist()
+    return kept or list(range(len(errors)))
 
 
 def _end(value: float, error: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     return beside(value, error)
+
+
+@dataclass(frozen=True, eq=False)
+class StatementTable:
+    """The answers of one statement: which groups they are of, and numbers about them.
+
+    Parameters
+    ----------
+    layout
+        Its rows and columns.
+    numbers
+        ``answer``, ``standard_error``, ``low``, ``high`` and perhaps ``processed``: one row per
+        group, one column per answer.
+    confidence
+        Of the intervals.
+    total
+        Number of answers that the statement has, where not all are here.
+    note
+        What was left out by HAVING, ORDER BY and LIMIT.
+    """
+
+    layout: Layout
+    numbers: dict[str, Floats]
+    confidence: float
+    total: int
+    note: str = ""
+    simulated: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        """Which one it is."""
+        return self.layout.statement
+
+    @property
+    def count(self) -> int:
+        """Number of answers in the table."""
+        shown = self.layout.positions[:, : len(self.layout.answers)]
+        return int((shown >= 0).sum())
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        """Half of each interval; infinite where it is unbounded."""
+        halves: Floats = (self.numbers["high"] - self.numbers["low"]) / 2
+        return halves
+
+    def alike(self, place: int) -> str:
+        """The half-width of an answer's intervals, where all agree to two digits; else empty."""
+        known = self.half_widths[:, place]
+        known = known[np.isfinite(known)]
+        ends = self.numbers["low"][:, place], self.numbers["high"][:, place]
+        middle = (ends[0] + ends[1]) / 2
+        gap = np.abs(middle - self.numbers["answer"][:, place])
+        if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
+            return ""
+        if np.any(gap > 0.02 * self.half_widths[:, place]):
+            return ""  # not in the middle of its interval
+        same = len({f"{half:.1e}" for half in known.tolist()}) == 1
+        return f"± {number(float(known.max()), 3)}" if same else ""
+
+    @property
+    def relative(self) -> float:
+        """Half an interval beside the answer, in the median; infinite where there is none."""
+        shown = slice(None, len(self.layout.answers))
+        answers = np.abs(self.numbers["answer"][:, shown])
+        halves = self.half_widths[:, shown]
+        known = np.isfinite(answers) & (halves > 0)
+        if not known.any():
+            return math.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(answers > 0, halves / answers, math.inf)[known]
+        return float(np.median(share))
+
+    @property
+    def heading(self) -> str:
+        """The title, with the error where all answers have the same."""
+        same = {self.alike(place) for place in range(len(self.layout.answers))}
+        if len(same) == 1 and (each := same.pop()):
+            return f"{self.statement.title}, {each}{' each' if self.count > 1 else ''}"
+        return self.statement.title
+
+    @property
+    def summary(self) -> str:
+        """How many answers there are, and what they are good for."""
+        words = many(self.count, "answer", "answers")
+        if self.count < self.total and not self.note:
+            words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
+        if math.isfinite(self.relative) and self.relative > 0:
+            percent = f"{100 * self.relative:.2g}" if self.relative < 1 else "over 100"
+            words += f", {verdict(self.relative)} (±{percent} % in the median)"
+        return words
+
+    @cached_property
+    def _view(self) -> tuple[tuple[Column, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+        """The columns of groups as readers see them: a year and a month are one column."""
+        columns, codes = self.layout.columns, self.layout.codes
+        kinds = [column.kind for column in columns]
+        if kinds.count("year") != 1 or kinds.count("month_of_year") != 1 or (codes < 0).any():
+            return columns, codes
+        year, month = kinds.index("year"), kinds.index("month_of_year")
+        if "(null)" in (*columns[year].labels, *columns[month].labels):
+            return columns, codes
+        texts = [
+            f"{int(columns[year].labels[a]):04d}-{int(columns[month].labels[b]):02d}"
+            for a, b in codes[:, [year, month]].tolist()
+        ]
+        labels = tuple(sorted(set(texts)))
+        place = {label: code for code, label in enumerate(labels)}
+        merged = Column(columns[month].name, "month", labels)
+        kept = [k for k in range(len(columns)) if k not in {year, month}]
+        at = sum(k < min(year, month) for k in kept)
+        new = [columns[k] for k in kept]
+        new.insert(at, merged)
+        parts = [codes[:, k] for k in kept]
+        parts.insert(at, np.array([place[text] for text in texts], dtype=np.int64))
+        return tuple(new), np.column_stack(parts)
+
+    def cell(self, row: int, place: int, *, note: bool, share: float | None = None) -> Cell:
+        """One answer to the digits that its error leaves, with its interval where wanted."""
+        answer = float(self.numbers["answer"][row, place])
+        if math.isnan(answer):
+            return Cell("")
+        error = self._error(place)
+        text = beside(answer, error)
+        if "processed" in self.numbers:
+            done = float(self.numbers["processed"][row, place])
+            text = f"{done:,.0f}" if done == round(done) else beside(done, error)
+            return Cell(text, f"raw {beside(answer, error)}" + self._note(row, place, note), share)
+        return Cell(text, self._note(row, place, note).strip(), share, value=answer)
+
+    def _note(self, row: int, place: int, wanted: bool) -> str:
+        low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
+        answer, half = float(self.numbers["answer"][row, place]), (high - low) / 2
+        if not wanted:
+            return ""
+        if math.isinf(low) and math.isinf(high):
+            return " unbounded"
+        if math.isinf(half):
+            spread = self._error(place)
+            return f" {_end(low, spread)} … {_end(high, spread)}"
+        if abs((low + high) / 2 - answer) > 0.02 * half:
+            return f" {beside(low, half)} … {beside(high, half)}"
+        return f" ± {number(half, 3)}"
+
+    def _error(self, place: int) -> float:
+        """The usual standard error of an answer, by which its digits are chosen."""
+        errors = self.numbers["standard_error"][:, place]
+        known = errors[np.isfinite(errors) & (errors > 0)]
+        if len(known):
+            return float(np.median(known))
+        halves = self.half_widths[:, place]
+        known = halves[np.isfinite(halves) & (halves > 0)]
+        return float(np.median(known)) / 2 if len(known) else 0.0
+
+    def _across(self, most: int) -> int | None:
+        """The column whose labels stand side by side; None for a list."""
+        columns, codes = self._view
+        if len(self.layout.answers) != 1 or len(columns) < 2 or self.note:
+            return None
+        order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), -k))
+        for k in order:
+            if len(columns[k].labels) + bool((codes[:, k] < 0).any()) <= most:
+                return k
+        return None
+
+    def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
+        """The statement as one table: the labels of a column side by side, or a list of groups."""
+        across = self._across(most)
+        title, key = self.heading, self.statement.title
+        if across is None:
+            return self._list(title, key)
+        columns, codes = self._view
+        same = bool(self.alike(0))
+        texts = [[*label_texts(column), TOTAL] for column in columns]
+        used = sorted(set(codes[:, across].tolist()), key=lambda code: (code < 0, code))
+        rest = [k for k in range(len(columns)) if k != across]
+        rows: dict[tuple[int, ...], dict[int, int]] = {}
+        for row, code in enumerate(codes.tolist()):
+            rows.setdefault(tuple(code[k] for k in rest), {})[code[across]] = row
+        answers = self.numbers["answer"][:, 0]
+        largest = float(np.nanmax(answers, initial=0.0)) or 1.0
+        headings = [Heading(columns[k].name, words=True, label=True) for k in rest]
+        headings += [Heading(texts[across][code]) for code in used]
+        lines = []
+        for codes_of, cells in rows.items():
+            line = [Cell(texts[k][code]) for k, code in zip(rest, codes_of, strict=True)]
+            for code in used:
+                at = cells.get(code)
+                if at is None:
+                    line.append(Cell(""))
+                    continue
+                share = max(0.0, min(1.0, float(answers[at]) / largest)) if heat else None
+                line.append(self.cell(at, 0, note=not same, share=share))
+            lines.append(tuple(line))
+        name = columns[across].name
+        return Table(f"{title} · {name} →", tuple(headings), tuple(lines), self.note, key=key)
+
+    def _list(self, title: str, key: str) -> Table:
+        columns, codes = self._view
+        answers = self.layout.answers
+        texts = [[*label_texts(column), TOTAL] for column in columns]
+        same = [bool(self.alike(place)) for place in range(len(answers))]
+        each = len({self.alike(place) for place in range(len(answers))}) == 1
+        headings = [Heading(column.name, words=True, label=True) for column in columns]
+        bars = len(answers) == 1 and bool(columns)
+        for place, name in enumerate(answers):
+            error = f" ({self.alike(place)})" if same[place] and not each else ""
+            headings.append(Heading(name.replace("_", " ") + error))
+        scale = self._scale() if bars else None
+        lines = []
+        for row, codes_of in enumerate(codes.tolist()):
+            line = [Cell(texts[k][code]) for k, code in enumerate(codes_of)]
+            for place in range(len(answers)):
+                cell = self.cell(row, place, note=not same[place])
+                line.append(cell if scale is None else replace(cell, bar=self._bar(row, scale)))
+            lines.append(tuple(line))
+        return Table(title, tuple(headings), tuple(lines), self.note, key=key)
+
+    def _scale(self) -> tuple[float, float] | None:
+        every = np.concatenate([self.numbers[name][:, 0] for name in ("low", "high", "answer")])
+        known = every[np.isfinite(every)]
+        low, high = min(0.0, float(known.min(initial=0))), max(0.0, float(known.max(initial=0)))
+        return (low, high) if high > low else None
+
+    def _bar(self, row: int, scale: tuple[float, float]) -> tuple[float, float, float, float]:
+        low, high = scale
+        ends = [0.0, *(float(self.numbers[name][row, 0]) for name in ("answer", "low", "high"))]
+        zero, answer, left, right = (
+            0.0 if math.isnan(x) else (min(max(x, low), high) - low) / (high - low) for x in ends
+        )
+        return zero, answer, left, right
+
+    def blocks(self) -> list[Block]:
+        """The statement as a page shows it: a drawing where its shape has one, and its table."""
+        columns, _ = self._view
+        time = [k for k, column in enumerate(columns) if is_time(column)]
+        drawing: Figure | None = None
+        if len(time) == 1 and not self.note and len(self.layout) > 2:
+            drawing = self._lines(time[0])
+        elif len(columns) == 2 and len(self.layout.answers) == 1 and not self.note:
+            drawing = self._pyramid()
+        tables: list[Block] = [*self._panels()] if drawing is None else [self.table(heat=True)]
+        return tables if drawing is None else [drawing, *tables]
+
+    def _series(self, name: str, rows: Sequence[int | None], place: int) -> Series:
+        found = [
+            np.array([math.nan if row is None else column[row, place] for row in rows])
+            for column in (self.numbers[key] for key in ("answer", "low", "high"))
+        ]
+        return Series(name, *found)
+
+    def _lines(self, time: int) -> Figure | None:
+        """Lines over time with bands: one panel per combination of the other columns."""
+        columns, codes = self._view
+        rest = [k for k in range(len(columns)) if k != time]
+        texts = [[*label_texts(column), TOTAL] for column in columns]
+        found: dict[tuple[int, ...], dict[int, int]] = {}
+        for row, code in enumerate(codes.tolist()):
+            if code[time] >= 0:
+                found.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
+        answers = self.layout.answers
+        if not found or len(found) * len(answers) > MOST_PANELS:
+            return None
+        used = sorted({code for rows in found.values() for code in rows})
+        labels = [texts[time][code] for code in used]
+        series = []
+        for place, answer in enumerate(answers):
+            for group, rows in found.items():
+                names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
+                if len(answers) > 1:
+                    names.insert(0, answer.replace("_", " "))
+                series.append(
+                    self._series(", ".join(names), [rows.get(code) for code in used], place)
+                )
+        words = f"{self.statement.title}: lines from {labels[0]} to {labels[-1]}"
+        percent = f"{100 * self.confidence:.4g} % intervals"
+        return Figure(line_chart(labels, series, words), words, f"The band shows {percent}.")
+
+    def _pyramid(self) -> Figure | None:
+        """Bars back to back, for a column of two labels beside one of ordered numbers."""
+        columns, codes = self._view
+        pair = [k for k in (0, 1) if len(columns[k].labels) == 2]
+        if len(pair) != 1 or (codes < 0).any():
+            return None
+        side = pair[0]
+        labels = columns[1 - side].labels
+        if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
+            return None
+        texts = [label_texts(column) for column in columns]
+        found: dict[int, dict[int, int]] = {}
+        for row, code in enumerate(codes.tolist()):
+            found.setdefault(code[side], {})[code[1 - side]] = row
+        if len(found) < 2:
+            return None
+        used = sorted({code for rows in found.values() for code in rows})
+        left, right = (
+            self._series(texts[side][code], [rows.get(k) for k in used], 0)
+            for code, rows in sorted(found.items())
+        )
+        words = f"{self.statement.title}: {left.name} to the left, {right.name} to the right"
+        ages = [texts[1 - side][code] for code in used]
+        return Figure(pyramid(ages, left, right, words), words)
+
+    def _panels(self) -> Iterator[Table]:
+        """One table; or one per label of the first column, where there are three columns."""
+        columns, codes = self._view
+        across = self._across(MOST_COLUMNS)
+        labels = sorted(set(codes[:, 0].tolist()), key=lambda c: (c < 0, c)) if columns else []
+        if across is None or len(columns) < 3 or across == 0 or len(labels) > MOST_PANELS:
+            yield self.table(heat=True)
+            return
+        texts = [*label_texts(columns[0]), TOTAL]
+        for code in labels:
+            rows = np.flatnonzero(codes[:, 0] == code)
+            view = columns[1:], codes[rows, 1:]
+            part = replace(
+                self,
+                layout=self.layout.taken(rows),
+                numbers={name: column[rows] for name, column in self.numbers.items()},
+            )
+            part.__dict__["_view"] = view
+            made = part.table(heat=True)
+            yield replace(made, title=f"{columns[0].name} {texts[code]} · {made.title}")
+
+    def document(self, *, folded: bool = False) -> Document:
+        """The statement as a part of a page."""
+        return Document(
+            self.statement.title,
+            tuple(self.blocks()),
+            self.summary,
+            folded=folded,
+            name=self.statement.name,
+        )
+
+
+SINGLE = "Single numbers"
+
+
+def grouped_tables(
+    tables: Iterable[StatementTable],
+) -> Iterator[StatementTable | list[StatementTable]]:
+    """The same tables, with single numbers that follow each other as lists."""
+    waiting: list[StatementTable] = []
+    for one in tables:
+        if one.statement.columns or not one.statement.answers:
+            if waiting:
+                yield waiting
+            waiting = []
+            yield one
+        else:
+            waiting.append(one)
+    if waiting:
+        yield waiting
+
+
+def single_numbers(tables: Sequence[StatementTable]) -> Table:
+    """Statements without groups as one table: a number, and how far it may be off."""
+    rows = []
+    for one in tables:
+        for place, name in enumerate(one.layout.answers):
+            title = one.statement.title
+            several = len(one.layout.answers) > 1
+            label = f"{title}: {name.replace('_', ' ')}" if several and title != name else title
+            cells = [one.cell(row, place, note=True) for row in range(len(one.layout))]
+            rows += [(Cell(label), replace(cell, note=""), Cell(cell.note)) for cell in cells]
+    percent = f"{100 * tables[0].confidence:.4g} % interval"
+    headings = (Heading("answer", words=True, label=True), Heading("value"), Heading(percent))
+    notes = " ".join(one.note for one in tables if one.note)
+    return Table(SINGLE, headings, tuple(rows), notes)
+
+
+def display_facts(release: Release) -> list[dict[str, Any]]:
+    """Each display with the positions of the answers that it shows, as JSON can hold them."""
+    batch = release.plan.workload
+    if not batch.display or batch.shape[0] > EXPLICIT_QUERIES:
+        return []
+    found = []
+    for statement in batch.tables:
+        if statement.display is None:
+            continue
+        layout = statement_table(release, statement).layout
+        positions = {
+            name: [p for p in layout.positions[:, place].tolist() if p >= 0]
+            for place, name in enumerate(layout.answers)
+        }
+        found.append({**batch.display[statement.display].facts, "shown": positions})
+    return found

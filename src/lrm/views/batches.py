@@ -8,7 +8,6 @@ from lrm.domain import Domain
 from lrm.maps.linear import Floats
 from lrm.spelling import many, number
 from lrm.views.elements import Markup, facts, paragraph, section, table, text
-from lrm.views.tables import statements
 from lrm.workload import Label, Workload
 
 __all__ = ["batch_section", "domain_table", "group_label", "query_label", "query_table"]
@@ -54,13 +53,16 @@ def query_table(workload: Workload, errors: Floats | None = None) -> Markup:
     """One row per table of the batch, with the standard errors in it where they are known."""
     if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
-    tables = [table for statement in statements(workload.labels) for table in statement.tables]
+    tables = workload.tables
     rows = []
     for one in tables[:MOST_LISTED]:
-        row = [one.title, f"{len(one.positions):,}"]
+        derived = sum(each.label.count for each in workload.derived[slice(*one.derived)])
+        row = [one.title, f"{one.count + derived:,}"]
         if errors is not None:
-            own = errors[one.positions]
-            row += [number(float(np.sqrt(np.mean(own**2)))), number(float(own.max()))]
+            own = errors[slice(*one.rows)]
+            known = len(own) > 0
+            row.append(number(float(np.sqrt(np.mean(own**2)))) if known else "—")
+            row.append(number(float(own.max())) if known else "—")
         rows.append(row)
     if not rows:
         return Markup("")

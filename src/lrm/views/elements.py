@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from lrm.spelling import visible
+from lrm.views.blocks import Block, Document, Facts, Figure, Table, plain_table
 
 __all__ = [
     "Markup",
+    "contents",
     "details",
     "facts",
     "figure",
@@ -18,6 +21,9 @@ __all__ = [
     "key_numbers",
     "paragraph",
     "promise",
+    "render_block",
+    "render_part",
+    "render_table",
     "search_box",
     "section",
     "small",
@@ -108,52 +114,102 @@ def table(  # noqa: PLR0913 - what a table is made of
     ours: str | None = None,
     key: str = "",
 ) -> Markup:
-    """A table that scrolls inside the page where it is too wide.
+    """A table of texts whose first column names the rows; columns in ``words`` hold text."""
+    made = plain_table(caption, columns, rows, words=words)
+    return render_table(replace(made, ours=ours, key=key))
 
-    Parameters
-    ----------
-    caption
-        What it shows.
-    columns
-        Headers; the first column names the rows.
-    rows
-        One text a column.
-    words
-        Columns of text; the others, but for the first, hold numbers.
-    ours
-        First text of the row that is set apart.
-    key
-        Words by which a search finds all of its rows.
-    """
-    kinds = ["" if i == 0 or name in words else ' class="number"' for i, name in enumerate(columns)]
-    head = "".join(
-        f'<th scope="col"{kind}>{text(name)}</th>'
-        for name, kind in zip(columns, kinds, strict=True)
-    )
-    lines, longest = [], 0
-    for row in rows:
-        first, *rest = row
-        longest = max(longest, len(first))
-        cells = "".join(
-            f"<td{kind}>{text(value)}</td>" for value, kind in zip(rest, kinds[1:], strict=True)
-        )
-        mark = ' class="ours"' if ours is not None and first == ours else ""
-        lines.append(f'<tr{mark}><th scope="row">{text(first)}</th>{cells}</tr>')
+
+def render_table(block: Table) -> Markup:
+    """A table that scrolls inside the page where it is too wide or too high."""
+    bars = any(cell.bar is not None for row in block.rows[:1] for cell in row)
+    labels = sum(one.label for one in block.headings)
+    head = []
+    for one in block.headings:
+        kind = "" if one.words or one.label else ' class="number"'
+        if bars and not one.label:
+            head.append('<th scope="col" aria-label="bar"></th>')
+        head.append(f'<th scope="col"{kind}>{text(one.name)}</th>')
+    lines, longest, before = [], 0, [""] * len(block.headings)
+    for row in block.rows:
+        cells = []
+        for place, (one, cell) in enumerate(zip(block.headings, row, strict=True)):
+            if one.label:
+                longest = max(longest, len(cell.text))
+                repeated = before[: place + 1] == [c.text for c in row[: place + 1]]
+                kind = ' class="again"' if repeated and place < labels - 1 else ""
+                cells.append(f'<th scope="row"{kind}>{text(cell.text)}</th>')
+                continue
+            if cell.bar is not None:
+                cells.append(f"<td>{_bar(cell.bar)}</td>")
+            kind = "" if one.words else ' class="number"'
+            shown = text(cell.text) + (small(cell.note) if cell.note else "")
+            if cell.share is not None:
+                shown = f'<span class="heat" style="--v:{cell.share:.3f}">{shown}</span>'
+            cells.append(f"<td{kind}>{shown}</td>")
+        before = [cell.text for cell in row]
+        mark = ' class="ours"' if block.ours is not None and row[0].text == block.ours else ""
+        lines.append(f"<tr{mark}>{''.join(cells)}</tr>")
     body = "\n".join(lines)
     kind = ' class="long"' if longest > SHORT else ""
-    if key:
-        kind += f' data-key="{attribute(key)}"'
+    if block.key:
+        names = " ".join(one.name for one in block.headings)
+        kind += f' data-key="{attribute(f"{block.key} {names}")}"'
+    note = paragraph(block.note, "note") if block.note else ""
     return Markup(
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{attribute(caption)}">'
-        f"<table{kind}><caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{attribute(block.title)}">'
+        f"<table{kind}><caption>{text(block.title)}</caption>\n<thead><tr>{''.join(head)}</tr>"
+        f"</thead>\n<tbody>\n{body}\n</tbody></table></div>{note}"
     )
 
 
-def details(title: str, note: str, body: Markup, *, folded: bool) -> Markup:
+def _bar(places: tuple[float, float, float, float]) -> Markup:
+    """A bar from zero to the answer, and its interval; the numbers beside it say the same."""
+    zero, answer, low, high = (100 * place for place in places)
+    start, end = sorted((zero, answer))
+    style = f"--a:{start:.2f}%;--b:{end - start:.2f}%;--c:{low:.2f}%;--d:{high - low:.2f}%"
+    return Markup(f'<span class="bar" style="{style}" aria-hidden="true"></span>')
+
+
+def render_block(block: Block) -> Markup:
+    """One block of a document."""
+    if isinstance(block, Table):
+        return render_table(block)
+    if isinstance(block, Facts):
+        return facts(block.pairs)
+    if isinstance(block, Figure):
+        return figure(block.svg, block.caption or block.words)
+    if block.kind == "list":
+        return items(block.sentences)
+    one = warning if block.kind == "warning" else paragraph
+    return Markup("".join(map(one, block.sentences)))
+
+
+def render_part(document: Document) -> Markup:
+    """A document as a part of a page that can be folded."""
+    body = Markup("\n".join(map(render_block, document.blocks)))
+    name = link_name(document.name)
+    return details(document.title, document.note, body, folded=bool(document.folded), name=name)
+
+
+def link_name(name: str) -> str:
+    """What a link within the page calls a statement."""
+    return "table-" + "".join(x if x.isalnum() and x.isascii() else f"-{ord(x):x}-" for x in name)
+
+
+def contents(parts: Iterable[Document]) -> Markup:
+    """Links to parts of the page."""
+    links = "".join(
+        f'<li><a href="#{link_name(one.name)}">{text(one.title)}</a> {small(one.note)}</li>'
+        for one in parts
+    )
+    return Markup(f'<nav class="contents" aria-label="Tables"><ol>{links}</ol></nav>')
+
+
+def details(title: str, note: str, body: Markup, *, folded: bool, name: str = "") -> Markup:
     """A part that the reader can fold, with its heading and a note beside it."""
+    mark = f' id="{attribute(name)}"' if name else ""
     return Markup(
-        f"<details{'' if folded else ' open'}><summary><h3>{text(title)}</h3> {small(note)}"
+        f"<details{mark}{'' if folded else ' open'}><summary><h3>{text(title)}</h3> {small(note)}"
         f"</summary>\n{body}\n</details>"
     )
 

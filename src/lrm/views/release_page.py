@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.spelling import number
-from lrm.views.answer_section import answer_parts
-from lrm.views.answers import answer_table
+from lrm.releases.shown import shown_values
+from lrm.spelling import many, number
+from lrm.views.answers import (
+    SINGLE,
+    StatementTable,
+    grouped_tables,
+    single_numbers,
+    statement_table,
+)
 from lrm.views.batches import batch_section
+from lrm.views.blocks import Document
 from lrm.views.derived import derived_notes
-from lrm.views.displays import displayed
 from lrm.views.elements import (
     Markup,
+    contents,
     facts,
     items,
     key_numbers,
     paragraph,
     promise,
+    render_part,
+    search_box,
     section,
+    text,
     warning,
 )
 from lrm.views.error_section import error_section
@@ -40,6 +52,12 @@ DERIVED = (
     "from the joint law of that noise; one is unbounded where the noise may make up all of the "
     "denominator."
 )
+
+OPEN, MOST_OPEN = 200, 1000
+"""Answers of a statement that is not folded, and of all of them."""
+
+FEW = 12
+"""Answers that nobody needs to search."""
 
 LISTED = 2000
 """Answers that a page lists; a file beside it has all of them where there are more."""
@@ -164,24 +182,14 @@ def _answers(
     file: str | None,
 ) -> Markup:
     percent = f"{100 * confidence:.4g} %"
-    large = _is_large(release)
-    listed = (
-        release.head(limit, confidence) if large else answer_table(release, confidence, processed)
-    )
     parts = [
         paragraph(
-            f"Each answer is the true one plus noise. Its {percent} interval holds the true answer "
-            f"with probability {percent}. Answers are not rounded and may be negative where the "
-            "truth is small: that keeps them right on average."
+            f"Each answer is the true one plus noise. Its {percent} interval, written as ± half of "
+            f"it where that is possible, holds the true answer with probability {percent}. Answers "
+            "are not rounded and may be negative where the truth is small: that keeps them right "
+            "on average."
         ),
-        answer_parts(
-            listed,
-            confidence,
-            limit,
-            file,
-            displayed(release),
-            beyond=len(release.plan.workload.shown) - len(listed),
-        ),
+        answer_parts(release, confidence, limit, processed, file),
     ]
     if release.unit.limit is not None:
         parts.insert(
@@ -193,6 +201,49 @@ def _answers(
         notes = [Markup(f"<b>{name}</b>: {effect}") for name, effect in processed.notes]
         parts += [Markup("<h3>Post-processing</h3>"), paragraph(INTERVALS), items(notes)]
     return section("Answers", *parts)
+
+
+def answer_parts(
+    release: Release, confidence: float, limit: int, processed: Processed | None, file: str | None
+) -> Markup:
+    """All statements with at most ``limit`` answers; ``file`` beside the page has the rest."""
+    done = None if processed is None else shown_values(release, processed.answers)
+    room, opened = limit, MOST_OPEN
+    tables: list[StatementTable] = []
+    batch = release.plan.workload
+    for statement in batch.tables:
+        if room <= 0:
+            break
+        one = statement_table(release, statement, confidence, processed=done, most=room)
+        tables.append(one)
+        room -= one.count
+    parts: list[Document] = []
+    for part in grouped_tables(tables):
+        if isinstance(part, list):
+            block = single_numbers(part)
+            note = many(len(block.rows), "number", "numbers")
+            name = part[0].statement.name
+            parts.append(Document(SINGLE, (block,), note, folded=False, name=name))
+            continue
+        folded = part.count > min(OPEN, opened)
+        opened -= 0 if folded else part.count
+        parts.append(part.document(folded=folded))
+    body = [search_box("Search answers")] if limit - room > FEW else []
+    if len(parts) > FEW // 2:
+        body.append(contents(parts))
+    body += map(render_part, parts)
+    if len(tables) < len(batch.tables) or any(t.count < t.total and not t.note for t in tables):
+        body.append(paragraph(_rest(len(batch.tables) - len(tables), file)))
+    return Markup("\n".join(body))
+
+
+def _rest(tables: int, file: str | None) -> Markup:
+    """Where the answers are that the page does not list."""
+    more = f"{many(tables, 'more table', 'more tables')} and " if tables else ""
+    if file is None:
+        return Markup(f"{more}further answers are not listed here: lrm show --csv writes all.")
+    link = f'<a href="{escape(quote(file))}" download>{text(file)}</a>'
+    return Markup(f"{more}further answers are in {link}, which has all answers.")
 
 
 def _promise(release: Release) -> Markup:

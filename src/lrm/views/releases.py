@@ -21,9 +21,8 @@ from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.saving import VERSION as FILE_VERSION
 from lrm.releases.shown import shown_values
 from lrm.spelling import number
-from lrm.views.answers import answer_table
+from lrm.views.answers import answer_table, display_facts
 from lrm.views.derived import derived_facts
-from lrm.views.displays import display_facts
 from lrm.views.plans import Lines, mechanism_words
 from lrm.views.promises import NOT_PROMISED
 from lrm.views.registry import registry_facts

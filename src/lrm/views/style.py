@@ -81,13 +81,18 @@ td:has(> .bar) { width: 35%; }
   margin: 1rem 0; padding: .5rem 1rem; background: var(--warn-tint); color: var(--warn);
   border-left: .25rem solid var(--warn); border-radius: 0 .4rem .4rem 0; font-weight: 600;
 }
-.scroll { overflow-x: auto; margin: .8rem 0; border-radius: .4rem; }
+.contents { columns: 18rem; font-size: .9375rem; }
+.contents ol { margin: .4rem 0; padding-left: 1.6rem; }
+.contents .note { display: inline; margin-left: .3rem; }
+.scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem; }
+.again { opacity: .45; }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
 caption { padding: .2rem 0 .5rem; color: var(--soft); font-size: .875rem; text-align: left; }
 th, td { padding: .38rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
-thead th { border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
+thead th { position: sticky; top: 0; background: var(--card);
+  border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
   font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 400; white-space: nowrap; }
 .long tbody th { min-width: 8rem; white-space: normal; overflow-wrap: anywhere; }
@@ -108,6 +113,14 @@ figure .scroll { margin: 0; }
 figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; height: auto;
   margin: 0 auto; }
 figure svg.answers { min-width: 32rem; max-width: none; }
+.chart text { fill: var(--soft); font: .6875rem system-ui, sans-serif; }
+.chart .name { fill: var(--ink); font-weight: 600; }
+.chart .grid { stroke: var(--line); stroke-width: 1; }
+.chart .band { fill: var(--best); opacity: .25; }
+.chart .line { fill: none; stroke: var(--best); stroke-width: 1.8; }
+.chart .bar-left { fill: var(--other); }
+.chart .bar-right { fill: var(--best); opacity: .7; }
+.chart .whisker { stroke: var(--ink); stroke-width: 1; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figure img { display: block; width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
@@ -129,7 +142,8 @@ _MEDIA = """\
   header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   figure, .key > div, tr, .promise, .warning { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; max-height: none; }
+  .contents { columns: 2; }
   .search { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure svg, figure svg.answers { min-width: 0; }

@@ -19,7 +19,6 @@ from lrm.plans.file import load_plan
 from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
-from lrm.views.answers import answer_columns, answer_rows
 from lrm.views.plans import title
 from lrm.views.release_page import LISTED, answers_beside, release_page
 from lrm.views.releases import export_csv, export_json, promise_line
@@ -328,12 +327,10 @@ class Actions:
         answered = self._release_of(name).query(text)
         confidence = params.number("confidence", 0.95)
         count = len(answered.plan.workload.shown)
-        rows = answer_rows(
-            answered.head(SHOWN_ANSWERS, confidence), range(min(count, SHOWN_ANSWERS))
-        )
+        head = answered.head(SHOWN_ANSWERS, confidence)
         return {
-            "columns": list(answer_columns(confidence)),
-            "rows": [[label.name, *cells] for label, cells in rows],
+            "columns": list(head.columns),
+            "rows": head.rows(SHOWN_ANSWERS),
             "count": count,
             "title": title(answered.plan.workload, "answer", "answers"),
             "promise": promise_line(answered),

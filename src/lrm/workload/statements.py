@@ -302,7 +302,7 @@ def statements_of(
 ) -> tuple[Statement, ...]:
     """The tables that the labels of a batch form: one per line of a text, else one per part.
 
-    Queries without groups that follow each other are one table of single numbers.
+    Queries without groups that follow each other are one list.
     """
     found: dict[object, Statement] = {}
     start = 0
@@ -312,7 +312,8 @@ def statements_of(
             _put(found, replace(_of_part(part, domain), rows=(start, stop)))
         start = stop
     for place, one in enumerate(derived[:MOST_TABLES]):
-        _put(found, replace(_of_part(one.label, domain), derived=(place, place + 1)))
+        own = replace(_of_part(one.label, domain), answers=(one.label.query,))
+        _put(found, replace(own, derived=(place, place + 1)))
     displayed = {name: place for place, one in enumerate(display) for name in one.queries}
     return tuple(distinct_names(_titled(one, displayed) for one in found.values()))
 
@@ -330,14 +331,12 @@ def _put(found: dict[object, Statement], one: Statement) -> None:
 
 
 def _are_single(one: Statement, other: Statement) -> bool:
-    """Whether two statements are single numbers that follow each other."""
-    plain = not (one.columns or other.columns) and one.line is other.line is None
-    follows = one.rows[1] == other.rows[0] and not one.derived[1]
-    return plain and bool(one.answers and other.answers) and follows
+    """Whether two statements are queries without groups that follow each other."""
+    return not (one.answers or other.answers) and one.rows[1] == other.rows[0]
 
 
 def _of_part(part: Numbered | Named | Grouped, domain: Domain | None) -> Statement:
-    if not isinstance(part, Grouped):
+    if not isinstance(part, Grouped) or not (part.axes or part.line):
         return Statement(part.label(0).query, "")
     columns = tuple(_column(domain, name, labels) for name, labels in part.axes)
     return Statement(part.query, "", columns, (part.query,), line=part.line)

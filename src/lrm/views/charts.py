@@ -1,0 +1,149 @@
+"""Small drawings of tables as SVG in the page's colours: lines with a band, and pyramids.
+
+They are written by hand: a page of fifty of them takes some milliseconds, and their text is text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.maps.linear import Floats
+from lrm.spelling import number, visible
+
+__all__ = ["Series", "line_chart", "pyramid"]
+
+_WIDTH, _HEIGHT = 320, 150
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 20, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values with their intervals, in order; NaN where one is missing."""
+
+    name: str
+    values: Floats
+    low: Floats
+    high: Floats
+
+
+def _text(value: str) -> str:
+    return escape(visible(value))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    step = 10.0 ** math.floor(math.log10((high - low) or 1.0))
+    if (high - low) / step < 2:
+        step /= 2
+    elif (high - low) / step > 5:
+        step *= 2
+    first = math.ceil(low / step)
+    return [step * k for k in range(first, math.floor(high / step) + 1)]
+
+
+def _range(series: Sequence[Series]) -> tuple[float, float]:
+    every = np.concatenate([part for one in series for part in (one.values, one.low, one.high)])
+    known = every[np.isfinite(every)]
+    low, high = min(0.0, float(known.min(initial=0))), max(0.0, float(known.max(initial=0)))
+    return (low, high) if high > low else (0.0, 1.0)
+
+
+def line_chart(labels: Sequence[str], series: Sequence[Series], words: str) -> str:
+    """One panel per series on a common scale: a line, and its intervals as a band."""
+    low, high = _range(series)
+    columns = min(len(series), 2)
+    rows = math.ceil(len(series) / columns)
+    wide = _WIDTH * (2 if columns == 1 else 1)
+    parts = [
+        _panel(labels, one, (low, high), ((k % columns) * wide, (k // columns) * _HEIGHT, wide))
+        for k, one in enumerate(series)
+    ]
+    return _svg(wide * columns, rows * _HEIGHT, words, parts)
+
+
+def _svg(width: int, height: int, words: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="chart" role="img" aria-label="{escape(visible(words))}" '
+        f'viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
+    )
+
+
+def _panel(
+    labels: Sequence[str], one: Series, ends: tuple[float, float], place: tuple[int, int, int]
+) -> str:
+    (low, high), (x0, y0, width) = ends, place
+    inner, tall = width - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    count = max(len(labels) - 1, 1)
+    xs = [x0 + _LEFT + inner * k / count for k in range(len(labels))]
+
+    def y(value: float) -> float:
+        inside = min(max(value, low), high)
+        return y0 + _TOP + tall * (1 - (inside - low) / (high - low))
+
+    out = [f'<text class="name" x="{x0 + _LEFT}" y="{y0 + 13}">{_text(one.name)}</text>']
+    out += [
+        f'<line class="grid" x1="{x0 + _LEFT}" x2="{x0 + width - _RIGHT}" y1="{y(tick):.1f}" '
+        f'y2="{y(tick):.1f}"/><text class="tick" text-anchor="end" x="{x0 + _LEFT - 4}" '
+        f'y="{y(tick) + 3:.1f}">{number(tick, 3)}</text>'
+        for tick in _ticks(low, high)
+    ]
+    for run in _runs(np.isfinite(one.low) & np.isfinite(one.high)):
+        up = [f"{xs[k]:.1f},{y(float(one.high[k])):.1f}" for k in run]
+        down = [f"{xs[k]:.1f},{y(float(one.low[k])):.1f}" for k in reversed(run)]
+        out.append(f'<polygon class="band" points="{" ".join(up + down)}"/>')
+    for run in _runs(np.isfinite(one.values)):
+        points = " ".join(f"{xs[k]:.1f},{y(float(one.values[k])):.1f}" for k in run)
+        out.append(f'<polyline class="line" points="{points}"/>')
+    for k in sorted({0, len(labels) // 2, len(labels) - 1}):
+        anchor = "start" if k == 0 else "end" if k == len(labels) - 1 else "middle"
+        out.append(
+            f'<text class="tick" text-anchor="{anchor}" x="{xs[k]:.1f}" '
+            f'y="{y0 + _HEIGHT - 6}">{_text(labels[k])}</text>'
+        )
+    return "".join(out)
+
+
+def _runs(known: NDArray[np.bool_]) -> list[list[int]]:
+    """Runs of places that are known."""
+    found: list[list[int]] = [[]]
+    for place, one in enumerate(known):
+        if one:
+            found[-1].append(place)
+        elif found[-1]:
+            found.append([])
+    return [run for run in found if run]
+
+
+def pyramid(labels: Sequence[str], left: Series, right: Series, words: str) -> str:
+    """Two columns of bars, back to back: the last label on top, intervals as whiskers."""
+    _, high = _range([left, right])
+    step, half, middle = 16, 220, 90
+    height = 24 + step * len(labels)
+    centre = half + middle // 2
+    out = [
+        f'<text class="name" text-anchor="end" x="{half}" y="14">{_text(left.name)}</text>',
+        f'<text class="name" x="{half + middle}" y="14">{_text(right.name)}</text>',
+    ]
+    for place, label in enumerate(labels):
+        y = 24 + step * (len(labels) - 1 - place)
+        at = f'x="{centre}" y="{y + 11}"'
+        out.append(f'<text class="tick" text-anchor="middle" {at}>{_text(label)}</text>')
+        for one, start, sign in ((left, half, -1), (right, half + middle, 1)):
+            sizes = [
+                half * min(max(float(part[place]), 0.0), high) / high if high > 0 else 0.0
+                for part in (one.values, one.low, one.high)
+            ]
+            value, low, top = (0.0 if math.isnan(size) else size for size in sizes)
+            x = start - value if sign < 0 else start
+            ends = sorted((start + sign * low, start + sign * top))
+            out.append(
+                f'<rect class="bar-{"left" if sign < 0 else "right"}" x="{x:.1f}" y="{y + 2}" '
+                f'width="{value:.1f}" height="{step - 4}"/><line class="whisker" '
+                f'x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y + step / 2}" y2="{y + step / 2}"/>'
+            )
+    return _svg(2 * half + middle, height, words, out)

@@ -1,0 +1,60 @@
+"""Labels of groups as people write them: May 2023, not 2023-05-01 00:00:00."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from lrm.workload import Column
+from lrm.workload.layout import typed_values
+
+__all__ = ["MONTHS", "is_time", "label_texts"]
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+TIMES = frozenset({"date", "timestamp", "month", "year", "month_of_year"})
+"""Kinds of columns that are a time."""
+
+
+def is_time(column: Column) -> bool:
+    """Whether a column is a time with enough values for a line."""
+    return column.kind in TIMES and len(column.labels) > 2
+
+
+def label_texts(column: Column) -> list[str]:
+    """What readers see for each label of a column.
+
+    >>> label_texts(Column("m", "timestamp", ("2023-05-01 00:00:00", "2023-06-01 00:00:00")))
+    ['May 2023', 'Jun 2023']
+    >>> label_texts(Column("d", "date", ("2023-05-01", "2023-05-02", "(null)")))
+    ['1 May 2023', '2 May 2023', '(null)']
+    """
+    values = typed_values(column.labels, column.kind)
+    if values is None:
+        return list(column.labels)
+    if column.kind in {"date", "timestamp", "month"}:
+        return [
+            label if day is None else text
+            for label, day, text in zip(
+                column.labels, values, _dates(values, months=column.kind == "month"), strict=True
+            )
+        ]
+    if column.kind == "month_of_year" and all(v is None or 1 <= v <= 12 for v in values):
+        return [
+            label if value is None else MONTHS[value - 1]
+            for label, value in zip(column.labels, values, strict=True)
+        ]
+    return list(column.labels)
+
+
+def _dates(values: Sequence[dt.date | dt.datetime | None], *, months: bool) -> list[str]:
+    known = [value for value in values if value is not None]
+    clock = [value for value in known if isinstance(value, dt.datetime)]
+    if any(value.time() != dt.time() for value in clock):
+        return ["" if value is None else value.isoformat(" ")[:16] for value in clock]
+    first = all(value.day == 1 for value in known)
+    if months or (first and len(known) > 1):
+        return ["" if one is None else f"{MONTHS[one.month - 1]} {one.year}" for one in values]
+    return [
+        "" if one is None else f"{one.day} {MONTHS[one.month - 1]} {one.year}" for one in values
+    ]

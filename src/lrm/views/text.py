@@ -1,0 +1,206 @@
+"""Documents in a terminal: plain text that fits its width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from lrm.spelling import visible
+from lrm.views.blocks import Block, Document, Facts, Prose, Table
+
+__all__ = ["facts_text", "table_text", "to_text"]
+
+LEAST_WORDS = 12
+"""Characters to which a column of text may shrink."""
+
+
+def to_text(document: Document, width: int) -> str:
+    """The whole document; drawings are left out."""
+    return "\n".join(_lines(document, width))
+
+
+def _lines(document: Document, width: int) -> Iterator[str]:
+    if document.title:
+        note = f" · {document.note}" if document.note else ""
+        yield from _wrapped(document.title + note, width)
+    for block in document.blocks:
+        text = block_text(block, width)
+        if text:
+            yield text
+    for part in document.parts:
+        yield ""
+        yield from _lines(part, width)
+
+
+def block_text(block: Block, width: int) -> str:
+    """One block; empty where it is a drawing."""
+    if isinstance(block, Table):
+        return table_text(block, width)
+    if isinstance(block, Facts):
+        return facts_text(block, width)
+    if isinstance(block, Prose):
+        mark = "- " if block.kind == "list" else ""
+        return "\n".join(
+            line for sentence in block.sentences for line in _wrapped(mark + sentence, width)
+        )
+    return ""
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len  # noqa: PLC0415 - only where something is printed
+
+    return cell_len(visible(text))
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    blank = " " * max(0, width - _width(text))
+    return visible(text) + blank if left else blank + visible(text)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` columns; a word that is longer is cut."""
+    lines: list[str] = []
+    for paragraph in visible(text, lines=True).split("\n"):
+        line = ""
+        for word in paragraph.split(" "):
+            rest = word
+            if line and _width(line) + 1 + _width(rest) <= width:
+                line += f" {rest}"
+                continue
+            if line:
+                lines.append(line)
+            while _width(rest) > width:
+                cut = _cut(rest, width)
+                lines.append(rest[:cut])
+                rest = rest[cut:]
+            line = rest
+        lines.append(line)
+    return lines
+
+
+def _cut(text: str, width: int) -> int:
+    """How many characters fill ``width`` columns, at least one."""
+    used = 0
+    for place, letter in enumerate(text):
+        used += _width(letter)
+        if used > width:
+            return max(1, place)
+    return len(text)
+
+
+def facts_text(block: Facts, width: int) -> str:
+    """Names and values in two columns; long values wrap inside theirs."""
+    names = max((_width(name) for name, _ in block.pairs), default=0)
+    lines = []
+    for name, value in block.pairs:
+        first, *rest = _wrapped(value, max(LEAST_WORDS, width - names - 2))
+        lines.append(f"{_padded(name, names, left=True)}  {first}".rstrip())
+        lines += [" " * (names + 2) + line for line in rest]
+    return "\n".join(lines)
+
+
+def _texts(block: Table) -> list[list[str]]:
+    return [[f"{one.text} {one.note}".strip() for one in row] for row in block.rows]
+
+
+def table_text(block: Table, width: int) -> str:
+    """A table that fits: columns of words wrap, numbers never do.
+
+    Where the numbers alone are too wide, a table of groups is cut into several of fewer columns;
+    without columns that name the rows, each row is printed as lines of its own.
+    """
+    lines = [*_wrapped(block.title, width)] if block.title else []
+    rows = _texts(block)
+    labels = [i for i, one in enumerate(block.headings) if one.label]
+    numbers = [i for i, one in enumerate(block.headings) if not one.label]
+    parts = _parts(block, rows, labels, numbers, width)
+    if parts is None:
+        lines += _records(block, rows, width)
+    else:
+        for part in parts:
+            lines += (
+                ["", *_grid(block, rows, part, width)]
+                if part is not parts[0]
+                else _grid(block, rows, part, width)
+            )
+    if block.note:
+        lines += _wrapped(block.note, width)
+    return "\n".join(lines)
+
+
+def _parts(
+    block: Table, rows: Sequence[Sequence[str]], labels: list[int], numbers: list[int], width: int
+) -> list[list[int]] | None:
+    """Which columns are printed side by side; None where not even one of them fits."""
+    if _widths(block, rows, [*labels, *numbers], width) is not None:
+        return [[*labels, *numbers]]
+    if not labels or len(numbers) < 2 or any(block.headings[i].words for i in numbers):
+        return None
+    for count in range(math.ceil(len(numbers) / 2), 0, -1):
+        cut = [numbers[i : i + count] for i in range(0, len(numbers), count)]
+        if all(_widths(block, rows, [*labels, *one], width) is not None for one in cut):
+            return [[*labels, *one] for one in cut]
+    return None
+
+
+def _widths(
+    block: Table, rows: Sequence[Sequence[str]], chosen: Sequence[int], room: int
+) -> list[int] | None:
+    """A width for each column, in which every number is whole; None where there is no room."""
+    wanted, least = [], []
+    for i in chosen:
+        heading = block.headings[i]
+        cell = max((_width(row[i]) for row in rows), default=0)
+        wanted.append(max(_width(heading.name), cell))
+        words = max((_width(word) for word in heading.name.split()), default=0)
+        least.append(min(wanted[-1], LEAST_WORDS) if heading.words else max(cell, words))
+    spare = room - sum(least) - 2 * (len(chosen) - 1)
+    if spare < 0:
+        return None
+    for k in sorted(range(len(chosen)), key=lambda k: not block.headings[chosen[k]].words):
+        more = min(spare, wanted[k] - least[k])
+        least[k] += more
+        spare -= more
+    return least
+
+
+def _grid(
+    block: Table, rows: Sequence[Sequence[str]], chosen: Sequence[int], room: int
+) -> list[str]:
+    widths = _widths(block, rows, chosen, room)
+    assert widths is not None  # noqa: S101 - the columns were chosen to fit
+    left = [block.headings[i].words for i in chosen]
+    lines = _row([block.headings[i].name for i in chosen], widths, left, bottom=True)
+    lines.append("  ".join("─" * width for width in widths))
+    for row in rows:
+        lines += _row([row[i] for i in chosen], widths, left)
+    return lines
+
+
+def _row(
+    texts: Sequence[str], widths: Sequence[int], left: Sequence[bool], *, bottom: bool = False
+) -> list[str]:
+    """One row, of several lines where a text wraps."""
+    cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
+    height = max(map(len, cells))
+    if bottom:
+        cells = [[""] * (height - len(one)) + one for one in cells]
+    lines = []
+    for place in range(height):
+        parts = [
+            _padded(one[place] if place < len(one) else "", width, left=to_left)
+            for one, width, to_left in zip(cells, widths, left, strict=True)
+        ]
+        lines.append("  ".join(parts).rstrip())
+    return lines
+
+
+def _records(block: Table, rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Each row as lines: names of columns and values."""
+    lines: list[str] = []
+    for row in rows:
+        pairs = tuple(
+            (one.name, text) for one, text in zip(block.headings, row, strict=True) if text
+        )
+        lines += ["", facts_text(Facts(pairs), width)]
+    return [*lines, ""] if lines else []

@@ -1,0 +1,200 @@
+"""Where the answers of a statement stand in its table: rows of groups, one column per answer."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.workload.core import Workload
+from lrm.workload.display import NULL
+from lrm.workload.label_columns import Span, spans_of
+from lrm.workload.label_parts import Group, Grouped
+from lrm.workload.statements import Column, Kind, Statement
+
+__all__ = ["Layout", "find_statement", "layout_of", "typed_values"]
+
+Codes = NDArray[np.int64]
+
+
+def _month(text: str) -> dt.date:
+    return dt.date.fromisoformat(f"{text}-01")
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    "integer": int,
+    "year": int,
+    "month_of_year": int,
+    "number": float,
+    "boolean": _truth,
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "month": _month,
+}
+
+
+def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
+    """The values that labels stand for; None for NULL. None where one stands for no value.
+
+    >>> typed_values(["1", "(null)"], "integer"), typed_values(["1", "(above)"], "integer")
+    ([1, None], None)
+    """
+    if kind == "text":
+        return None
+    try:
+        return [None if label == NULL else _READERS[kind](label) for label in labels]
+    except (ValueError, KeyError):
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The table of one statement.
+
+    Parameters
+    ----------
+    statement
+        Which one.
+    columns
+        Its columns of groups, each with all of its labels.
+    names
+        The answers that are columns of the table, then those that are only sorted by.
+    codes
+        For each row, the label of each column; −1 where the row is not grouped by it, as in a
+        total.
+    positions
+        For each row, where each answer stands among those that the batch shows; −1 where there is
+        none.
+    """
+
+    statement: Statement
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    codes: Codes
+    positions: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The names of the columns of answers."""
+        return self.names[: len(self.statement.answers) or 1]
+
+    def taken(self, rows: Sequence[int] | Codes) -> Layout:
+        """Some of the rows, in the order given."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return replace(self, codes=self.codes[chosen], positions=self.positions[chosen])
+
+    def groups(self) -> list[Group]:
+        """The group of each row, as labels have it."""
+        return [
+            tuple(
+                (column.name, column.labels[code])
+                for column, code in zip(self.columns, row, strict=True)
+                if code >= 0
+            )
+            for row in self.codes.tolist()
+        ]
+
+
+def find_statement(batch: Workload, name: str) -> Statement:
+    """The statement that is called so, or has an answer that is called so.
+
+    A number is that of a statement, counted from 1.
+    """
+    tables = batch.tables
+    for one in tables:
+        if one.name == name:
+            return one
+    for one in tables:
+        if name in one.answers:
+            return one
+    if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
+        return tables[int(name) - 1]
+    listed = ", ".join(repr(one.name) for one in tables[:8])
+    more = f" and {len(tables) - 8:,} more" if len(tables) > 8 else ""
+    raise WorkloadError(f"no statement is called {name!r}; there are {listed}{more}")
+
+
+def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
+    """Lay out a statement, or the first ``most`` of its answers where it has more."""
+    if not statement.answers:
+        return _list_layout(batch, statement, most)
+    start, stop = statement.rows
+    if most is not None:
+        stop = min(stop, start + most)
+    spans = next(spans_of(batch.labels, [(start, stop)])) if stop > start else []
+    places = [_shown_place(batch, start)]
+    for span in spans[:-1]:
+        places.append(places[-1] + len(span))
+    before = _shown_place(batch, batch.shape[0])
+    before += sum(one.label.count for one in batch.derived[: statement.derived[0]])
+    for one in batch.derived[slice(*statement.derived)]:
+        spans.append(Span(one.label, 0, one.label.count))
+        places.append(before)
+        before += one.label.count
+    return _joined(statement, spans, places[-len(spans) :] if spans else [])
+
+
+def _shown_place(batch: Workload, row: int) -> int:
+    """How many answers are shown before a linear query."""
+    return sum(min(stop, row) - start for start, stop in batch.labels.shown_ranges() if start < row)
+
+
+def _list_layout(batch: Workload, statement: Statement, most: int | None) -> Layout:
+    start, stop = statement.rows
+    stop = stop if most is None else min(stop, start + most)
+    names = tuple(label.name for label in batch.labels[start:stop])
+    rows = np.arange(len(names), dtype=np.int64)[:, None]
+    place = _shown_place(batch, start)
+    return Layout(statement, (Column("query", labels=names),), ("answer",), rows, rows + place)
+
+
+def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) -> Layout:
+    columns = [_labelled(column, spans) for column in statement.columns]
+    known = [{label: code for code, label in enumerate(one.labels)} for one in columns]
+    names = {name: place for place, name in enumerate(statement.answers)}
+    codes, answers, positions = [], [], []
+    for span, place in zip(spans, places, strict=True):
+        part = span.part
+        assert isinstance(part, Grouped)  # noqa: S101 - lists have no answers in their statement
+        own = np.full((len(span), len(columns)), -1, dtype=np.int64)
+        for number, column in enumerate(columns):
+            if column.name in part.attributes:
+                axis = part.attributes.index(column.name)
+                labels = part.axes[axis][1]
+                own[:, number] = np.array([known[number][one] for one in labels])[span.places(axis)]
+        codes.append(own)
+        answers.append(np.full(len(span), names.setdefault(part.query, len(names))))
+        positions.append(np.arange(place, place + len(span)))
+    every = np.concatenate(codes)
+    # A total comes after the groups that it adds up.
+    last = np.where(every < 0, [len(one.labels) for one in columns], every)
+    rows, inverse = np.unique(last, axis=0, return_inverse=True)
+    found = np.full((len(rows), len(names)), -1, dtype=np.int64)
+    found[inverse.reshape(-1), np.concatenate(answers)] = np.concatenate(positions)
+    rows[rows == [len(one.labels) for one in columns]] = -1
+    return Layout(statement, tuple(columns), tuple(names), rows, found)
+
+
+def _labelled(column: Column, spans: Sequence[Span]) -> Column:
+    """The column with every label of its answers: its own first, then others as they appear."""
+    labels = dict.fromkeys(column.labels)
+    seen: set[int] = set()
+    for span in spans:
+        if isinstance(span.part, Grouped) and column.name in span.part.attributes:
+            axis = span.part.axes[span.part.attributes.index(column.name)][1]
+            if id(axis) not in seen:
+                seen.add(id(axis))
+                labels |= dict.fromkeys(axis)
+    return replace(column, labels=tuple(labels))
