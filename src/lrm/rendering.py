@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Renderer", "connect", "html_of", "text_of", "write_page"]
+__all__ = ["Renderer", "connect", "figure_of", "html_of", "text_of", "write_page"]
 
 
 class Renderer(Protocol):
@@ -23,6 +23,10 @@ class Renderer(Protocol):
 
     def snippet(self, record: Any) -> str:
         """A part of a page, for a notebook."""
+        ...
+
+    def figure(self, record: Any) -> Any:
+        """A figure of Matplotlib."""
         ...
 
     def write(self, record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
@@ -46,6 +50,11 @@ def text_of(record: Any) -> str:
 def html_of(record: Any) -> str:
     """The record for a notebook."""
     return _loaders[0]().snippet(record)
+
+
+def figure_of(record: Any) -> Any:
+    """The record as a figure of Matplotlib."""
+    return _loaders[0]().figure(record)
 
 
 def write_page(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:

@@ -9,12 +9,12 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
-from lrm.views.answers import statement_tables
 
 import lrm
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import FileFormatError, WorkloadError
+from lrm.views.answers import statement_tables
 from lrm.views.releases import summary_facts
 from lrm.workload.display import Bound, Display, OrderKey
 

@@ -11,12 +11,22 @@ from lrm.cli.report import post_process_option, processed_answers
 if TYPE_CHECKING:
     from lrm.releases import Release
 
+ALL_ROWS = 100_000
+"""Rows of a statement that is asked for by name."""
+
 
 @click.command(short_help="Show a plan or a release.")
 @click.argument("file")
+@click.argument("statement", required=False)
 @confidence_option
-@limit_option("Number of answers to show (20).", default=20)
-@click.option("--csv", metavar="OUT", help="Write a release's answers and intervals as CSV.")
+@limit_option("Number of rows to show of each statement (20; all of a named one).")
+@click.option(
+    "--csv",
+    metavar="OUT",
+    help="Write a release's answers: to a .csv file, one row each, or to a folder, one wide file "
+    "per statement.",
+)
+@click.option("--xlsx", metavar="OUT", help="Write one sheet per statement of a release.")
 @click.option(
     "--export",
     metavar="OUT",
@@ -25,16 +35,20 @@ if TYPE_CHECKING:
 @post_process_option
 @plot_option
 @json_option
-def show(file: str, **choices: Any) -> None:
+def show(file: str, statement: str | None, **choices: Any) -> None:
     r"""Show FILE, a plan or a release: what it holds, and how accurate it is.
 
-    --plot draws the answers of a release with their intervals. --post-process adds processed
-    answers to what --csv and --export write; the raw ones stay, and intervals are for them.
+    STATEMENT shows one table of a release: the name of a statement or of one of its answers, or
+    its number. --plot draws the answers of a release with their intervals. --post-process adds
+    processed answers to what --csv, --xlsx and --export write; the raw ones stay, and intervals
+    are for them.
 
     \b
     Example:
       lrm show plan.lrm
+      lrm show answers.lrm by_month
       lrm show answers.lrm --confidence 0.99 --csv answers.csv
+      lrm show answers.lrm --csv tables/ --xlsx answers.xlsx
       lrm show answers.lrm --plot answers.svg
       lrm show answers.lrm --export answers.json \
           --csv answers.csv --post-process non-negative,integer
@@ -48,14 +62,16 @@ def show(file: str, **choices: Any) -> None:
     from lrm.views.figures import KINDS
     from lrm.views.plans import plan_facts, plan_lines
 
-    outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "export")}
+    outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "xlsx", "export")}
     check_apart(outputs, {"FILE": file})
     check_output(choices["plot"], kinds=KINDS)
-    check_output(choices["csv"])
+    if choices["csv"] is not None and not _is_folder(choices["csv"]):
+        check_output(choices["csv"])
+    check_output(choices["xlsx"], kinds=(".xlsx",))
     check_output(choices["export"])
     kind = archive_format(file)
     if kind == "lrm-release":
-        _show_release(load_release(file), choices)
+        _show_release(load_release(file), statement, choices)
         return
     if kind != "lrm-plan" and Path(file).is_file():
         raise FileFormatError(
@@ -63,9 +79,10 @@ def show(file: str, **choices: Any) -> None:
             "`lrm plan -o` or `lrm release -o` wrote"
         )
     plan = load_plan(file)
-    if any(outputs.values()) or choices["post_process"]:
+    if any(outputs.values()) or choices["post_process"] or statement:
         raise click.UsageError(
-            "--plot, --csv, --export and --post-process show answers, but a plan has none yet"
+            "STATEMENT, --plot, --csv, --xlsx, --export and --post-process show answers, but a "
+            "plan has none yet"
         )
     if choices["as_json"]:
         print_json({"kind": "plan", **plan_facts(plan)})
@@ -73,17 +90,27 @@ def show(file: str, **choices: Any) -> None:
         print_facts(plan_lines(plan))
 
 
-def _show_release(release: "Release", choices: dict[str, Any]) -> None:
+def _is_folder(path: str) -> bool:
+    """Whether a path names a folder: it is one, ends in a slash, or has no ending."""
+    return path.endswith(("/", "\\")) or Path(path).is_dir() or not Path(path).suffix
+
+
+def _show_release(release: "Release", statement: str | None, choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.views.exports import export_folder, export_workbook
     from lrm.views.figures import answers_drawing
     from lrm.views.releases import export_csv, export_json, release_lines, summary_facts
 
     confidence = choices["confidence"]
     processed = processed_answers(release, choices["post_process"])
-    if processed is not None and not (choices["csv"] or choices["export"]):
-        raise click.UsageError("--post-process shows in files: give --csv or --export too")
-    if choices["csv"] is not None:
+    if processed is not None and not (choices["csv"] or choices["xlsx"] or choices["export"]):
+        raise click.UsageError("--post-process shows in files: give --csv, --xlsx or --export too")
+    if choices["csv"] is not None and _is_folder(choices["csv"]):
+        export_folder(release, choices["csv"], confidence, processed=processed)
+    elif choices["csv"] is not None:
         export_csv(release, choices["csv"], confidence, processed=processed)
+    if choices["xlsx"] is not None:
+        export_workbook(release, choices["xlsx"], confidence, processed=processed)
     if choices["export"] is not None:
         export_json(release, choices["export"], confidence, processed=processed)
     if choices["plot"] is not None:
@@ -91,5 +118,9 @@ def _show_release(release: "Release", choices: dict[str, Any]) -> None:
     if choices["as_json"]:
         print_json({"kind": "release", **summary_facts(release, confidence)})
     else:
-        print_facts(release_lines(release))
-        print_answers(release, confidence, choices["limit"])
+        if statement is None:
+            print_facts(release_lines(release))
+        limit = choices["limit"]
+        if limit is None:
+            limit = 20 if statement is None else ALL_ROWS
+        print_answers(release, confidence, limit, statement)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
+from lrm.derived import expected_error
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.protocols import EXACTNESS, Measured, Reconstruction
 from lrm.maps.linear import Floats
@@ -26,7 +27,8 @@ from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.rendering import html_of, write_page
 from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
-from lrm.workload import AnswerTable, Labels, Workload, check_listable
+from lrm.workload import AnswerTable, Computed, Workload, check_listable
+from lrm.workload.statements import group_columns
 
 __all__ = ["Plan", "weighted_error"]
 
@@ -232,24 +234,52 @@ class Plan:
         delta: Amount | None = None,
         rho: Amount | None = None,
         confidence: float = 0.95,
+        expect: float | None = None,
     ) -> AnswerTable:
         """What a release would be like: the error of each answer with its labels.
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``. Those of
-        derived answers depend on the table: `lrm.views.derived.expected_facts` states them.
+        rates, averages and quantiles depend on the table: they are NaN unless ``expect`` is given.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The guarantee.
+        confidence
+            Of the intervals.
+        expect
+            The rows in a denominator, or that a quantile is of.
         """
         check_listable(self.workload)
         privacy = self.privacy(epsilon, delta, rho)
         accuracy = self.accuracy(privacy)
         labels = self.workload.labels
         rows = np.concatenate([np.arange(*one) for one in [(0, 0), *labels.shown_ranges()]])
+        linear = accuracy.standard_errors[rows], accuracy.half_widths(confidence)[rows]
+        derived = self._derived_errors(accuracy, confidence, expect)
         numbers = {
-            "standard_error": accuracy.standard_errors[rows],
-            "half_width": accuracy.half_widths(confidence)[rows],
+            name: np.concatenate([one, more])
+            for name, one, more in zip(
+                ("standard_error", "half_width"), linear, derived, strict=True
+            )
         }
         at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        return AnswerTable(Labels(labels.shown_parts()), numbers, at)
+        return AnswerTable(self.workload.shown, numbers, at, group_columns(self.workload.tables))
+
+    def _derived_errors(
+        self, accuracy: Accuracy, confidence: float, expect: float | None
+    ) -> tuple[Floats, Floats]:
+        """Standard error and half-width of each derived answer; NaN where they are not known."""
+        errors, halves = [np.empty(0)], [np.empty(0)]
+        for one in self.workload.derived:
+            found = expected_error(one, self.workload.queries, accuracy, confidence, expect)
+            known = not found.per_row_count and isinstance(one, Computed)
+            error = found.standard_error if known else None
+            count = one.label.count
+            errors.append(np.full(count, np.nan if error is None else error))
+            halves.append(np.full(count, found.half_width if known else np.nan))
+        return np.concatenate(errors), np.concatenate(halves)
 
     def lower_bound(
         self,

@@ -32,6 +32,8 @@ from lrm.releases.shown import shown_numbers
 from lrm.rendering import html_of, write_page
 from lrm.spelling import many
 from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, check_listable, find_query
+from lrm.workload.layout import find_statement, statement_labels
+from lrm.workload.statements import group_columns
 
 __all__ = ["Release", "from_measurements"]
 
@@ -189,7 +191,9 @@ class Release:
         parts = [self.shown_numbers(start, stop, confidence) for start, stop in ranges]
         numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         at = f"at {self.privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        return AnswerTable(labels, numbers, at)
+        asked, tables = set(labels.query_names()), self.plan.workload.tables
+        groups = group_columns(one for one in tables if asked.intersection(one.answers))
+        return AnswerTable(labels, numbers, at, groups)
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
         """The first answers of the same table; no others are computed."""
@@ -197,8 +201,11 @@ class Release:
         return self._table(labels, [(0, len(labels))], confidence)
 
     def __getitem__(self, query: str) -> AnswerTable:
-        """The answers of one query, in all of its groups; no others are computed."""
-        labels, ranges = find_query(self.plan.workload.shown, query)
+        """The answers of one query, or of one statement, in all groups; no others are computed."""
+        batch = self.plan.workload
+        if query not in batch.shown.query_names() and query in {one.name for one in batch.tables}:
+            return self._table(*statement_labels(batch, find_statement(batch, query)), 0.95)
+        labels, ranges = find_query(batch.shown, query)
         return self._table(labels, ranges, 0.95)
 
     def write(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:

@@ -21,6 +21,7 @@ from lrm.privacy.budget import ZCDP, ApproxDP, PureDP
 from lrm.releases import Release
 from lrm.spelling import number, visible
 from lrm.views.comparisons import amount_words, planned_rows
+from lrm.workload import AnswerTable
 
 __all__ = [
     "KINDS",
@@ -29,6 +30,7 @@ __all__ = [
     "comparison_drawing",
     "errors_drawing",
     "side_by_side_drawing",
+    "table_drawing",
 ]
 
 Choices = ParamSpec("Choices")
@@ -281,7 +283,6 @@ def _drawn_ends(numbers: dict[str, Floats]) -> tuple[Floats, Floats]:
     return np.where(np.isfinite(low), low, ends[0]), np.where(np.isfinite(high), high, ends[1])
 
 
-@_styled
 def answers_drawing(
     release: Release, confidence: float = 0.95, limit: int = 40, truth: ArrayLike | None = None
 ) -> Drawing:
@@ -289,12 +290,25 @@ def answers_drawing(
 
     ``truth`` is for synthetic tables only, where it is no secret.
     """
-    labels = release.plan.workload.shown
-    count = min(limit, len(labels))
+    title = f"Answers with {100 * confidence:.4g} % intervals"
+    total = len(release.plan.workload.shown)
+    return table_drawing(release.head(limit, confidence), title, total, truth)
+
+
+@_styled
+def table_drawing(
+    table: AnswerTable,
+    title: str = "Answers with their intervals",
+    total: int | None = None,
+    truth: ArrayLike | None = None,
+) -> Drawing:
+    """The answers of a table, each as a dot on the line of its interval."""
+    if "answer" not in table.numbers:
+        raise UsageError("there is nothing to draw: a plan has no answers yet")
+    labels, numbers, count = table.labels, dict(table.numbers), len(table)
     words = f"The first {count} answers, each as a dot on the line of its interval"
     drawing = Drawing.blank(WIDE, 1.2 + 0.24 * count, words)
     axes, place = drawing.axes, np.arange(count)[::-1]
-    numbers = release.shown_numbers(0, count, confidence)
     low, high = _drawn_ends(numbers)
     axes.hlines(place, low, high, color=BEST, linewidth=1.4)
     axes.plot(np.concatenate([low, high]), np.tile(place, 2), "|", color=BEST, markersize=6)
@@ -308,8 +322,8 @@ def answers_drawing(
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    rest = f", the first {count} of {len(labels):,}" if count < len(labels) else ""
-    axes.set_title(f"Answers with {100 * confidence:.4g} % intervals{rest}")
+    rest = f", the first {count} of {total:,}" if total is not None and count < total else ""
+    axes.set_title(title + rest)
     axes.set_xlabel("answer")
     return drawing
 

@@ -20,16 +20,17 @@ from lrm.views.batches import domain_table, query_table
 from lrm.views.budgets import BUDGET_COLUMNS, budget_row
 from lrm.views.comparison_page import comparison_parts
 from lrm.views.comparisons import comparison_facts, comparison_text
-from lrm.views.elements import Markup, facts, figure, paragraph, table
+from lrm.views.elements import Markup, facts, paragraph, table
+from lrm.views.elements import figure as drawn_figure
 from lrm.views.error_section import error_figure
-from lrm.views.figures import answers_drawing
+from lrm.views.figures import answers_drawing, table_drawing
 from lrm.views.plan_page import plan_page
 from lrm.views.plans import bound_words, unit_privacy
 from lrm.views.release_page import write_release_page
 from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
-__all__ = ["snippet", "text", "write"]
+__all__ = ["figure", "snippet", "text", "write"]
 
 DRAWN = 20
 """Answers in the drawing of a release."""
@@ -46,6 +47,11 @@ def snippet(record: Any) -> str:
         if isinstance(record, kind):
             return f'<div class="lrm"><style>{SNIPPET_CSS}</style>\n{draw(record)}\n</div>'
     raise TypeError(f"cannot draw a {type(record).__name__}")
+
+
+def figure(record: AnswerTable) -> Any:
+    """The answers of a table with their intervals, as a figure of Matplotlib."""
+    return table_drawing(record).figure
 
 
 def write(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
@@ -102,7 +108,7 @@ def _release(release: Release) -> Markup:
     return Markup(
         paragraph(words)
         + _answers(release.table())
-        + figure(answers_drawing(release, 0.95, drawn).inline("answers"), caption)
+        + drawn_figure(answers_drawing(release, 0.95, drawn).inline("answers"), caption)
     )
 
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
-from lrm.rendering import html_of
+from lrm.rendering import figure_of, html_of
 from lrm.spelling import beside, many, number, text_table
 from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
+from lrm.workload.statements import Column, typed_column
 
 __all__ = ["AnswerTable", "find_query", "group_titles"]
 
@@ -40,6 +41,8 @@ class AnswerTable:
         Columns of numbers by name, such as ``answer``, ``standard_error``, ``low``, ``high``.
     at
         The promise and the confidence level, in a few words.
+    groups
+        The columns of groups, with what their labels are; those of text where nothing is said.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class AnswerTable:
     labels: Labels
     numbers: Mapping[str, Floats]
     at: str = ""
+    groups: Sequence[Column] = ()
 
     def __post_init__(self) -> None:
         for name, column in self.numbers.items():
@@ -72,10 +76,17 @@ class AnswerTable:
         return f"{many(len(self), 'answer', 'answers')} {self.at}".rstrip()
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of groups: in the order of SELECT, where the answers come from SQL."""
+        known = self.labels.attributes
+        own = (one.name for one in self.groups if one.name in known)
+        return tuple(dict.fromkeys([*own, *known]))
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns: grouping attributes, ``query``, then the numbers."""
         fixed = ("query", *self.numbers)
-        return (*group_titles(self.labels.attributes, fixed), *fixed)
+        return (*group_titles(self.attributes, fixed), *fixed)
 
     def of(self, query: str) -> AnswerTable:
         """The answers of one query, in all of its groups."""
@@ -84,7 +95,7 @@ class AnswerTable:
             name: np.concatenate([column[start:stop] for start, stop in ranges])
             for name, column in self.numbers.items()
         }
-        return AnswerTable(labels, numbers, self.at)
+        return AnswerTable(labels, numbers, self.at, self.groups)
 
     def facts(self) -> list[dict[str, Any]]:
         """One record per answer as values that JSON can hold: labels, then numbers.
@@ -98,12 +109,20 @@ class AnswerTable:
         ]
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table``; a group that an answer does not have is null."""
+        """Return a ``pyarrow.Table``; a group that an answer does not have is null.
+
+        Integers, numbers, booleans, dates and times are columns of these types; other labels are
+        dictionaries in their declared order.
+        """
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
 
         spans = next(spans_of(self.labels, [(0, len(self))]))
         columns = LabelColumns()
-        groups = [columns.group(spans, attribute) for attribute in self.labels.attributes]
+        kinds = {one.name: one for one in self.groups}
+        groups = [
+            typed_column(columns.group(spans, name), kinds.get(name, Column(name)))
+            for name in self.attributes
+        ]
         queries = columns.queries(spans)
         numbers = [pa.array(column) for column in self.numbers.values()]
         return pa.table([*groups, queries, *numbers], names=list(self.columns))
@@ -115,7 +134,44 @@ class AnswerTable:
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame``."""
-        return _needed("polars").from_arrow(self.to_arrow())
+        polars = _needed("polars")
+        table = self.to_arrow()
+        frame = polars.from_arrow(table)
+        ordered = {
+            name: polars.Enum(column.chunk(0).dictionary.to_pylist())
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if str(column.type).startswith("dictionary") and column.num_chunks
+        }
+        return frame.with_columns(
+            polars.col(name).cast(polars.String).cast(kind) for name, kind in ordered.items()
+        )
+
+    def pivot(self, values: str = "answer") -> Any:
+        """Return a wide ``pandas.DataFrame`` of one of the numbers.
+
+        The groups are its rows. Several queries are its columns, else the labels of the last group
+        are.
+
+        Parameters
+        ----------
+        values
+            Which numbers: ``answer``, ``standard_error``, ``low``, ``high``, ``half_width``.
+        """
+        if values not in self.numbers:
+            raise WorkloadError(
+                f"there are no numbers {values!r}; choose {', '.join(self.numbers)}"
+            )
+        frame = self.to_pandas()
+        groups = list(self.columns[: len(self.columns) - len(self.numbers) - 1])
+        if len(self.labels.query_names()) > 1 or not groups:
+            return frame.pivot(index=groups or None, columns="query", values=values)
+        if len(groups) == 1:
+            return frame.set_index(groups)[[values]]
+        return frame.pivot(index=groups[:-1], columns=groups[-1], values=values)
+
+    def plot(self) -> Any:
+        """Draw the answers with their intervals; returns a ``matplotlib.figure.Figure``."""
+        return figure_of(self)
 
     def rows(self, limit: int = SHOWN) -> list[list[str]]:
         """The first rows as text, numbers rounded to the digits that their error leaves."""
@@ -124,7 +180,7 @@ class AnswerTable:
         for i, label in enumerate(self.labels[:limit]):
             group = dict(label.group)
             error = 0.0 if errors is None else float(errors[i])
-            cells = [group.get(attribute, "") for attribute in self.labels.attributes]
+            cells = [group.get(attribute, "") for attribute in self.attributes]
             rows.append([*cells, label.query, *(self._spelt(n, i, error) for n in self.numbers)])
         return rows
 

@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.workload.core import Workload
-from lrm.workload.display import NULL
 from lrm.workload.label_columns import Span, spans_of
 from lrm.workload.label_parts import Group, Grouped
-from lrm.workload.statements import Column, Kind, Statement
+from lrm.workload.labels import Labels
+from lrm.workload.statements import Column, Statement
 
-__all__ = ["Layout", "find_statement", "layout_of", "typed_values"]
+__all__ = ["Layout", "find_statement", "layout_of", "statement_labels"]
 
 Codes = NDArray[np.int64]
-
-
-def _month(text: str) -> dt.date:
-    return dt.date.fromisoformat(f"{text}-01")
-
-
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text]
-
-
-_READERS: dict[Kind, Callable[[str], Any]] = {
-    "integer": int,
-    "year": int,
-    "month_of_year": int,
-    "number": float,
-    "boolean": _truth,
-    "date": dt.date.fromisoformat,
-    "timestamp": dt.datetime.fromisoformat,
-    "month": _month,
-}
-
-
-def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
-    """The values that labels stand for; None for NULL. None where one stands for no value.
-
-    >>> typed_values(["1", "(null)"], "integer"), typed_values(["1", "(above)"], "integer")
-    ([1, None], None)
-    """
-    if kind == "text":
-        return None
-    try:
-        return [None if label == NULL else _READERS[kind](label) for label in labels]
-    except (ValueError, KeyError):
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +108,17 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
         places.append(before)
         before += one.label.count
     return _joined(statement, spans, places[-len(spans) :] if spans else [])
+
+
+def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, list[tuple[int, int]]]:
+    """The labels of a statement's answers, and the ranges of their positions among those shown."""
+    start, stop = (_shown_place(batch, row) for row in statement.rows)
+    first = _shown_place(batch, batch.shape[0])
+    first += sum(one.label.count for one in batch.derived[: statement.derived[0]])
+    own = sum(one.label.count for one in batch.derived[slice(*statement.derived)])
+    ranges = [one for one in ((start, stop), (first, first + own)) if one[0] < one[1]]
+    spans = [span for part in spans_of(batch.shown, ranges) for span in part]
+    return Labels(span.part for span in spans), ranges
 
 
 def _shown_place(batch: Workload, row: int) -> int:

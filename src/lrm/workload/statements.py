@@ -7,8 +7,9 @@ a batch that was built in Python, or read from a matrix, has one per table of it
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -16,7 +17,7 @@ from typing import Any, Literal, get_args
 from lrm.domain import Attribute, Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.workload.derived import Derived
-from lrm.workload.display import Display
+from lrm.workload.display import NULL, Display
 from lrm.workload.label_parts import Grouped, Named, Numbered
 from lrm.workload.labels import Labels
 
@@ -26,10 +27,13 @@ __all__ = [
     "Statement",
     "check_statements",
     "distinct_names",
+    "group_columns",
     "kind_of",
     "shift",
     "statements_of",
     "title_of",
+    "typed_column",
+    "typed_values",
 ]
 
 Kind = Literal[
@@ -363,3 +367,82 @@ def _titled(one: Statement, displayed: dict[str, int]) -> Statement:
         return replace(one, title="Answers")
     title = title_of(one.answers, [column.name for column in one.columns])
     return replace(one, title=title, display=displayed.get(one.answers[0]))
+
+
+def _month(text: str) -> dt.date:
+    return dt.date.fromisoformat(f"{text}-01")
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    "integer": int,
+    "year": int,
+    "month_of_year": int,
+    "number": float,
+    "boolean": _truth,
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "month": _month,
+}
+
+
+def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
+    """The values that labels stand for; None for NULL. None where one stands for no value.
+
+    >>> typed_values(["1", "(null)"], "integer"), typed_values(["1", "(above)"], "integer")
+    ([1, None], None)
+    """
+    if kind == "text":
+        return None
+    try:
+        return [None if label == NULL else _READERS[kind](label) for label in labels]
+    except (ValueError, KeyError):
+        return None
+
+
+def typed_column(texts: Any, column: Column) -> Any:
+    """A column of labels as Arrow holds it: of the type of its values, else an ordered dictionary.
+
+    Parameters
+    ----------
+    texts
+        The labels, a ``pyarrow`` array of text.
+    column
+        What they are.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
+
+    encoded = texts.dictionary_encode()
+    labels = encoded.dictionary.to_pylist()
+    values = typed_values(labels, column.kind)
+    if values is not None:
+        types = {
+            "integer": pa.int64(),
+            "year": pa.int64(),
+            "month_of_year": pa.int64(),
+            "number": pa.float64(),
+            "boolean": pa.bool_(),
+            "date": pa.date32(),
+            "month": pa.date32(),
+            "timestamp": pa.timestamp("us"),
+        }
+        return pa.array(values, types[column.kind]).take(encoded.indices)
+    order = list(dict.fromkeys([*(one for one in column.labels if one in set(labels)), *labels]))
+    place = {label: code for code, label in enumerate(order)}
+    codes = pa.array([place[label] for label in labels], pa.int32()).take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(order, pa.string()), ordered=True)
+
+
+def group_columns(tables: Iterable[Statement]) -> tuple[Column, ...]:
+    """The columns of all statements by name; of text where statements disagree."""
+    found: dict[str, Column] = {}
+    for one in tables:
+        for column in one.columns:
+            known = found.setdefault(column.name, column)
+            kind: Kind = known.kind if known.kind == column.kind else "text"
+            labels = tuple(dict.fromkeys(known.labels + column.labels))
+            found[column.name] = Column(column.name, kind, labels)
+    return tuple(found.values())
