@@ -47,6 +47,9 @@ _CHANGING = [
     (re.compile(r"\blrm \d+\.\d[\w.+]*"), "lrm version"),
     (re.compile(r"(\S+)\s+(\S+)\s+(\S+) … (\S+)"), r"# \2 # … #"),
 ]
+_BESIDE_ERROR = re.compile(r"-?\d[\d,]*(?:\.\d+)?\s+(?=± )")
+_IN_COLUMN = re.compile(r"(?<=  )-?\d[\d,]*(?:\.\d+)?(?=  |$)")
+_ERROR_ABOVE = re.compile(r", ± \S+( each|$| ·)|\(± ")
 TOLERANCE = 0.05
 EXACT_BELOW = 100
 
@@ -148,9 +151,13 @@ def _compare_lines(expected: list[str], got: list[str], where: str, printed: lis
 
 def _meaning(lines: list[str]) -> list[str]:
     """Lines without what may change: blanks, rules of tables, seconds, noise."""
-    kept = []
+    kept, noisy = [], False
     for line in lines:
         text = re.sub(r"[─━]+", "", line)
+        text = _BESIDE_ERROR.sub("# ", text)
+        if noisy:  # rows of a table whose title or heading has the error of all of them
+            text = _IN_COLUMN.sub("#", text)
+        noisy = bool(line.strip()) and (noisy or _ERROR_ABOVE.search(line) is not None)
         for pattern, name in _CHANGING:
             text = pattern.sub(name, text)
         text = " ".join(text.split())

@@ -51,7 +51,7 @@ def remarks_before(text: str, start: int) -> Remarks:
         for line, directive in zip(lines, said, strict=True)
         if not (directive or _CODE.fullmatch(line) or _RULE.fullmatch(line))
     ]
-    title = " ".join(" ".join(words).split()).strip(" -=*#")
+    title = " ".join(" ".join(words).split()).strip(" -=*#").removesuffix(".")
     if len(title) > MOST_TITLE:
         title = title[: MOST_TITLE - 1].rsplit(" ", 1)[0] + "…"
     return Remarks(title, _size(sizes[-1]) if sizes else None)

@@ -105,12 +105,13 @@ def print_answers(
         whole = isinstance(one, list) or one.note or one.count == one.total
         if len(rows) < len(table.rows) or not whole:
             cut = True
-            table = replace(table, rows=rows, note=f"… {len(rows):,} rows. {table.note}".rstrip())
+            note = f"… the first {len(rows):,} rows. {table.note}".rstrip()
+            table = replace(table, rows=rows, note=note)
         echo(f"\n{table_text(table, width)}")
     echo("")
     if cut:
         total = many(len(batch.shown), "answer", "answers")
-        echo(f"not all of {total} are shown: name a statement, or use --limit, --csv or --xlsx")
+        echo(f"not all of {total} are shown: lrm show names one table, or writes all files")
     for note in derived_notes(batch):
         echo(note)
     echo(
