@@ -47,7 +47,7 @@ def privacy_of(
     >>> privacy_of("laplace", 0.1)
     PureDP(epsilon=Fraction(1, 10))
     """
-    if noise == "laplace":
+    if noise != "gaussian":
         if delta is not None or rho is not None:
             raise BudgetError(
                 "a Laplace plan promises pure differential privacy: give epsilon alone, "

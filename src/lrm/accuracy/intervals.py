@@ -38,6 +38,7 @@ from lrm.exact.answering import RowWeights
 from lrm.exact.protocols import Reconstruction
 from lrm.maps.linear import Floats
 from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.shaped import ShapedLaw
 
 __all__ = ["half_widths", "norm_half_widths", "sum_half_widths"]
 
@@ -139,6 +140,8 @@ def sum_half_widths(
     >>> float(sum_half_widths(np.ones((1, 1)), coarse, 0.95)[0])
     3.5
     """
+    if isinstance(law, ShapedLaw):
+        return law.half_widths(weights, confidence)
     squares = np.square(weights) if counts is None else np.square(weights) * counts
     norms = np.sqrt(squares.sum(axis=1))
     found = np.full(len(weights), np.inf)

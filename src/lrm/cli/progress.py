@@ -73,9 +73,9 @@ class ProgressLine:
     def _describe(self, step: "Step") -> str:
         from lrm.spelling import number
 
-        laplace = self._noise == "laplace"
+        pure = self._noise != "gaussian"
         total = step.error * self._factor**2
-        error = f"{number(2 * total)}/ε²" if laplace else f"{number(total / 2)}/ρ"
+        error = f"{number(2 * total)}/ε²" if pure else f"{number(total / 2)}/ρ"
         best = f"best error {error}"  # "—" before there is one
         left = f", about {max(1, round(step.remaining))} s left" if isfinite(step.remaining) else ""
         return f"{self._label}: {step.stage}, round {step.iteration}, {best}{left}; Ctrl-C keeps it"

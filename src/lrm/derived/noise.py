@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -50,8 +51,7 @@ class JointNoise:
     @cached_property
     def covariance(self) -> Floats:
         """Groups × inputs × inputs."""
-        gram = np.matmul(self.weights * self.counts[:, None], self.weights.transpose(0, 2, 1))
-        return np.asarray(gram * self.accuracy.law.variance)
+        return self.accuracy.law.covariance(self.weights, self.counts)
 
     def deviations(self, directions: Floats) -> Floats:
         """Standard deviation of ``directions · noise``, for one direction (inputs) per group."""
@@ -74,8 +74,9 @@ class JointNoise:
         return found
 
     def _single(self, confidence: float) -> float:
-        law = self.accuracy.law
-        return float(sum_half_widths(np.ones((1, 1)), law, confidence)[0]) / law.deviation
+        law, first = self.accuracy.law, np.eye(1, self.weights.shape[2])
+        deviation = math.sqrt(float(law.covariance(first[None])[0, 0, 0]))
+        return float(sum_half_widths(first, law, confidence)[0]) / deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class Noisy:
         ends = np.cumsum([0, *(stop - start for start, stop in ranges)])
         number = np.searchsorted([start for start, _ in ranges], index, side="right") - 1
         place = index - np.array([start for start, _ in ranges])[number] + ends[number]
-        packed = _packed(rows, place)
+        packed = _packed(rows, place) if self.accuracy.law.independent else _unpacked(rows, place)
         if packed is None:
             return None
         weights, counts = packed
@@ -136,6 +137,13 @@ def _ranges(index: Indices) -> list[tuple[int, int]]:
         else:
             found.append((start, last + 1))
     return found
+
+
+def _unpacked(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
+    """The same with every measurement in its place, for noise with a joint law."""
+    if place.size * rows.shape[1] > MOST_WEIGHTS:
+        return None
+    return rows[place], np.ones((len(place), rows.shape[1]))
 
 
 def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:

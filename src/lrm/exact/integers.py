@@ -17,12 +17,17 @@ from lrm.errors import WorkloadError
 from lrm.exact.cells import CellMap, over_merged
 from lrm.exact.inverses import left_inverse
 from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.shaped import shaped_reconstruction
 from lrm.maps.linear import Floats, LeftInverse, LinearMap
+from lrm.privacy.bodies.base import Body
 
 __all__ = ["CARRIER_BITS", "IntegerStrategy"]
 
 CARRIER_BITS = 62
 """Every true measurement must stay below 2^62: half of what a signed 64-bit integer holds."""
+
+MOST_SHAPED_CELLS = 1 << 20
+"""Merged cells of a strategy with a body, whose columns are checked one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +49,16 @@ class IntegerStrategy:
         The binary exponent of the scale.
     row_rank
         The rank of the matrix, where it is known and below its number of columns.
+    body
+        The body of shaped noise, which must hold all that one record moves; None for noise
+        that is independent on each integer.
     """
 
     matrix: LinearMap
     cell_map: CellMap
     bits: int
     row_rank: int | None = None
+    body: Body | None = None
 
     def __post_init__(self) -> None:
         rows, columns = self.matrix.shape
@@ -62,8 +71,18 @@ class IntegerStrategy:
             raise WorkloadError(f"bits must be between 0 and {CARRIER_BITS}, not {self.bits}")
         if self.row_rank is not None and not 1 <= self.row_rank <= min(rows, columns):
             raise WorkloadError(f"a strategy of shape {rows}×{columns} has no rank {self.row_rank}")
-        if self.sensitivity < 1:
+        if self._largest_column(1) < 1:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
+        if self.body is not None:
+            self._check_body(self.body)
+
+    def _check_body(self, body: Body) -> None:
+        """Refuse a body that does not hold what a record of every cell moves: exact."""
+        if body.size != self.matrix.shape[0] or self.matrix.shape[1] > MOST_SHAPED_CELLS:
+            raise WorkloadError("the body of the noise must have one coordinate per measurement")
+        whole = self.matrix.dense().astype(np.int64)  # below 2^52, and factors below 2^10
+        if not body.holds(whole * self.cell_map.largest_factors()):
+            raise WorkloadError("a record moves the measurements beyond the body of the noise")
 
     @property
     def cell_count(self) -> int:
@@ -96,7 +115,10 @@ class IntegerStrategy:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the integers, and of how cells are merged for them."""
+        parts: tuple[object, ...]
         parts = (self.matrix.digest, self.bits, self.row_rank, self.cell_map.merged_size)
+        if self.body is not None:
+            parts = (*parts, self.body.digest)
         seal = hashlib.sha256(json.dumps(parts).encode())
         for array in (self.cell_map.index, self.cell_map.factor):
             seal.update(hashlib.sha256(array.tobytes()).digest())
@@ -104,14 +126,17 @@ class IntegerStrategy:
 
     def sensitivity_for(self, noise: str) -> float:
         """Sensitivity in the norm that ``noise`` asks for, on the integers."""
-        if noise == "laplace":
+        if noise != "gaussian":
             return float(self.sensitivity)
         return math.sqrt(self.squared_l2_sensitivity)
 
     @cached_property
     def sensitivity(self) -> int:
-        """Largest L1 norm of a column over the original cells: an exact integer."""
-        return self._largest_column(1)
+        """Largest L1 norm of a column over the original cells: an exact integer.
+
+        With a body, 2^bits stands for its norm 1, which no column exceeds.
+        """
+        return self._largest_column(1) if self.body is None else 1 << self.bits
 
     @cached_property
     def squared_l2_sensitivity(self) -> int:
@@ -136,7 +161,11 @@ class IntegerStrategy:
         return self.matrix.apply_exactly(self.cell_map.merge_counts(counts))
 
     def measure_clamped(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
+        """The same with integers of any size, each clamped to 62 bits: slow, and safe.
+
+        With a body they are not clamped: each by itself, that could move neighbours further apart
+        in its norm.
+        """
         merged = [0] * self.cell_map.merged_size
         for index, factor, count in zip(
             self.cell_map.index, self.cell_map.factor, counts, strict=True
@@ -148,8 +177,8 @@ class IntegerStrategy:
         for start, stop in pairwise(rows.indptr.tolist()):
             entries = zip(rows.data[start:stop], rows.indices[start:stop], strict=True)
             exact = sum(int(weight) * merged[int(cell)] for weight, cell in entries)
-            clamped.append(max(-limit, min(limit, exact)))
-        return np.array(clamped, dtype=np.int64)
+            clamped.append(exact if self.body else max(-limit, min(limit, exact)))
+        return np.array(clamped, dtype=object if self.body else np.int64)
 
     def real_matrix(self) -> Floats | sp.csr_array:
         """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
@@ -175,7 +204,14 @@ class IntegerStrategy:
         merged = over_merged(queries, self.cell_map)
         if merged is None:
             return None
-        return FlatReconstruction(merged, self.real_map, self.left_inverse())
+        return self.reconstruct(merged)
+
+    def reconstruct(self, queries: LinearMap) -> FlatReconstruction:
+        """Least-squares answers to queries over the merged cells."""
+        if self.body is None:
+            return FlatReconstruction(queries, self.real_map, self.left_inverse())
+        step = 2.0**-self.bits
+        return shaped_reconstruction(queries, self.real_map, self.body, self.sensitivity, step)
 
     def flat(self) -> IntegerStrategy:
         """Itself: a matrix over a list of cells."""

@@ -45,7 +45,7 @@ class Outcome:
         """Total squared error expected at ε = 1 or ρ = 1, each query by its importance."""
         if self.plan is None:
             return float("inf")
-        return self.plan.weighted_strategy_error * (2.0 if self.plan.noise == "laplace" else 0.5)
+        return self.plan.weighted_strategy_error * (0.5 if self.plan.noise == "gaussian" else 2.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -80,6 +80,8 @@ class Plan:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if (self.noise == "shaped") != (self.measured.body is not None):
+            raise ConvergenceError("shaped noise needs a strategy with a body, and no other has one")
         if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} reconstructs a query only to "
@@ -100,7 +102,10 @@ class Plan:
 
     @property
     def sensitivity(self) -> float:
-        """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise."""
+        """Largest norm of a column of ``strategy``: L1 for Laplace, L2 for Gaussian noise.
+
+        For shaped noise it is the norm of the body, which is scaled so that this is 1.
+        """
         return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
 
     @property
@@ -301,7 +306,7 @@ class Plan:
 
     def privacy_for(self, expected_squared_error: float) -> PureDP | ZCDP:
         """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
-        promise = PureDP if self.noise == "laplace" else ZCDP
+        promise = ZCDP if self.noise == "gaussian" else PureDP
 
         def error_at(amount: Fraction) -> float:
             return self.accuracy(promise(amount)).squared_error
@@ -355,6 +360,8 @@ class Plan:
         asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
         measured = many(self.measurement_count, "measurement", "measurements")
         error = f"{2 * self.strategy_error:,.6g}/ε²"
+        if self.noise == "shaped":
+            measured = f"{measured} with shaped noise"
         if self.noise == "gaussian":
             measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
         return f"<Plan {self.digest[:12]}: {asked} by {self.mechanism}, {measured}, error {error}>"

@@ -23,11 +23,14 @@ from lrm.maps.products.split import weigh_terms
 from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
+from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
 from lrm.workload import Labels, Statement, Workload, derived_from_facts
 from lrm.workload.display import Display
 
 __all__ = ["load_plan", "unpack_plan"]
+
+NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
 
 ROUNDED = 1e-6
 """How far rounding may put an error below its bound."""
@@ -51,7 +54,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     # Files that were written before statements were kept have none: their labels form the tables.
     facts = Facts({"statements": [], **values} if isinstance(values, dict) else values, FACTS)
     cells = None
-    if facts.kind("measured") == "cells":
+    if facts.kind("measured") in {"cells", "shaped"}:
         cells = arrays.length("cell-index")
     workload = _workload(facts, arrays, cells)
     measured = unpack_measured(facts, arrays, workload.queries)
@@ -62,9 +65,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         reconstruction_map=_way_back(facts, arrays, workload, measured),
         least_error=facts.number("least_error"),
         spectrum=_spectrum(arrays, workload.shape[1]),
-        noise="laplace"
-        if facts.choice("noise", "laplace", "gaussian") == "laplace"
-        else "gaussian",
+        noise=NOISES[facts.choice("noise", *NOISES)],
         exact=facts.flag("exact"),
         details=_details(facts),
     )
@@ -91,7 +92,7 @@ def _way_back(
         return FlatReconstruction(queries, flat.real_map, None, given)
     if not facts.flag("exact"):
         raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
-    return FlatReconstruction(queries, flat.real_map, flat.left_inverse(), None)
+    return flat.reconstruct(queries)
 
 
 def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:

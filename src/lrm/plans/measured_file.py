@@ -24,10 +24,12 @@ from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.map import ProductMap
+from lrm.plans.body_file import unpack_body
 
 __all__ = ["pack_measured", "unpack_measured"]
 
 CELLS = ("kind", "strategy", "merged_cells", "bits", "row_rank")
+SHAPED = (*CELLS, "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
 
@@ -50,21 +52,25 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
     flat = measured.flat()
     arrays["cell-index"] = flat.cell_map.index
     arrays["cell-factor"] = flat.cell_map.factor
-    return {
+    cells = {
         "kind": "cells",
         "strategy": pack_map("strategy", flat.matrix, arrays),
         "merged_cells": flat.cell_map.merged_size,
         "bits": flat.bits,
         "row_rank": flat.row_rank,
     }
+    if flat.body is None:
+        return cells
+    return {**cells, "kind": "shaped", "body": flat.body.pack(arrays, "body")}
 
 
 def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measured:
     """Build what ``pack_measured`` took apart, for queries over the same cells."""
     if facts.kind("measured") == "products":
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, queries)
-    own = facts.part("measured", CELLS)
-    own.choice("kind", "cells")
+    shaped = facts.kind("measured") == "shaped"
+    own = facts.part("measured", SHAPED if shaped else CELLS)
+    own.choice("kind", "shaped" if shaped else "cells")
     cells = queries.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = own.integer("merged_cells", 1, cells)
@@ -73,6 +79,7 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
         CellMap(merged, index, arrays.take("cell-factor", "i8", (cells,))),
         own.integer("bits", 0, CARRIER_BITS),
         own.optional("row_rank", lambda name: own.integer(name, 1, merged)),
+        unpack_body(own.any("body"), arrays, "body") if shaped else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
-from lrm.errors import UsageError
+from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan, weighted_error
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
@@ -21,8 +21,14 @@ from lrm.strategies.certificate import (
     least_error,
     spectrum_of,
 )
+from lrm.strategies.shaped import ShapedChoice, shaped_strategy
 
 __all__ = ["STAGES", "plan", "plan_of"]
+
+AskedNoise = Literal["pure", "laplace", "gaussian"]
+"""What a caller asks for; ``"pure"`` becomes ``"laplace"`` or ``"shaped"`` in a plan."""
+
+NOISES: tuple[str, ...] = get_args(AskedNoise)
 
 STAGES = ("reduction", "search", "rounding", "certificate")
 """Where the time of a plan goes."""
@@ -40,7 +46,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     mechanism: str = "best",
     *,
     domain: Domain | None = None,
-    noise: Noise = "laplace",
+    noise: AskedNoise = "laplace",
     seed: int = 0,
     on_step: OnStep | None = None,
     time_limit: float | None = None,
@@ -62,6 +68,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.
     noise
         ``"laplace"`` for pure ε-differential privacy, ``"gaussian"`` for ρ-zCDP and (ε, δ).
+        ``"pure"`` takes the best noise for pure ε-differential privacy: noise shaped to the batch
+        where ``"best"`` finds some with less error, else Laplace noise.
     seed
         For the random starts of solvers. How long to search is decided by counted operations, so
         the same seed gives the same plan on every machine, however busy it is, up to the rounding
@@ -88,23 +96,46 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     >>> round(both.expected_squared_error(epsilon=1), 6)
     16.0
     """
-    if noise not in get_args(Noise):
-        raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
+    if noise not in NOISES:
+        raise UsageError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}")
+    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
     clock = Clock(time_limit, on_step)
     timings = Timings()
     problem = Problem(as_batch(workload, domain), timings)
     with threadpool_limits(threads), clock.stop_on_interrupt():
-        search = Search(seed, noise, clock)
+        search = Search(seed, kind, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
         with timings.of("search"):
             strategy = build_strategy(mechanism, problem, search, options)
-        return plan_of(problem, strategy, noise=noise, max_records=max_records, clock=clock)
+        made = plan_of(problem, strategy, noise=kind, max_records=max_records, clock=clock)
+        if noise == "pure" and mechanism == "best" and made.exact:
+            effort = options.get("effort", "normal")
+            return _shaped(problem, made, search, effort, max_records) or made
+        return made
+
+
+def _shaped(
+    problem: Problem, laplace: Plan, search: Search, effort: Any, max_records: int | None
+) -> Plan | None:
+    """The plan with shaped noise, where it has less error than the Laplace plan."""
+    with problem.timings.of("search"):
+        choice = shaped_strategy(problem, search, laplace.weighted_strategy_error, effort)
+    if choice is None:
+        return None
+    bounds = choice.least_error, laplace.spectrum
+    try:
+        made = plan_of(
+            problem, choice, noise="shaped", max_records=max_records, bounds=bounds
+        )
+    except ConvergenceError:
+        return None
+    return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
     problem: Problem,
-    strategy: AnyStrategy,
+    strategy: AnyStrategy | ShapedChoice,
     *,
     noise: Noise = "laplace",
     max_records: int | None = None,

@@ -235,8 +235,8 @@ def _factor(exponent: float) -> str:
 
 Privacy = PureDP | ZCDP | ApproxDP
 
-Noise = Literal["laplace", "gaussian"]
-"""Laplace noise keeps pure promises, Gaussian noise the other two."""
+Noise = Literal["laplace", "gaussian", "shaped"]
+"""Laplace and shaped noise keep pure promises, Gaussian noise the other two."""
 
 
 def parse_delta(value: Amount) -> Fraction:

@@ -59,6 +59,19 @@ class NoiseLaw:
         return float(2.0 * (k**2 * mass).sum())
 
     @property
+    def independent(self) -> bool:
+        """Whether the noise on each integer is independent of that on others."""
+        return True
+
+    def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
+        """Covariance of ``weights @ noise`` for groups × inputs × measurements.
+
+        ``counts`` (groups × measurements) says for how many measurements each column stands.
+        """
+        often = weights if counts is None else weights * counts[:, None]
+        return np.asarray(np.matmul(often, weights.transpose(0, 2, 1)) * self.variance)
+
+    @property
     def deviation(self) -> float:
         """Standard deviation."""
         return math.sqrt(self.variance)

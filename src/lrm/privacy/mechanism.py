@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import BudgetError, CountsError
+from lrm.privacy.bodies.base import Body
 from lrm.privacy.budget import Privacy, PureDP, zcdp_of
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.noise import (
@@ -26,6 +27,7 @@ from lrm.privacy.noise import (
     gaussian_scale,
     laplace_scale,
 )
+from lrm.privacy.shaped import ShapedLaw, calibrate_shaped
 
 __all__ = [
     "Measurable",
@@ -57,7 +59,12 @@ class Measurable(Protocol):
 
     @property
     def sensitivity(self) -> int:
-        """How far one record moves the measurements, in L1."""
+        """How far one record moves the measurements, in L1 or in the norm of the body."""
+        ...
+
+    @property
+    def body(self) -> Body | None:
+        """The body that shapes the noise, and holds all that a record moves; None for L1 or L2."""
         ...
 
     @property
@@ -74,7 +81,10 @@ class Measurable(Protocol):
         ...
 
     def measure_clamped(self, counts: NDArray[np.int64], /) -> NDArray[np.int64]:
-        """The true measurements for any number of records, each clamped to 62 bits."""
+        """The true measurements for any number of records, each clamped to 62 bits.
+
+        With a body they are not clamped, and are integers of any size.
+        """
         ...
 
 
@@ -153,9 +163,18 @@ class Measurements:
 
 def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated:
     """The noise for one promise, where a privacy unit counts for ``factor`` records."""
+    if strategy.body is not None:
+        pure = _pure(privacy)
+        return calibrate_shaped(strategy.body, strategy.sensitivity, factor, pure)
     if isinstance(privacy, PureDP):
         return calibrate_laplace(strategy.sensitivity * factor, privacy)
     return calibrate_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy)
+
+
+def _pure(privacy: Privacy) -> PureDP:
+    if not isinstance(privacy, PureDP):
+        raise BudgetError("shaped noise promises pure differential privacy; give epsilon alone")
+    return privacy
 
 
 def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about its noise
@@ -167,7 +186,10 @@ def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about i
     loss: Fraction,
 ) -> None:
     """Refuse noise that `calibrate` does not come to, in exact arithmetic and without a sampler."""
-    if isinstance(privacy, PureDP):
+    if strategy.body is not None:
+        expected = "shaped"
+        check_laplace(strategy.sensitivity * factor, _pure(privacy), scale, loss)
+    elif isinstance(privacy, PureDP):
         expected = "discrete Laplace"
         check_laplace(strategy.sensitivity * factor, privacy, scale, loss)
     else:
@@ -183,6 +205,9 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
     Calibration may raise the scale by some units in the last place, so that errors stated
     with this law are those of the noise drawn to 1e-13 of them.
     """
+    if strategy.body is not None:
+        scale = laplace_scale(strategy.sensitivity * factor, _pure(privacy).epsilon)
+        return ShapedLaw("shaped", scale, strategy.body, strategy.sensitivity)
     if isinstance(privacy, PureDP):
         moved = strategy.sensitivity * factor
         return NoiseLaw("laplace", laplace_scale(moved, privacy.epsilon))
@@ -229,7 +254,8 @@ def measure(counts: TrueCounts, strategy: Measurable, noise: Calibrated) -> Meas
     """Measure the strategy on the counts, with noise. Nothing else sees the counts.
 
     Beyond ``strategy.max_records`` the measurements are made in integers of any size and
-    clamped to 62 bits, which moves neighbours no further apart.
+    clamped to 62 bits, which moves neighbours no further apart; with a body the noisy sums are
+    clamped instead.
     """
     check_fit(counts, strategy.cell_count)
     opened = counts._open()  # noqa: SLF001 - the one door

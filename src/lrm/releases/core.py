@@ -19,7 +19,6 @@ from lrm.exact.answering import Answering
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy, PureDP
-from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.mechanism import (
     Measurements,
     check_calibration,
@@ -98,7 +97,7 @@ class Release:
 
     def _check_noise(self) -> None:
         """Refuse noise that is not what the promise needs, for this plan and this unit."""
-        if isinstance(self.privacy, PureDP) != (self.plan.noise == "laplace"):
+        if isinstance(self.privacy, PureDP) != (self.plan.noise != "gaussian"):
             raise BudgetError(f"{self.plan.noise} noise cannot keep this promise")
         if self.simulated:  # it promises nothing, and states errors all the same
             nominal = self.plan.accuracy(self.privacy, self.unit).law.scale
@@ -163,8 +162,8 @@ class Release:
     @cached_property
     def accuracy(self) -> Accuracy:
         """Errors and intervals of the answers: of the noise that was drawn, at its real scale."""
-        law = NoiseLaw(self.plan.noise, self.scale)
-        return replace(self.plan.accuracy(self.privacy, self.unit), law=law)
+        planned = self.plan.accuracy(self.privacy, self.unit)
+        return replace(planned, law=replace(planned.law, scale=self.scale))
 
     @property
     def standard_errors(self) -> Floats:

@@ -53,10 +53,14 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
 
 def _details(plan: Plan) -> Markup:
     measured = plan.measured
-    noise = "discrete Laplace" if plan.noise == "laplace" else "discrete Gaussian"
+    noise = "with discrete Laplace noise on each"
+    if plan.noise == "gaussian":
+        noise = "with discrete Gaussian noise on each"
+    elif measured.body is not None:
+        noise = f"with noise shaped by {measured.body.words}"
     pairs = [
         ("mechanism", plan.mechanism),
-        ("measurements", f"{plan.measurement_count:,}, with {noise} noise on each"),
+        ("measurements", f"{plan.measurement_count:,}, {noise}"),
         ("cells told apart", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
         ("records", f"at most {plan.measured.max_records:,} in a table"),

@@ -45,7 +45,7 @@ PROVED = 1.0005
 
 def unit_privacy(noise: Noise) -> Privacy:
     """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
-    return PureDP(Fraction(1)) if noise == "laplace" else ZCDP(Fraction(1))
+    return ZCDP(Fraction(1)) if noise == "gaussian" else PureDP(Fraction(1))
 
 
 def total_for_typical(plan: Plan, wanted: float) -> float:
@@ -88,7 +88,7 @@ def plan_lines(plan: Plan) -> Lines:
     cells = f"{facts['cells']:,}"
     if merged != facts["cells"]:
         cells += f", of which the queries can tell {merged:,} apart"
-    amount = "ε" if plan.noise == "laplace" else "ρ"
+    amount = "ρ" if plan.noise == "gaussian" else "ε"
     total = number(facts["expected_squared_error"], 6)
     lines = [
         ("mechanism", mechanism_words(plan)),
@@ -123,7 +123,11 @@ def title(workload: Workload, one: str, several: str) -> str:
 
 def mechanism_words(plan: Plan) -> str:
     """The mechanism with what must be known of it."""
-    name = plan.mechanism if plan.noise == "laplace" else f"{plan.mechanism}, for Gaussian noise"
+    name = plan.mechanism
+    if plan.noise == "gaussian":
+        name = f"{name}, for Gaussian noise"
+    elif plan.measured.body is not None:
+        name = f"{name}, noise shaped by {plan.measured.body.words}"
     return name if plan.exact else f"{name} (relaxed: answers are biased)"
 
 

@@ -226,6 +226,9 @@ def _promise(release: Release) -> list[str]:
     return release.privacy.sentences(release.unit)
 
 
+_NORMS = {"laplace": "L1", "gaussian": "L2", "shaped": "the norm of the body"}
+
+
 def _mechanism(release: Release) -> dict[str, Any]:
     plan = release.plan
     unit = 2.0**-plan.measured.bits
@@ -236,9 +239,9 @@ def _mechanism(release: Release) -> dict[str, Any]:
         "cells": plan.workload.shape[1],
         "queries": plan.workload.shape[0],
         "sensitivity_on_integers": {
-            "norm": "L1" if plan.noise == "laplace" else "L2",
+            "norm": _NORMS[plan.noise],
             "one_record": str(plan.measured.sensitivity)
-            if plan.noise == "laplace"
+            if plan.noise != "gaussian"
             else f"sqrt({plan.measured.squared_l2_sensitivity})",
             "records_of_a_unit": release.unit.factor,
         },

@@ -41,7 +41,7 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
     if queries.shape[0] * queries.shape[1] > LARGE_BATCH:
         return {plan.mechanism: accuracy.standard_errors}
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
-    if plan.noise == "laplace":
+    if plan.noise != "gaussian":
         worst = float(queries.column_absolute_sums().max())
     else:
         worst = float(np.sqrt(queries.column_squared_sums().max()))

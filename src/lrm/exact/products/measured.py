@@ -268,6 +268,11 @@ class MeasuredProducts:
             raise WorkloadError("one record alone could move a measurement beyond 62 bits")
 
     @property
+    def body(self) -> None:
+        """No body: the noise on each integer is independent."""
+        return None
+
+    @property
     def noise(self) -> str:
         """The noise that the strategy was rounded for."""
         return "gaussian" if self.residual else "laplace"

@@ -1,0 +1,44 @@
+"""Bodies of shaped noise from files: all that they state is verified by the bodies themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lrm.errors import FileFormatError
+from lrm.files.facts import Arrays, Facts
+from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.facets import MOST_DIMENSIONS, MOST_SHIFT, Facets
+from lrm.privacy.bodies.sums import WHOLE, Groups
+from lrm.privacy.bodies.tables import MOST_FREE_CELLS, Tables
+
+__all__ = ["unpack_body"]
+
+MOST_GROUPS = 64
+"""Groups of measurements with bodies of their own."""
+
+
+def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
+    """Build the body that ``pack`` took apart; its own checks are made again."""
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if kind == "tables":
+        return _tables(Facts(values, ("kind", "sizes", "closed", "unit"), "a body"))
+    if kind == "facets":
+        facts = Facts(values, ("kind", "shift", "dimensions"), "a body")
+        k = facts.integer("dimensions", 2, MOST_DIMENSIONS)
+        vertices = arrays.take(f"{prefix}-vertices", "i8", (None, k))
+        facets = arrays.take(f"{prefix}-facets", "i8", (None, k))
+        return Facets(vertices, facets, facts.integer("shift", 0, MOST_SHIFT))
+    if kind == "groups" and "-" not in prefix:
+        facts = Facts(values, ("kind", "shares", "bodies"), "a body")
+        listed = facts.any("bodies")
+        if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_GROUPS:
+            raise FileFormatError(f"'bodies' must be a list of 1 to {MOST_GROUPS} objects")
+        bodies = [unpack_body(one, arrays, f"{prefix}-{g}") for g, one in enumerate(listed)]
+        return Groups(tuple(bodies), facts.integers("shares", 1, WHOLE))
+    raise FileFormatError("a body must be of the kind 'tables', 'facets' or 'groups'")
+
+
+def _tables(facts: Facts) -> Tables:
+    sizes = facts.integers("sizes", 1, MOST_FREE_CELLS)
+    closed = facts.integers("closed", 0, 1)
+    return Tables(sizes, tuple(bool(one) for one in closed), facts.whole("unit"))

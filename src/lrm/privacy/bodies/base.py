@@ -1,0 +1,99 @@
+"""What every body knows: its norm, the law of its noise, and how to draw that exactly."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.privacy.bodies.drawing import SYSTEM, Bits
+
+__all__ = ["Body", "Floats", "Integers"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DIRECTIONS = 1 << 15
+"""Simulated directions that the law of an answer's noise is computed from."""
+
+
+class Body(ABC):
+    """A symmetric convex body K in the coordinates of the measured integers.
+
+    Its noise z has density ∝ exp(−‖z‖_K/s) at scale s. If every record moves the measurements
+    by a vector in K, that is, of norm at most 1, then z at scale 1/ε keeps ε-differential privacy:
+    by the triangle inequality the density of y + z changes by at most the factor e^ε.
+
+    A body may lie in a subspace (tables with one common total); the noise and all that records
+    move then lie in it as well.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of measured integers."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Dimension of the space that the body spans."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> int:
+        """Number of exponential variables of a draw."""
+
+    @abstractmethod
+    def gauge(self, vector: Sequence[int]) -> Fraction:
+        """The norm ‖v‖_K of an integer vector, exactly, or an upper bound on it.
+
+        Raises `lrm.errors.WorkloadError` for a vector outside the space of the body.
+        """
+
+    def holds(self, columns: Integers) -> bool:
+        """Whether every column of an integer matrix has norm at most 1: exact."""
+        return all(self.gauge([int(x) for x in column]) <= 1 for column in columns.T)
+
+    @abstractmethod
+    def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
+        """Noise of density ∝ exp(−‖z‖_K/scale), rounded to whole numbers: exact."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Floats:
+        """Covariance of the noise at scale 1, before it is rounded."""
+
+    @abstractmethod
+    def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Noise at scale 1 in floating point, for errors and intervals; never for a release.
+
+        Returns count × size values z and totals s. The totals have the Gamma distribution with
+        shape ``variables`` and are independent of the directions z/s.
+        """
+
+    @cached_property
+    def directions(self) -> Floats:
+        """Simulated z/s, always the same ones: an answer with weights b has noise Gamma·(b·z/s)."""
+        values, totals = self.simulate(DIRECTIONS, np.random.default_rng(25))
+        found = values / totals[:, None]
+        found.flags.writeable = False
+        return found
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What the body is, in a few words."""
+
+    @abstractmethod
+    def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
+        """Plain facts that define the body; arrays go into ``arrays`` under ``prefix``."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of what defines the body."""

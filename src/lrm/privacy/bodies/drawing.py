@@ -1,0 +1,161 @@
+r"""Exact draws: whole numbers below a bound, and rounded sums of exponential variables.
+
+Every noise law here is a mixture of linear images of independent exponential variables: a
+structure is chosen with probabilities that are ratios of integers, and then
+
+    z_c = scale · Σ_i w_ci · E_i,   E_i = −ln U_i,  U_i uniform on (0, 1),
+
+with whole numbers w. What is returned is z rounded to the nearest integers. Binary digits of the
+U_i are drawn until intervals that contain all possible values round to one integer in every
+coordinate. An infinite sequence of digits determines z, and a coordinate that is exactly between
+two integers has probability 0; so the result has exactly the law of the rounded z.
+
+Logarithms are those of `decimal`, which are correctly rounded; a unit in the last place is added
+on either side. No data are involved, so that the running time reveals nothing about them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+__all__ = ["Bits", "Terms", "below", "choose", "round_sums", "shuffle"]
+
+Bits = Callable[[int], int]
+"""Returns that many random bits as a whole number."""
+
+Terms = Sequence[tuple[int, int]]
+"""The exponential variables of one coordinate: number of the variable and its weight."""
+
+SYSTEM: Bits = secrets.randbits
+"""The operating system's source of randomness."""
+
+FIRST_BITS = 128
+"""Digits of each uniform variable that are drawn at first: enough but for one draw in 2^40."""
+
+
+def below(bound: int, bits: Bits = SYSTEM) -> int:
+    """A whole number from 0 to ``bound − 1``, each with the same probability.
+
+    >>> below(1)
+    0
+    """
+    width = (bound - 1).bit_length()
+    while True:
+        value = bits(width) if width else 0
+        if value < bound:
+            return value
+
+
+def choose(cumulative: Sequence[int], bits: Bits = SYSTEM) -> int:
+    """An index with probability proportional to its step in ``cumulative`` sums.
+
+    >>> choose([0, 0, 5, 5])
+    2
+    """
+    return bisect_right(cumulative, below(cumulative[-1], bits))
+
+
+def shuffle(items: list[int], bits: Bits = SYSTEM) -> None:
+    """Put the items in a random order, each with the same probability (Fisher and Yates)."""
+    for last in range(len(items) - 1, 0, -1):
+        other = below(last + 1, bits)
+        items[last], items[other] = items[other], items[last]
+
+
+class Exponentials:
+    """Intervals around independent exponential variables, made narrower on demand.
+
+    Parameters
+    ----------
+    count
+        Number of variables.
+    bits
+        Where random bits come from.
+
+    Attributes
+    ----------
+    precision
+        The ends of the intervals are multiples of 2^−precision.
+    low, high
+        The ends, as multiples.
+    """
+
+    def __init__(self, count: int, bits: Bits = SYSTEM) -> None:
+        self._bits = bits
+        self.precision = FIRST_BITS
+        self._uniforms = [bits(FIRST_BITS) for _ in range(count)]
+        self._refine_zeros()
+        self._bound()
+
+    def refine(self) -> None:
+        """Double the number of digits."""
+        more = self.precision
+        self._uniforms = [(u << more) | self._bits(more) for u in self._uniforms]
+        self.precision += more
+        self._refine_zeros()
+        self._bound()
+
+    def _refine_zeros(self) -> None:
+        """Draw more digits while all of those of a variable are 0: its logarithm has no bound."""
+        while not all(self._uniforms):
+            more = self.precision
+            self._uniforms = [(u << more) | self._bits(more) for u in self._uniforms]
+            self.precision += more
+
+    def _bound(self) -> None:
+        p = self.precision
+        # 2^−p is 10^−0.302p. Logarithms below p·ln 2 < 10^(digits of p) lose that many digits.
+        digits = p * 302 // 1000 + 8 + len(str(p))
+        context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
+        ln2 = context.ln(Decimal(2))
+        whole_low = _floor(context.next_minus(ln2), p, p)
+        whole_high = -_floor(-context.next_plus(ln2), p, p)
+        self.low, self.high = [], []
+        for u in self._uniforms:
+            upper = context.ln(Decimal(u + 1))
+            lower = context.ln(Decimal(u))
+            # −ln(U) lies between p·ln 2 − ln(u + 1) and p·ln 2 − ln(u).
+            self.low.append(max(0, whole_low + _floor(-context.next_plus(upper), 1, p)))
+            self.high.append(whole_high - _floor(context.next_minus(lower), 1, p))
+
+
+def _floor(value: Decimal, times: int, shift: int) -> int:
+    """⌊value·times·2^shift⌋, exactly."""
+    top, bottom = value.as_integer_ratio()
+    return ((top * times) << shift) // bottom
+
+
+def round_sums(sums: Sequence[Terms], count: int, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
+    """Draw ``count`` exponential variables and round ``scale·Σ w·E`` of each list of terms.
+
+    >>> len(round_sums([[(0, 3), (1, -1)], [(1, 5)]], 2, Fraction(7, 2)))
+    2
+    """
+    variables = Exponentials(count, bits)
+    while True:
+        rounded = _rounded(sums, variables, scale)
+        if rounded is not None:
+            return rounded
+        variables.refine()
+
+
+def _rounded(
+    sums: Sequence[Terms], variables: Exponentials, scale: Fraction
+) -> list[int] | None:
+    """The rounded sums; None where an interval contains a boundary between two integers."""
+    low, high = variables.low, variables.high
+    top, bottom = 2 * scale.numerator, 2 * scale.denominator << variables.precision
+    half = bottom // 2
+    found = []
+    for terms in sums:
+        least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
+        most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
+        first = (top * least + half) // bottom
+        if first != (top * most + half) // bottom:
+            return None
+        found.append(first)
+    return found

@@ -1,0 +1,405 @@
+r"""The body of tables: every record adds 1 to at most one cell of each of several tables.
+
+    K = conv(± all vectors with at most one 1 in each open table and exactly one in each closed)
+
+A closed table counts every record once, so that all closed tables have one total; an open table
+may leave records out. The norm is ``P + Q``, where P and Q are at least the sums of the positive
+and of the negative entries of every table, and ``P − Q`` is the total where there is one. Special
+cases: one open table is the cross-polytope (independent Laplace noise), k open tables of one cell
+the hull of all yes/no patterns of k counts, closed tables the hull of one-way tables.
+
+Sampler. Let m be the number of free cells of a table (all of an open one; all but the first of a
+closed one, which follows from the total) and M their sum. Draw P and Q with density
+``exp(−P − Q)·Π vol_i(P, Q)`` and the free cells of each table uniformly from the set in which
+positive entries sum to at most P and negative ones to at most Q. Whatever lies in that set for
+(P, Q) does so for larger ones, so that the density of the cells (with the total P − Q, where a
+table is closed) is ``∫ exp(−P' − Q')`` over larger values: proportional to exp(−‖z‖_K).
+
+    vol_i(P, Q) = Σ_a C(m, a)·P^a/a!·Q^(m−a)/(m−a)!
+
+since C(m, a) sign patterns have a positive entries. So the numbers a_i of positive entries have
+weights ``A!·(M − A)!·Π C(m_i, a_i)²`` with ``A = Σ a_i``; given them P is the sum of A + 1
+exponential variables, and the positive entries of a table are differences of a_i of the A points
+in which these variables divide [0, P]. Likewise Q. See docs/explanation/shaped-noise.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.errors import WorkloadError
+from lrm.privacy.bodies.base import Body, Floats
+from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, choose, round_sums, shuffle
+
+__all__ = ["MOST_FREE_CELLS", "Tables"]
+
+MOST_FREE_CELLS = 2000
+"""Free cells of all tables: weights of some hundred thousand digits in all."""
+
+LARGEST_UNIT = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(Body):
+    """The hull of what a record can add to several tables, with both signs.
+
+    Parameters
+    ----------
+    sizes
+        Number of cells of each table, which are measured one after the other.
+    closed
+        Whether each table counts every record.
+    unit
+        What one record counts for in the measured integers.
+
+    Examples
+    --------
+    >>> yes_no = Tables((1, 1, 1), (False,) * 3, 1)
+    >>> yes_no.gauge([1, 1, 0]), yes_no.gauge([1, -1, 0])
+    (Fraction(1, 1), Fraction(2, 1))
+    >>> yes_no.covariance.round(9).tolist()
+    [[5.0, 2.5, 2.5], [2.5, 5.0, 2.5], [2.5, 2.5, 5.0]]
+    """
+
+    sizes: tuple[int, ...]
+    closed: tuple[bool, ...]
+    unit: int
+
+    def __post_init__(self) -> None:
+        if not self.sizes or len(self.sizes) != len(self.closed) or min(self.sizes) < 1:
+            raise WorkloadError("a body of tables needs at least one table, each with a cell")
+        if not 1 <= self.unit <= LARGEST_UNIT:
+            raise WorkloadError("one record must count for 1 to 2^62 in the measured integers")
+        if sum(self.sizes) > MOST_FREE_CELLS:
+            raise WorkloadError(f"a body of tables has at most {MOST_FREE_CELLS:,} cells")
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Number of free cells of each table."""
+        return tuple(n - own for n, own in zip(self.sizes, self.closed, strict=True))
+
+    @property
+    def has_total(self) -> bool:
+        """Whether the total is part of the noise."""
+        return any(self.closed)
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def dimension(self) -> int:
+        return sum(self.free) + self.has_total
+
+    @property
+    def variables(self) -> int:
+        return sum(self.free) + 2
+
+    def gauge(self, vector: Sequence[int]) -> Fraction:
+        positive = negative = 0
+        totals = set()
+        for start, size, closed in self._places():
+            own = vector[start : start + size]
+            if closed:
+                totals.add(sum(own))
+            positive = max(positive, sum(x for x in own if x > 0))
+            negative = max(negative, -sum(x for x in own if x < 0))
+        if not totals:
+            return Fraction(positive + negative, self.unit)
+        if len(totals) > 1:
+            raise WorkloadError("closed tables must have one common total")
+        (total,) = totals
+        larger = max(positive, negative + total)
+        return Fraction(2 * larger - total, self.unit)
+
+    def _places(self) -> list[tuple[int, int, bool]]:
+        starts = [0, *accumulate(self.sizes)][:-1]
+        return list(zip(starts, self.sizes, self.closed, strict=True))
+
+    def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
+        positives = self._positives(bits)
+        total = sum(self.free)
+        above, below = sum(positives), total - sum(positives)
+        cells = [list(range(m)) for m in self.free]
+        for own in cells:
+            shuffle(own, bits)
+        terms: list[list[list[tuple[int, int]]]] = [[[] for _ in range(m)] for m in self.free]
+        # The points that divide [0, P] belong to the tables in random order; likewise [0, Q].
+        for sign, first, counts in (
+            (1, 0, positives),
+            (-1, above + 1, [m - a for m, a in zip(self.free, positives, strict=True)]),
+        ):
+            owners = [i for i, count in enumerate(counts) for _ in range(count)]
+            shuffle(owners, bits)
+            last = [first] * len(counts)
+            for rank, i in enumerate(owners, start=first + 1):
+                cell = cells[i].pop()
+                terms[i][cell] = [(variable, sign) for variable in range(last[i], rank)]
+                last[i] = rank
+        sums: list[Terms] = [one for own in terms for one in own]
+        if self.has_total:
+            everything = [(v, 1) for v in range(above + 1)]
+            everything += [(v, -1) for v in range(above + 1, above + below + 2)]
+            sums.append(everything)
+        rounded = round_sums(sums, total + 2, scale * self.unit, bits)
+        return self._with_first_cells(rounded)
+
+    def _with_first_cells(self, rounded: list[int]) -> list[int]:
+        """All cells from the free ones and the total."""
+        found, place = [], 0
+        for m, closed in zip(self.free, self.closed, strict=True):
+            own = rounded[place : place + m]
+            found += [rounded[-1] - sum(own), *own] if closed else own
+            place += m
+        return found
+
+    def _positives(self, bits: Bits) -> list[int]:
+        """The number of positive free cells of each table."""
+        left = choose(self._totals, bits)
+        found = []
+        for i, m in enumerate(self.free):
+            rest = self._suffixes[i + 1]
+            a = choose(_cumulative(m, tuple(rest), left), bits)
+            found.append(a)
+            left -= a
+        return found
+
+    @cached_property
+    def _suffixes(self) -> list[list[int]]:
+        """Coefficients of Π Σ_a C(m, a)²·x^a over the tables from each one on."""
+        found = [[1]]
+        for m in reversed(self.free):
+            found.append(_times(_squares(m), found[-1]))
+        return found[::-1]
+
+    @cached_property
+    def _totals(self) -> list[int]:
+        """Cumulative weights of the number A of positive free cells."""
+        return list(accumulate(_weights(self._suffixes[0])))
+
+    @cached_property
+    def covariance(self) -> Floats:
+        groups = _moments(self.free)
+        k = sum(self.free)
+        table = np.repeat(np.arange(len(self.free)), self.free)
+        found = np.zeros((k + 1, k + 1))
+        found[:k, :k] = groups.between[table[:, None], table]
+        same = table[:, None] == table
+        found[:k, :k][same] = groups.within[table[:, None], table][same]
+        found[np.arange(k), np.arange(k)] = groups.variance[table]
+        found[k, :k] = found[:k, k] = groups.with_total[table]
+        found[k, k] = groups.total
+        spread = self._spread()
+        result = spread @ found @ spread.T * float(self.unit) ** 2
+        result.flags.writeable = False
+        return result
+
+    def _spread(self) -> Floats:
+        """All cells from the free ones and the total, as a matrix."""
+        found = np.zeros((self.size, sum(self.free) + 1))
+        place = 0
+        for (start, size, closed), m in zip(self._places(), self.free, strict=True):
+            found[start + closed : start + size, place : place + m] = np.eye(m)
+            if closed:
+                found[start, place : place + m] = -1.0
+                found[start, -1] = 1.0
+            place += m
+        return found
+
+    def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        weights = _weights(self._suffixes[0])
+        sums = np.array([float(Fraction(w, sum(weights))) for w in weights])
+        left = rng.choice(len(sums), count, p=sums / sums.sum())
+        above = rng.standard_gamma(left + 1.0)
+        below = rng.standard_gamma(sum(self.free) - left + 1.0)
+        free = []
+        for i, m in enumerate(self.free):
+            chances = _conditional(m, tuple(self._suffixes[i + 1]))
+            a = (rng.random(count)[:, None] >= chances[left]).sum(axis=1)
+            left = left - a
+            order = np.argsort(rng.random((count, m)), axis=1)
+            positive = np.argsort(order, axis=1) < a[:, None]
+            parts = rng.standard_exponential((count, m))
+            rest = rng.standard_exponential((2, count))
+            high = (parts * positive).sum(axis=1) + rest[0]
+            low = (parts * ~positive).sum(axis=1) + rest[1]
+            scale = np.where(positive, (above / high)[:, None], -(below / low)[:, None])
+            free.append(parts * scale)
+        values = np.column_stack([*free, above - below])
+        return values @ self._spread().T * float(self.unit), above + below
+
+    @property
+    def words(self) -> str:
+        if not self.has_total and len(self.sizes) == 1:
+            return f"independent Laplace noise on {self.size} cells"
+        if not self.has_total and max(self.sizes) == 1:
+            return f"the hull of all yes/no patterns of {self.size} counts"
+        return "the hull of tables of " + ", ".join(map(str, self.sizes)) + " cells"
+
+    def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
+        del arrays, prefix
+        return {
+            "kind": "tables",
+            "sizes": list(self.sizes),
+            "closed": [int(one) for one in self.closed],
+            "unit": str(self.unit),
+        }
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.pack({}, "")).encode()).hexdigest()
+
+
+def _squares(m: int) -> list[int]:
+    return [math.comb(m, a) ** 2 for a in range(m + 1)]
+
+
+def _times(one: Sequence[int], two: Sequence[int]) -> list[int]:
+    found = [0] * (len(one) + len(two) - 1)
+    for i, x in enumerate(one):
+        for j, y in enumerate(two):
+            found[i + j] += x * y
+    return found
+
+
+def _weights(coefficients: Sequence[int]) -> list[int]:
+    """Weights of the number A of positive free cells: c_A·A!·(M − A)!."""
+    most = len(coefficients) - 1
+    return [
+        c * math.factorial(a) * math.factorial(most - a) for a, c in enumerate(coefficients)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _cumulative(m: int, rest: tuple[int, ...], left: int) -> list[int]:
+    """Cumulative weights of a for one table, where ``left`` are to be divided up."""
+    return list(
+        accumulate(
+            c * rest[left - a] if 0 <= left - a < len(rest) else 0
+            for a, c in enumerate(_squares(m))
+        )
+    )
+
+
+def _conditional(m: int, rest: tuple[int, ...]) -> Floats:
+    """Cumulative probabilities of a (columns, without the last) for each number left (rows)."""
+    found = np.ones((m + len(rest), m + 1))
+    for left in range(m + len(rest)):
+        sums = _cumulative(m, rest, left)
+        found[left] = [s / sums[-1] for s in sums]
+    return found[:, :-1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Second moments of free cells and of the total, for tables of some numbers of free cells."""
+
+    variance: Floats
+    within: Floats
+    between: Floats
+    with_total: Floats
+    total: float
+
+
+def _moments(free: tuple[int, ...]) -> _Moments:
+    """Exact second moments, rounded to floats at the end."""
+    kinds = sorted(set(free))
+    every = [1]
+    for m in free:
+        every = _times(every, _squares(m))
+    most = len(every) - 1
+    weights = _weights(every)
+    scale = sum(weights)
+    total = sum(w * _total_square(a, most - a) for a, w in enumerate(weights)) / scale
+    single = {m: _single(m, _without(every, m), most, scale) for m in kinds if m}
+    pairs: dict[tuple[int, int], float] = {}
+    for i, one in enumerate(kinds):
+        for two in kinds[i:]:
+            if one and (one != two or free.count(one) > 1):
+                rest = _without(_without(every, one), two)
+                pairs[one, two] = pairs[two, one] = _pair(one, two, rest, most, scale)
+    count = len(free)
+    within, between = np.zeros((count, count)), np.zeros((count, count))
+    for i, one in enumerate(free):
+        within[i, i] = single[one][1] if one else 0.0
+        for j, two in enumerate(free):
+            if i != j and one and two:
+                between[i, j] = pairs[one, two]
+    variance = np.array([single[m][0] if m else 0.0 for m in free])
+    with_total = np.array([single[m][2] if m else 0.0 for m in free])
+    return _Moments(variance, within, between, with_total, float(total))
+
+
+def _total_square(above: int, below: int) -> int:
+    """E (P − Q)² for sums of above + 1 and below + 1 exponential variables."""
+    square = (above + 1) * (above + 2) + (below + 1) * (below + 2)
+    return square - 2 * (above + 1) * (below + 1)
+
+
+def _without(coefficients: Sequence[int], m: int) -> list[int]:
+    """The quotient of a polynomial by that of a table: exact, since it is one of its factors."""
+    divisor, left = _squares(m), list(coefficients)
+    found = [0] * (len(left) - m)
+    for place in range(len(found)):
+        found[place] = left[place]
+        for i, x in enumerate(divisor):
+            left[place + i] -= found[place] * x
+    return found
+
+
+def _single(
+    m: int, rest: Sequence[int], most: int, scale: int
+) -> tuple[float, float, float]:
+    """Variance of a free cell, covariance of two of the same table, and with the total."""
+    variance = within = with_total = Fraction(0)
+    for a, c in enumerate(_squares(m)):
+        b = m - a
+        for others, d in enumerate(rest):
+            above, below = a + others, most - a - others
+            weight = c * d * math.factorial(above) * math.factorial(below)
+            p, q = (above + 1) * (above + 2), (below + 1) * (below + 2)
+            mixed = (above + 1) * (below + 1)
+            first, second = (a + 1) * (a + 2), (b + 1) * (b + 2)
+            variance += Fraction(2 * weight * a * p, m * first)
+            variance += Fraction(2 * weight * b * q, m * second)
+            with_total += Fraction(weight * a * (p - mixed), m * (a + 1))
+            with_total += Fraction(weight * b * (q - mixed), m * (b + 1))
+            if m > 1:
+                both = m * (m - 1)
+                within += Fraction(weight * a * (a - 1) * p, both * first)
+                within += Fraction(weight * b * (b - 1) * q, both * second)
+                within -= Fraction(2 * weight * a * b * mixed, both * (a + 1) * (b + 1))
+    return float(variance / scale), float(within / scale), float(with_total / scale)
+
+
+def _pair(one: int, two: int, rest: Sequence[int], most: int, scale: int) -> float:
+    """Covariance of free cells of two tables."""
+    found = Fraction(0)
+    for a, c in enumerate(_squares(one)):
+        for e, f in enumerate(_squares(two)):
+            positive = Fraction(a * e, one * two * (a + 1) * (e + 1))
+            b, g = one - a, two - e
+            negative = Fraction(b * g, one * two * (b + 1) * (g + 1))
+            mixed = Fraction(a * g, one * two * (a + 1) * (g + 1))
+            mixed += Fraction(b * e, one * two * (b + 1) * (e + 1))
+            p_sum = q_sum = m_sum = 0
+            for others, d in enumerate(rest):
+                above = a + e + others
+                below = most - above
+                weight = d * math.factorial(above) * math.factorial(below)
+                p_sum += weight * (above + 1) * (above + 2)
+                q_sum += weight * (below + 1) * (below + 2)
+                m_sum += weight * (above + 1) * (below + 1)
+            found += c * f * (positive * p_sum + negative * q_sum - mixed * m_sum)
+    return float(found / scale)

@@ -1,0 +1,156 @@
+"""Noise shaped by a body: its law on the measured integers, and its calibration.
+
+The noise on the measured integers has density ∝ exp(−Δ·‖z‖_K/scale) before it is rounded, where Δ
+is the sensitivity that the strategy states (a record moves the measurements by norm 1 at most).
+So scale and sensitivity mean what they mean for Laplace noise: ``scale = Δ·factor/ε``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincinv
+
+from lrm.errors import BudgetError
+from lrm.privacy.bodies.base import Body
+from lrm.privacy.budget import PureDP
+from lrm.privacy.laws import NoiseLaw
+from lrm.privacy.noise import LARGEST_SCALE, Calibrated, laplace_scale
+
+__all__ = ["ShapedLaw", "ShapedNoise", "calibrate_shaped"]
+
+Floats = NDArray[np.float64]
+
+LIMIT = 1 << 62
+"""Noisy integers beyond it are clamped, after the noise is added."""
+
+STEP = 0.002
+"""Relative width of the classes into which sizes of directions are put; sizes are rounded up."""
+
+ERRORS = 3.0
+"""Standard errors of the simulated coverage by which half-widths are wider than estimated."""
+
+
+@dataclass(frozen=True)
+class ShapedLaw(NoiseLaw):
+    """The joint law of the noise on all measured integers.
+
+    Parameters
+    ----------
+    noise, scale
+        ``"shaped"``, and the scale in units of the sensitivity.
+    body
+        The body K.
+    sensitivity
+        The sensitivity Δ that the scale is relative to.
+    """
+
+    body: Body
+    sensitivity: int
+
+    @property
+    def distribution(self) -> str:
+        return "shaped"
+
+    @property
+    def variance(self) -> float:
+        """That of Laplace noise of the same scale: what `Reconstruction` norms are relative to."""
+        return 2.0 * self.scale**2
+
+    @property
+    def independent(self) -> bool:
+        return False
+
+    def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
+        """Covariance of ``weights @ noise`` for groups × inputs × measurements, each once."""
+        del counts
+        own = self.body.covariance * (self.scale / self.sensitivity) ** 2
+        return np.asarray(np.matmul(np.matmul(weights, own), weights.transpose(0, 2, 1)))
+
+    def half_widths(self, weights: Floats, confidence: float) -> Floats:
+        """For each row b an h with ``P(|b·noise| ≤ h) ≥ confidence``.
+
+        The noise is ``S·d``, where S has a Gamma distribution and does not depend on the direction
+        d. So ``P(|b·noise| ≤ h)`` is the mean of ``F(h/|b·d|)`` over directions, F the distribution
+        function of S: smooth, and exact but for the simulated directions, for which some standard
+        errors are added. Rounding to integers moves an answer by at most half the sum of |b|.
+        """
+        size = self.scale / self.sensitivity
+        found = np.empty(len(weights))
+        rounding = 0.5 * np.abs(weights).sum(axis=1)
+        step = max(1, (1 << 24) // len(self.body.directions))
+        for start in range(0, len(weights), step):
+            part = slice(start, start + step)
+            sizes = np.abs(weights[part] @ self.body.directions.T)
+            found[part] = [_half_width(own, self.body.variables, confidence) for own in sizes]
+        return found * size + rounding
+
+
+def _half_width(sizes: Floats, shape: int, confidence: float) -> float:
+    """The h at which the mean of ``F(h/size)``, less some standard errors, is ``confidence``."""
+    largest = float(sizes.max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    classes = np.floor(np.log(np.maximum(sizes / largest, 1e-6)) / STEP)
+    values, counts = np.unique(classes, return_counts=True)
+    upper = np.exp(np.minimum((values + 1) * STEP, 0.0)) * largest
+    chances = counts / len(sizes)
+
+    def covered(h: float) -> float:
+        below = gammainc(shape, h / upper)
+        mean = float(chances @ below)
+        spread = math.sqrt(max(float(chances @ below**2) - mean**2, 0.0) / len(sizes))
+        # Far in the tail the error of the mean is in proportion to what is missing.
+        return mean - min(ERRORS * spread, 0.1 * (1.0 - mean))
+
+    low, high = 0.0, largest * float(gammaincinv(shape, (1.0 + confidence) / 2)) * 2.0
+    while covered(high) < confidence and high < 1e300:
+        high *= 2.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if covered(middle) < confidence else (low, middle)
+        if high - low <= 1e-6 * high:
+            break
+    return high
+
+
+@dataclass(frozen=True)
+class ShapedNoise(Calibrated):
+    """Noise of a body, ready to be drawn."""
+
+    def add_to(self, true_values: NDArray[np.generic]) -> NDArray[np.int64]:
+        """Draw the noise and add it in integers of any size; then clamp the sums to 62 bits.
+
+        Clamping looks at noisy values alone. Clamped true values could be further apart in the norm
+        of the body than those of neighbours may be.
+        """
+        law = self.law
+        assert isinstance(law, ShapedLaw)  # noqa: S101 - by construction
+        noise = law.body.draw(Fraction(law.scale) / law.sensitivity)
+        sums = (int(x) + z for x, z in zip(true_values.tolist(), noise, strict=True))
+        return np.array([max(-LIMIT, min(LIMIT, x)) for x in sums], dtype=np.int64)
+
+
+def calibrate_shaped(body: Body, sensitivity: int, factor: int, privacy: PureDP) -> ShapedNoise:
+    """Noise for a unit that counts for ``factor`` records, each of which moves by norm 1 at most.
+
+    The scale is a float64 that is rounded up; the noise has exactly this scale, and its loss is
+    ``Δ·factor/scale``.
+
+    >>> from lrm.privacy.bodies.tables import Tables
+    >>> noise = calibrate_shaped(Tables((2, 2), (True, True), 1), 1, 3, PureDP(Fraction(1, 10)))
+    >>> noise.scale, noise.loss
+    (30.0, Fraction(1, 10))
+    """
+    scale = laplace_scale(sensitivity * factor, privacy.epsilon)
+    if scale > LARGEST_SCALE:
+        raise BudgetError(
+            "with this plan, so small an epsilon needs noise that does not fit 64-bit integers; "
+            "use a larger epsilon, or plan with a larger max_records"
+        )
+    law = ShapedLaw("shaped", scale, body, sensitivity)
+    return ShapedNoise(law, privacy, Fraction(sensitivity * factor) / Fraction(scale), None)

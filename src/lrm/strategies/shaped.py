@@ -1,0 +1,432 @@
+r"""Noise shaped to the batch: the body of least error among those that can be sampled exactly.
+
+A body K that contains what every record moves gives noise of density ∝ exp(−ε‖z‖_K). Tried are
+
+1. tables: rows of 0 and 1, put into tables of disjoint rows, whose hull is known in closed form;
+   and partitions of these tables into groups with shares of ε;
+2. the hull of the columns, by the list of its facets, where the rank is small;
+3. the same with free points, which lower the error further.
+
+The best Laplace strategy is the cross-polytope, and the caller keeps it where it is better.
+See docs/explanation/shaped-noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from lrm.errors import ConvergenceError, StopSolver, WorkloadError
+from lrm.exact.cells import CellMap
+from lrm.exact.integers import IntegerStrategy
+from lrm.exact.protocols import Measured, Reconstruction
+from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
+from lrm.exact.shaped import whitening
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.sums import WHOLE, Groups
+from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.budget import Noise
+from lrm.solvers.hulls import Hull, free_points, list_facets
+from lrm.strategies.base import Problem, Search
+
+__all__ = ["ShapedChoice", "shaped_strategy"]
+
+Effort = Literal["quick", "normal", "thorough"]
+
+MOST_RANK = 200
+"""Rank of a batch for which a body is looked for."""
+
+MOST_ENTRIES = 4e7
+"""Queries × merged cells that are written out."""
+
+HULL_CELLS = {2: 20_000, 3: 20_000, 4: 10_000, 5: 3000, 6: 1000, 7: 100, 8: 48, 9: 28, 10: 20}
+"""Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
+
+FREE_WORK: dict[Effort, float] = {"quick": 3e4, "normal": 3e5, "thorough": 2e6}
+"""Facets that the search for free points may list: 15 µs each at rank 8."""
+
+FREE_STARTS = ((1.5, 1.2), (1.5, 1.0), (1.0, 1.4))
+"""Free points per dimension, and their length beside that of a typical point of the hull."""
+
+FREE_FACETS = 60_000
+"""Facets of a hull above which no free points are looked for."""
+
+MARGINS = (2e-5, 2e-4, 2e-3)
+"""How far vertices are moved outwards, so that facets are simplices and hold the columns."""
+
+VERTEX_BITS = 24
+"""Binary digits of the largest coordinate of a vertex."""
+
+LISTED_PARTITIONS = 6
+"""Tables up to which all partitions into groups are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedChoice:
+    """Rows to measure and a body for their noise, in real numbers.
+
+    Parameters
+    ----------
+    cell_map, queries
+        The merged cells, and the workload over them.
+    rows
+        What is measured, over merged cells: rows of 0 and 1 for tables.
+    shape
+        The body: one of tables and their groups, or points whose hull it is.
+    error
+        Half of the expected total squared error at ε = 1, before rounding.
+    """
+
+    mechanism: str
+    cell_map: CellMap
+    queries: LinearMap
+    rows: Floats
+    shape: TableGroups | Hull
+    error: float
+    exact: bool = True
+    least_error: float | None = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        """The integers that will be measured, with their body, and how answers follow."""
+        del problem, noise
+        measured = self._measured(max_records)
+        return measured, measured.reconstruct(self.queries)
+
+    def _measured(self, max_records: int | None) -> IntegerStrategy:
+        if isinstance(self.shape, TableGroups):
+            bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
+            matrix = SparseMap(sp.csr_array(self.rows * 2.0**bits))
+            return IntegerStrategy(matrix, self.cell_map, bits, None, self.shape.body(1 << bits))
+        if np.array_equal(self.rows, np.rint(self.rows)):
+            bits = min(24, most_bits(max_records or DEFAULT_MAX_RECORDS))
+        else:
+            bits = most_bits(max_records or FINE_MAX_RECORDS)
+        whole = np.rint(self.rows * 2.0**bits)
+        for margin in MARGINS:
+            body = _verified(self.shape.points * 2.0**bits, margin)
+            if body is not None:
+                try:
+                    return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, body)
+                except WorkloadError:  # a column is not inside: a wider margin
+                    continue
+        raise ConvergenceError("the facets of the hull cannot be listed in integers")
+
+
+def _verified(points: Floats, margin: float) -> Facets | None:
+    """The body of points in the units of the integers, moved outwards and verified."""
+    rng = np.random.default_rng(0)
+    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
+    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - VERTEX_BITS)
+    vertices = np.rint(moved * 2.0**-shift)
+    # Facets are listed in coordinates in which the body is about as wide in all directions.
+    values, axes = la.eigh(vertices.T @ vertices)
+    if not values[0] > 0:
+        return None
+    facets = list_facets(vertices @ axes / np.sqrt(values))
+    if facets is None:
+        return None
+    used = np.unique(np.abs(facets)) - 1
+    number = np.zeros(len(vertices) + 1, dtype=np.int64)
+    number[used + 1] = np.arange(1, len(used) + 1)
+    try:
+        return Facets(
+            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
+        )
+    except WorkloadError:
+        return None
+
+
+@dataclass(frozen=True)
+class TableGroups:
+    """Tables in groups with shares: sizes and whether closed, in the order of the rows."""
+
+    groups: tuple[tuple[tuple[int, bool], ...], ...]
+    shares: tuple[float, ...]
+
+    def body(self, unit: int) -> Body:
+        """The body where one record counts for ``unit``."""
+        bodies = tuple(
+            Tables(tuple(n for n, _ in group), tuple(own for _, own in group), unit)
+            for group in self.groups
+        )
+        if len(bodies) == 1:
+            return bodies[0]
+        whole = [max(1, math.floor(share * WHOLE)) for share in self.shares]
+        return Groups(bodies, tuple(whole))
+
+
+def shaped_strategy(
+    problem: Problem, search: Search, laplace_error: float, effort: Effort = "normal"
+) -> ShapedChoice | None:
+    """The body of least error; None where none is below the error of the best Laplace strategy.
+
+    Parameters
+    ----------
+    problem, search
+        The workload over a list of cells, and the search settings.
+    laplace_error
+        Half of the expected total squared error at ε = 1 of the best Laplace strategy.
+    effort
+        How long to search.
+    """
+    queries = problem.merged.queries
+    m, n = queries.shape
+    if queries.is_known_by_gram or m * n > MOST_ENTRIES or search.clock.ended:
+        return None
+    reduced = problem.reduced
+    if len(reduced) > MOST_RANK or not reduced.any():
+        return None
+    try:
+        tried = [
+            *_table_candidates(problem),
+            *_hull_candidates(problem, search, effort, laplace_error),
+        ]
+    except StopSolver:
+        tried = []
+    best = min(tried, key=lambda one: one.error, default=None)
+    if best is None or not best.error < laplace_error:
+        return None
+    names = [{"name": _name(one), "error": one.error, "iterations": 0} for one in tried]
+    details = {"winner": _name(best), "candidates": names, "effort": effort, "interrupted": False}
+    return replace(best, details=details)
+
+
+def _name(choice: ShapedChoice) -> str:
+    if isinstance(choice.shape, Hull):
+        return "hull"
+    return f"tables in {len(choice.shape.groups)} groups"
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _table_candidates(problem: Problem) -> list[ShapedChoice]:
+    tables = _tables_of(problem)
+    if tables is None:
+        return []
+    solver = _GroupErrors(problem, tables)
+    best: tuple[float, TableGroups, list[int]] | None = None
+    for partition in _partitions(tables):
+        found = solver.error(partition)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = found
+    if best is None:
+        return []
+    error, shape, order = best
+    if len(shape.groups) > 1:
+        error, shape = solver.better_shares(shape, order, error)
+    rows = np.vstack([tables[i].rows for i in order])
+    merged = problem.merged
+    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, error)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Disjoint rows of 0 and 1 over merged cells; closed if they count every record."""
+
+    rows: Floats
+    closed: bool
+
+
+def _tables_of(problem: Problem) -> list[_Table] | None:
+    """The different rows of the batch in tables of disjoint ones; None where some are not 0/1."""
+    if problem.merged.cell_map.largest_factors().max(initial=0) > 1:
+        return None
+    matrix = problem.merged.queries.dense()
+    sizes = np.abs(matrix).max(axis=1)
+    rows = np.abs(matrix[sizes > 0]) / sizes[sizes > 0, None]
+    signs = (matrix.min(axis=1) < 0) & (matrix.max(axis=1) > 0)
+    if signs.any() or not np.all((rows == 0) | (rows == 1)):
+        return None
+    _, first = np.unique(rows, axis=0, return_index=True)
+    rows = rows[np.sort(first)]
+    tables: list[list[Floats]] = []
+    covered: list[Floats] = []
+    for row in rows:
+        for table, cells in zip(tables, covered, strict=True):
+            if not (cells * row).any():
+                table.append(row)
+                cells += row
+                break
+        else:
+            tables.append([row])
+            covered.append(row.copy())
+    counted = rows.any(axis=0)
+    return [
+        _Table(np.array(table), bool(np.array_equal(cells > 0, counted)))
+        for table, cells in zip(tables, covered, strict=True)
+    ]
+
+
+def _partitions(tables: Sequence[_Table]) -> Iterator[list[list[int]]]:
+    """Partitions of tables: all of them where they are few, else by size into at most 3 parts."""
+    order = sorted(range(len(tables)), key=lambda i: len(tables[i].rows))
+    if len(tables) <= LISTED_PARTITIONS:
+        yield from _all_partitions(order)
+        return
+    count = len(order)
+    yield [order]
+    for first in range(1, count):
+        yield [order[:first], order[first:]]
+    for first in range(1, min(count, 24)):
+        for second in range(first + 1, min(count, 24)):
+            yield [order[:first], order[first:second], order[second:]]
+    yield [order[: count - 2], *([i] for i in order[count - 2 :])]
+
+
+def _all_partitions(items: list[int]) -> Iterator[list[list[int]]]:
+    if not items:
+        yield []
+        return
+    head, *rest = items
+    for partition in _all_partitions(rest):
+        yield [[head], *partition]
+        for place in range(len(partition)):
+            yield [*partition[:place], [head, *partition[place]], *partition[place + 1 :]]
+
+
+class _GroupErrors:
+    """Errors of groups of tables: generalised least squares in the space that the rows span."""
+
+    def __init__(self, problem: Problem, tables: Sequence[_Table]) -> None:
+        basis = np.linalg.qr(problem.reduced.T)[0]  # n × rank
+        self._target = problem.reduced @ basis
+        self._tables = tables
+        self._coordinates = [table.rows @ basis for table in tables]
+        # Rows that tables have beside those of the batch would need a larger basis.
+        self._known: dict[tuple[int, ...], tuple[Floats, float]] = {}
+
+    def _group(self, group: Sequence[int]) -> tuple[Floats, float]:
+        """``MᵀC⁺M`` of a group alone, and a measure of its error."""
+        key = tuple(group)
+        if key not in self._known:
+            own = [self._tables[i] for i in group]
+            body = Tables(
+                tuple(len(table.rows) for table in own), tuple(t.closed for t in own), 1
+            )
+            white = whitening(body.covariance / 2.0)
+            image = white @ np.vstack([self._coordinates[i] for i in group])
+            self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
+        return self._known[key]
+
+    def error(self, partition: list[list[int]]) -> tuple[float, TableGroups, list[int]] | None:
+        """The error with shares by the cube root of the groups' own errors."""
+        own = [self._group(group) for group in partition]
+        roots = np.array([error for _, error in own]) ** (1 / 3)
+        shares = roots / roots.sum()
+        found = self._with_shares([gram for gram, _ in own], shares)
+        if found is None:
+            return None
+        shape = TableGroups(
+            tuple(
+                tuple((len(self._tables[i].rows), self._tables[i].closed) for i in group)
+                for group in partition
+            ),
+            tuple(shares.tolist()),
+        )
+        return found, shape, [i for group in partition for i in group]
+
+    def _with_shares(self, grams: Sequence[Floats], shares: Floats) -> float | None:
+        total = sum(share**2 * gram for share, gram in zip(shares, grams, strict=True))
+        try:
+            factor = la.cho_factor(total, lower=True, check_finite=False)
+        except la.LinAlgError:
+            return None
+        if not np.diag(factor[0]).min() > 1e-7 * np.diag(factor[0]).max():
+            return None
+        solved = la.cho_solve(factor, self._target.T, check_finite=False)
+        return float(np.sum(self._target.T * solved))
+
+    def better_shares(
+        self, shape: TableGroups, order: list[int], error: float
+    ) -> tuple[float, TableGroups]:
+        """Shares that lower the error further: a small convex problem in their logarithms."""
+        places, grams = iter(order), []
+        for group in shape.groups:
+            grams.append(self._group([next(places) for _ in group])[0])
+
+        def value(logs: Floats) -> float:
+            shares = np.exp(logs - logs.max())
+            found = self._with_shares(grams, shares / shares.sum())
+            return math.inf if found is None else found
+
+        result = minimize(value, np.log(shape.shares), method="Nelder-Mead")
+        shares = np.exp(result.x - result.x.max())
+        if not result.fun < error:
+            return error, shape
+        return float(result.fun), replace(shape, shares=tuple((shares / shares.sum()).tolist()))
+
+
+# --- hulls --------------------------------------------------------------------------------------
+
+
+def _hull_candidates(
+    problem: Problem, search: Search, effort: Effort, laplace_error: float
+) -> list[ShapedChoice]:
+    """The hull of the columns, and the hull with free points."""
+    reduced = problem.reduced
+    k, n = reduced.shape
+    if n > HULL_CELLS.get(k, 0) or not search.clock.affords(1.0):
+        return []
+    rng = np.random.default_rng(search.seed)
+    columns = reduced.T * (1 + MARGINS[0] * (1 + rng.random(n)))[:, None]
+    hull = Hull.of(columns)
+    if hull is None:
+        return []
+    best, rounds = hull, 0
+
+    def on_round(error: float) -> None:
+        nonlocal rounds
+        rounds += 1
+        search.on_step(Step("shaped noise", rounds, min(error, laplace_error)))
+
+    if len(hull.facets) <= FREE_FACETS:
+        typical = math.sqrt(2 * hull.error / ((k + 1) * (k + 2)))
+        starts = []
+        for each, length in FREE_STARTS:
+            points = rng.standard_normal((round(each * k), k))
+            starts.append(points * (length * typical / np.linalg.norm(points, axis=1))[:, None])
+        moved = free_points(columns, starts, FREE_WORK[effort], on_round)
+        best = moved or hull
+    used = np.unique(np.abs(best.facets)) - 1
+    outer = [i for i in used if i >= n]
+    # Columns inside the hull are no vertices; all that are, and the free points, define it.
+    points = np.vstack([reduced.T[used[used < n]], best.points[outer].reshape(-1, k)])
+    rows, change = _rows_of(problem)
+    shape = replace(best, points=points @ change.T)
+    merged = problem.merged
+    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, best.error)]
+
+
+def _rows_of(problem: Problem) -> tuple[Floats, Floats]:
+    """Rows to measure that span those of the batch, and how they follow from the reduced ones.
+
+    Independent rows of a whole-number batch are exact in integers; else the reduced rows are
+    measured, at a size at which no weight is above 1.
+    """
+    reduced, queries = problem.reduced, problem.merged.queries
+    factors = np.maximum(problem.merged.cell_map.largest_factors(), 1).astype(np.float64)
+    plain = reduced / factors
+    if queries.is_integer():
+        matrix = queries.dense()
+        _, corner, order = la.qr(matrix.T, mode="economic", pivoting=True, check_finite=False)
+        sizes = np.abs(np.diag(corner))
+        rank = int(np.sum(sizes > sizes[0] * 1e-10))
+        if rank == len(reduced):
+            rows = matrix[np.sort(order[:rank])]
+            return rows, np.asarray(la.lstsq(plain.T, rows.T, check_finite=False)[0].T)
+    size = 1.0 / np.abs(plain).max()
+    return plain * size, np.eye(len(reduced)) * size
