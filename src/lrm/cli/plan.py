@@ -13,10 +13,11 @@ from lrm.cli.output import echo
 @domain_option
 @click.option(
     "--noise",
-    type=click.Choice(["laplace", "gaussian"]),
+    type=click.Choice(["laplace", "gaussian", "pure"]),
     default="laplace",
     show_default=True,
-    help="laplace promises pure epsilon; gaussian rho, or epsilon with delta.",
+    help="laplace promises pure epsilon, pure likewise with the least error known; "
+    "gaussian rho, or epsilon with delta.",
 )
 @click.option(
     "-m",

@@ -43,11 +43,11 @@ class ShapedReconstruction(FlatReconstruction):
     def row_squared_norms(self) -> Floats:
         """``b·C·bᵀ`` of each query: the variance of its answer per unit of noise variance."""
         assert self.covariance is not None  # noqa: S101 - set by `shaped_reconstruction`
-        parts = [self._norms(self.rows(start, stop)) for start, stop in self.row_ranges()]
+        parts = []
+        for start, stop in self.row_ranges():
+            rows = self.rows(start, stop)
+            parts.append(np.einsum("ij,ij->i", rows @ self.covariance, rows))
         return np.concatenate(parts)
-
-    def _norms(self, rows: Floats) -> Floats:
-        return np.asarray(np.einsum("ij,ij->i", rows @ self.covariance, rows))
 
     @cached_property
     def squared_norm(self) -> float:

@@ -81,7 +81,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if (self.noise == "shaped") != (self.measured.body is not None):
-            raise ConvergenceError("shaped noise needs a strategy with a body, and no other has one")
+            raise ConvergenceError(
+                "shaped noise needs a strategy with a body, and no other has one"
+            )
         if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} reconstructs a query only to "

@@ -125,9 +125,7 @@ def _shaped(
         return None
     bounds = choice.least_error, laplace.spectrum
     try:
-        made = plan_of(
-            problem, choice, noise="shaped", max_records=max_records, bounds=bounds
-        )
+        made = plan_of(problem, choice, noise="shaped", max_records=max_records, bounds=bounds)
     except ConvergenceError:
         return None
     return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None

@@ -87,7 +87,7 @@ class ShapedLaw(NoiseLaw):
             part = slice(start, start + step)
             sizes = np.abs(weights[part] @ self.body.directions.T)
             found[part] = [_half_width(own, self.body.variables, confidence) for own in sizes]
-        return found * size + rounding
+        return np.asarray(found * size + rounding)
 
 
 def _half_width(sizes: Floats, shape: int, confidence: float) -> float:

@@ -1,4 +1,4 @@
-r"""Symmetric hulls of points: their facets, the error of their noise, and free points that lower it.
+r"""Symmetric hulls of points: their facets, the error of their noise, and points that lower it.
 
 For K = conv(±points) with simplicial facets F, vertex matrices V_F and d_F = |det V_F|, noise of
 density ∝ exp(−‖z‖_K) has
@@ -102,7 +102,7 @@ class Hull:
         return cls(points, facets, mean / 2.0, gradient / 2.0, volume)
 
 
-class _Spent(Exception):
+class _SpentError(Exception):
     """The work that was allowed is done."""
 
 
@@ -142,7 +142,7 @@ def free_points(
             best = hull
             on_round(hull.error)
         if left < 0:
-            raise _Spent
+            raise _SpentError
         return hull.error, hull.gradient[fixed:].ravel()
 
     for start in starts:
@@ -154,6 +154,6 @@ def free_points(
                 method="L-BFGS-B",
                 options={"maxiter": MOST_ROUNDS, "maxcor": 20},
             )
-        except _Spent:
+        except _SpentError:
             break
     return best

@@ -31,7 +31,7 @@ from lrm.strategies.products import (
 )
 from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rivals
 
-__all__ = ["best"]
+__all__ = ["best", "has_few_cells"]
 
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
@@ -94,7 +94,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyS
 
 def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrategy:
     """The best over products, or over a list of merged cells where these are few."""
-    few = _has_few_cells(problem, effort)
+    few = has_few_cells(problem, effort)
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
     brief = few and effort == "normal" and search.noise == "laplace"
     chosen = best_products(problem, search, effort="brief" if brief else effort)
@@ -118,7 +118,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     return _least(chosen, lifted, bound)
 
 
-def _has_few_cells(problem: Problem, effort: Effort) -> bool:
+def has_few_cells(problem: Problem, effort: Effort) -> bool:
     """Whether the merged cells of a product are few enough for a search over a list of them."""
     if not problem.is_listed or problem.products is None:
         return False

@@ -38,6 +38,8 @@ from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import Noise
 from lrm.solvers.hulls import Hull, free_points, list_facets
 from lrm.strategies.base import Problem, Search
+from lrm.strategies.best import has_few_cells
+from lrm.strategies.products import flat_problem, lift
 
 __all__ = ["ShapedChoice", "shaped_strategy"]
 
@@ -85,6 +87,8 @@ class ShapedChoice:
         The body: one of tables and their groups, or points whose hull it is.
     error
         Half of the expected total squared error at ε = 1, before rounding.
+    least_error
+        A number that it is not below for any noise that is added; 0 where none is known.
     """
 
     mechanism: str
@@ -94,7 +98,7 @@ class ShapedChoice:
     shape: TableGroups | Hull
     error: float
     exact: bool = True
-    least_error: float | None = 0.0
+    least_error: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 
     def rounded(
@@ -182,6 +186,8 @@ def shaped_strategy(
     effort
         How long to search.
     """
+    if problem.products is not None:
+        return _over_products(problem, search, laplace_error, effort)
     queries = problem.merged.queries
     m, n = queries.shape
     if queries.is_known_by_gram or m * n > MOST_ENTRIES or search.clock.ended:
@@ -199,9 +205,21 @@ def shaped_strategy(
     best = min(tried, key=lambda one: one.error, default=None)
     if best is None or not best.error < laplace_error:
         return None
+    bound = max(one.least_error for one in tried)
     names = [{"name": _name(one), "error": one.error, "iterations": 0} for one in tried]
     details = {"winner": _name(best), "candidates": names, "effort": effort, "interrupted": False}
-    return replace(best, details=details)
+    return replace(best, details=details, least_error=min(bound, best.error))
+
+
+def _over_products(
+    problem: Problem, search: Search, laplace_error: float, effort: Effort
+) -> ShapedChoice | None:
+    """The same for a batch over products whose merged cells are few enough to be listed."""
+    if not has_few_cells(problem, effort):
+        return None
+    flat, reduction = flat_problem(problem)
+    found = shaped_strategy(flat, search, laplace_error, effort)
+    return found and replace(found, cell_map=lift(found.cell_map, reduction))
 
 
 def _name(choice: ShapedChoice) -> str:
@@ -259,7 +277,7 @@ def _tables_of(problem: Problem) -> list[_Table] | None:
         for table, cells in zip(tables, covered, strict=True):
             if not (cells * row).any():
                 table.append(row)
-                cells += row
+                np.add(cells, row, out=cells)
                 break
         else:
             tables.append([row])
@@ -314,9 +332,7 @@ class _GroupErrors:
         key = tuple(group)
         if key not in self._known:
             own = [self._tables[i] for i in group]
-            body = Tables(
-                tuple(len(table.rows) for table in own), tuple(t.closed for t in own), 1
-            )
+            body = Tables(tuple(len(table.rows) for table in own), tuple(t.closed for t in own), 1)
             white = whitening(body.covariance / 2.0)
             image = white @ np.vstack([self._coordinates[i] for i in group])
             self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
@@ -340,7 +356,7 @@ class _GroupErrors:
         return found, shape, [i for group in partition for i in group]
 
     def _with_shares(self, grams: Sequence[Floats], shares: Floats) -> float | None:
-        total = sum(share**2 * gram for share, gram in zip(shares, grams, strict=True))
+        total = np.sum([s**2 * gram for s, gram in zip(shares, grams, strict=True)], axis=0)
         try:
             factor = la.cho_factor(total, lower=True, check_finite=False)
         except la.LinAlgError:
@@ -354,9 +370,9 @@ class _GroupErrors:
         self, shape: TableGroups, order: list[int], error: float
     ) -> tuple[float, TableGroups]:
         """Shares that lower the error further: a small convex problem in their logarithms."""
-        places, grams = iter(order), []
-        for group in shape.groups:
-            grams.append(self._group([next(places) for _ in group])[0])
+        places = iter(order)
+        groups = [[next(places) for _ in group] for group in shape.groups]
+        grams = [self._group(group)[0] for group in groups]
 
         def value(logs: Floats) -> float:
             shares = np.exp(logs - logs.max())
@@ -382,7 +398,8 @@ def _hull_candidates(
     if n > HULL_CELLS.get(k, 0) or not search.clock.affords(1.0):
         return []
     rng = np.random.default_rng(search.seed)
-    columns = reduced.T * (1 + MARGINS[0] * (1 + rng.random(n)))[:, None]
+    outwards = 1 + MARGINS[0] * rng.uniform(1.0, 2.0, (n, 1))
+    columns = np.asarray(reduced.T * outwards)
     hull = Hull.of(columns)
     if hull is None:
         return []
@@ -408,7 +425,30 @@ def _hull_candidates(
     rows, change = _rows_of(problem)
     shape = replace(best, points=points @ change.T)
     merged = problem.merged
-    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, best.error)]
+    return [
+        ShapedChoice(
+            "best",
+            merged.cell_map,
+            merged.queries,
+            rows,
+            shape,
+            best.error,
+            least_error=volume_bound(hull.volume, k),
+        )
+    ]
+
+
+def volume_bound(volume: float, k: int) -> float:
+    """Half of the least E|z|² of added noise, for the hull of the columns in orthonormal axes.
+
+    ``½k(k + 1)·(volume/v_k)^(2/k)``, v_k the volume of the unit ball: see the page. The margin is
+    that of the vertices and of float64.
+
+    >>> round(volume_bound(2.0, 1), 2)
+    1.0
+    """
+    ball = k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
+    return k * (k + 1) / 2 * math.exp(2 / k * (math.log(volume) - ball)) * (1 - 1e-3)
 
 
 def _rows_of(problem: Problem) -> tuple[Floats, Floats]:

@@ -39,6 +39,8 @@ __all__ = [
 Lines = list[tuple[str, str]]
 """Names and values, as text; an empty name continues the line above."""
 
+NOT_KNOWN = "how near to the best possible is not known"
+
 PROVED = 1.0005
 """A ratio to the best possible up to which a plan is called optimal."""
 
@@ -137,6 +139,9 @@ def certificate(plan: Plan) -> str:
     if plan.noise == "gaussian":
         shown = ratio(math.ceil(above * 1000) / 1000 if above < 10 else above)
         return f"within {shown} of the best possible"
+    if plan.noise == "shaped":
+        known = math.isfinite(above)
+        return f"at most {ratio(above)}× above any added noise" if known else NOT_KNOWN
     return f"at most {ratio(above)}× above the best possible"
 
 
@@ -147,6 +152,12 @@ def bound_words(plan: Plan) -> str:
     if not math.isfinite(plan.at_most_above_best):
         return "How near this is to the best possible is not known."
     weighted = "" if plan.workload.importance is None else ", weighted by importance"
+    if plan.noise == "shaped":
+        return (
+            f"The total error{weighted and weighted + ','} is at most "
+            f"{ratio(plan.at_most_above_best)} times the least that any noise added to the answers "
+            "can have."
+        )
     if plan.at_most_above_best <= PROVED:
         return f"No strategy of this kind can have a smaller total error{weighted}: that is proved."
     return (
@@ -199,6 +210,8 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
         rho = spell_amount(zcdp_of(privacy).rho, "up")
         lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger pays"))
     lines += total_lines(expected)
+    if plan.noise == "shaped":  # bounds on Laplace strategies do not hold for it
+        return [*lines, ("best possible", certificate(plan))]
     lines += [
         ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
         ("", f"this plan is {certificate(plan)}"),

@@ -10,8 +10,8 @@ U_i are drawn until intervals that contain all possible values round to one inte
 coordinate. An infinite sequence of digits determines z, and a coordinate that is exactly between
 two integers has probability 0; so the result has exactly the law of the rounded z.
 
-Logarithms are those of `decimal`, which are correctly rounded; a unit in the last place is added
-on either side. No data are involved, so that the running time reveals nothing about them.
+Logarithms are those of `decimal`, which are correctly rounded; the intervals are wider than their
+error on either side. No data are involved, so that the running time reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -108,19 +108,18 @@ class Exponentials:
 
     def _bound(self) -> None:
         p = self.precision
-        # 2^−p is 10^−0.302p. Logarithms below p·ln 2 < 10^(digits of p) lose that many digits.
+        # A logarithm is below p < 10^L, L the number of digits of p. It is correctly rounded to
+        # 0.302·p + 8 + L digits, so that its error is below 10^(−0.302·p − 7) < 2^−p.
         digits = p * 302 // 1000 + 8 + len(str(p))
         context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
-        ln2 = context.ln(Decimal(2))
-        whole_low = _floor(context.next_minus(ln2), p, p)
-        whole_high = -_floor(-context.next_plus(ln2), p, p)
+        whole = _floor(context.ln(Decimal(2)), p, p)  # p·ln 2, also to one unit
         self.low, self.high = [], []
         for u in self._uniforms:
-            upper = context.ln(Decimal(u + 1))
-            lower = context.ln(Decimal(u))
-            # −ln(U) lies between p·ln 2 − ln(u + 1) and p·ln 2 − ln(u).
-            self.low.append(max(0, whole_low + _floor(-context.next_plus(upper), 1, p)))
-            self.high.append(whole_high - _floor(context.next_minus(lower), 1, p))
+            upper = _floor(context.ln(Decimal(u + 1)), 1, p)
+            lower = _floor(context.ln(Decimal(u)), 1, p)
+            # −ln(U) is between p·ln 2 − ln(u + 1) and p·ln 2 − ln(u); each floor is within 2 units.
+            self.low.append(max(0, whole - upper - 4))
+            self.high.append(whole - lower + 4)
 
 
 def _floor(value: Decimal, times: int, shift: int) -> int:
@@ -129,7 +128,9 @@ def _floor(value: Decimal, times: int, shift: int) -> int:
     return ((top * times) << shift) // bottom
 
 
-def round_sums(sums: Sequence[Terms], count: int, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
+def round_sums(
+    sums: Sequence[Terms], count: int, scale: Fraction, bits: Bits = SYSTEM
+) -> list[int]:
     """Draw ``count`` exponential variables and round ``scale·Σ w·E`` of each list of terms.
 
     >>> len(round_sums([[(0, 3), (1, -1)], [(1, 5)]], 2, Fraction(7, 2)))
@@ -143,9 +144,7 @@ def round_sums(sums: Sequence[Terms], count: int, scale: Fraction, bits: Bits = 
         variables.refine()
 
 
-def _rounded(
-    sums: Sequence[Terms], variables: Exponentials, scale: Fraction
-) -> list[int] | None:
+def _rounded(sums: Sequence[Terms], variables: Exponentials, scale: Fraction) -> list[int] | None:
     """The rounded sums; None where an interval contains a boundary between two integers."""
     low, high = variables.low, variables.high
     top, bottom = 2 * scale.numerator, 2 * scale.denominator << variables.precision

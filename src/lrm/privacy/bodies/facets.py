@@ -150,9 +150,13 @@ class Facets(Body):
         np.put_along_axis(own, np.abs(facets) - 1, values=True, axis=1)
         doubtful = ~own & ~(products + rounding < CERTAIN)
         for f, v in np.argwhere(doubtful).tolist():
-            exact = sum(int(n) * int(x) for n, x in zip(numerators[f], self.vertices[v], strict=True))
+            exact = sum(
+                int(n) * int(x) for n, x in zip(numerators[f], self.vertices[v], strict=True)
+            )
             if abs(exact) >= abs(int(dets[f])):
-                raise WorkloadError("a listed facet is not one of the body: a vertex lies beyond it")
+                raise WorkloadError(
+                    "a listed facet is not one of the body: a vertex lies beyond it"
+                )
 
     @property
     def size(self) -> int:
@@ -186,7 +190,7 @@ class Facets(Body):
             dets, numerators = _exact_normals(corners)
             for det, top in zip(dets, numerators @ point, strict=True):
                 largest = max(largest, abs(Fraction(int(top), int(det))))
-        return largest / 2**self.shift
+        return Fraction(largest, 2**self.shift)
 
     def holds(self, columns: Integers) -> bool:
         """Whether |h·p| ≤ 1 for all facets and columns: in float64 where that is certain."""
@@ -267,7 +271,7 @@ def _keys(rows: Integers) -> NDArray[Any]:
 def _rounding(normals: Floats, points: Integers) -> Floats:
     """Bounds on the rounding error of ``normals @ points.T``, with room for that of the entries."""
     sizes = np.abs(normals) @ np.abs(points.T.astype(np.float64))
-    return sizes * (4 * (normals.shape[1] + 4) * np.finfo(np.float64).eps)
+    return np.asarray(sizes * (4 * (normals.shape[1] + 4) * np.finfo(np.float64).eps))
 
 
 def _exact_normals(corners: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -293,8 +297,7 @@ def _exact_normals(corners: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
             if row != step:
                 left = table[:, row, step].copy()
                 table[:, row, step:] = (
-                    pivots[:, None] * table[:, row, step:]
-                    - left[:, None] * table[:, step, step:]
+                    pivots[:, None] * table[:, row, step:] - left[:, None] * table[:, step, step:]
                 ) // before[:, None]
                 if row < step:
                     table[:, row, row] = pivots

@@ -276,9 +276,7 @@ def _times(one: Sequence[int], two: Sequence[int]) -> list[int]:
 def _weights(coefficients: Sequence[int]) -> list[int]:
     """Weights of the number A of positive free cells: c_A·A!·(M − A)!."""
     most = len(coefficients) - 1
-    return [
-        c * math.factorial(a) * math.factorial(most - a) for a, c in enumerate(coefficients)
-    ]
+    return [c * math.factorial(a) * math.factorial(most - a) for a, c in enumerate(coefficients)]
 
 
 @lru_cache(maxsize=4096)
@@ -358,9 +356,7 @@ def _without(coefficients: Sequence[int], m: int) -> list[int]:
     return found
 
 
-def _single(
-    m: int, rest: Sequence[int], most: int, scale: int
-) -> tuple[float, float, float]:
+def _single(m: int, rest: Sequence[int], most: int, scale: int) -> tuple[float, float, float]:
     """Variance of a free cell, covariance of two of the same table, and with the total."""
     variance = within = with_total = Fraction(0)
     for a, c in enumerate(_squares(m)):

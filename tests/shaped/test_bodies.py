@@ -1,0 +1,460 @@
+"""Bodies of shaped noise: their norms, covariances and exact samplers, against other methods.
+
+Statistical tests have a false-alarm rate of about 1e-6 each.
+"""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import linprog
+
+from body_vertices import vertices_of
+from lrm.errors import WorkloadError
+from lrm.privacy.bodies import drawing
+from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
+from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.sums import WHOLE, Groups
+from lrm.privacy.bodies.tables import Tables
+from lrm.solvers.hulls import list_facets
+
+ALARM = 1e-6
+SIGMAS = 5.0
+
+
+def facets_of(points):
+    """A body by facets from integer points in general position."""
+    facets = list_facets(points.astype(float))
+    used = np.unique(np.abs(facets)) - 1
+    number = np.zeros(len(points) + 1, dtype=np.int64)
+    number[used + 1] = np.arange(1, len(used) + 1)
+    return Facets(points[used], np.sign(facets) * number[np.abs(facets)], 0)
+
+
+def random_facets(k, n, seed):
+    rng = np.random.default_rng(seed)
+    return facets_of(rng.integers(-(2**12), 2**12, (n, k)))
+
+
+def norm_by_program(body, vector):
+    """The norm as a linear program over the vertices."""
+    V = vertices_of(body)
+    size = np.abs(V).max()
+    both = np.hstack([V, -V]) / size
+    found = linprog(np.ones(both.shape[1]), A_eq=both, b_eq=np.asarray(vector) / size)
+    return found.fun if found.success else math.inf
+
+
+BODIES = {
+    "yes/no": Tables((1, 1, 1), (False,) * 3, 2**20),
+    "cross-polytope": Tables((4,), (False,), 2**20),
+    "one-way": Tables((3, 2, 2), (True,) * 3, 2**20),
+    "mixed": Tables((2, 1, 3), (True, False, False), 2**20),
+    "with a total": Tables((1, 1, 1), (True, False, False), 2**20),
+    "facets 3": random_facets(3, 9, 1),
+    "facets 5": random_facets(5, 12, 2),
+    "groups": Groups(
+        (Tables((2, 2), (True, True), 2**20), random_facets(2, 5, 3)), (WHOLE // 3, WHOLE // 2)
+    ),
+}
+
+
+@pytest.fixture(params=BODIES, ids=str)
+def body(request):
+    return BODIES[request.param]
+
+
+def source(seed):
+    """A reproducible source of bits for tests of the law."""
+    return random.Random(seed).getrandbits  # noqa: S311 - the law is tested, not secrecy
+
+
+def drawn(body, count, scale=Fraction(1000), seed=7):
+    bits = source(seed)
+    return np.array([body.draw(scale, bits) for _ in range(count)], dtype=float) / float(scale)
+
+
+# --- exact drawing ------------------------------------------------------------------------------
+
+
+def test_whole_numbers_below_a_bound_are_equally_likely():
+    """Every sequence of three bits once: each number has the same share of those accepted."""
+    for bound in range(1, 9):
+        counts = np.zeros(bound, dtype=int)
+        for word in range(8):
+            feed = iter([word, 0])
+            width = (bound - 1).bit_length()
+            value = below(bound, lambda w, feed=feed: next(feed) & ((1 << w) - 1))
+            if (word & ((1 << width) - 1)) < bound:
+                counts[value] += 1
+        assert len(set(counts.tolist())) == 1
+
+
+def test_choice_and_order_follow_their_weights():
+    bits = source(1)
+    counts = np.bincount([choose([3, 3, 4, 10], bits) for _ in range(20_000)], minlength=4)
+    assert counts[1] == 0
+    assert stats.chisquare(counts[[0, 2, 3]], [6000, 2000, 12_000]).pvalue > ALARM
+    orders = []
+    for _ in range(12_000):
+        items = [0, 1, 2]
+        shuffle(items, bits)
+        orders.append(tuple(items))
+    counts = [orders.count(one) for one in itertools.permutations(range(3))]
+    assert stats.chisquare(counts).pvalue > ALARM
+
+
+def minus_log(x, terms=200):
+    """−ln x for a Fraction in (0, 1], by the series of the inverse hyperbolic tangent."""
+    halves = 0
+    while x < Fraction(1, 2):
+        x, halves = 2 * x, halves + 1
+
+    def series(y):
+        r, total = (1 - y) / (1 + y), Fraction(0)
+        power = r
+        for i in range(terms):
+            total += power / (2 * i + 1)
+            power = (power * r * r).limit_denominator(10**60)
+        return 2 * total
+
+    return series(x) + halves * series(Fraction(1, 2))
+
+
+def test_intervals_hold_the_logarithm_and_shrink():
+    for seed in range(20):
+        one = Exponentials(1, source(seed))
+        u, p = one._uniforms[0], one.precision
+        low, high = Fraction(one.low[0], 2**p), Fraction(one.high[0], 2**p)
+        slack = Fraction(1, 10**35)
+        assert low <= minus_log(Fraction(u + 1, 2**p)) + slack
+        assert high >= minus_log(Fraction(u, 2**p)) - slack
+        one.refine()
+        q = one.precision
+        finer = Fraction(one.low[0], 2**q), Fraction(one.high[0], 2**q)
+        assert low - slack <= finer[0] <= finer[1] <= high + slack
+        assert finer[1] - finer[0] < Fraction(1, 2 ** (p + 20)) < high - low
+        assert one._uniforms[0] >> (q - p) == u
+
+
+def test_few_digits_first_give_the_same_law(monkeypatch):
+    """With 3 digits at first nearly every draw is refined, and zeros occur."""
+    terms = [[(0, 5), (1, -3)], [(1, 2)]]
+    bits = source(3)
+    fine = np.array([round_sums(terms, 2, Fraction(3, 2), bits) for _ in range(1200)])
+    monkeypatch.setattr(drawing, "FIRST_BITS", 3)
+    coarse = np.array([round_sums(terms, 2, Fraction(3, 2), bits) for _ in range(1200)])
+    for column in range(2):
+        assert stats.ks_2samp(fine[:, column], coarse[:, column]).pvalue > ALARM
+
+
+def test_the_same_digits_give_the_same_integers_at_any_first_precision(monkeypatch):
+    """Rounding is a function of the infinite sequence of digits, not of where it is cut."""
+
+    class Tape:
+        """Digits per variable, handed out as the sampler asks for them."""
+
+        def __init__(self, seed, count):
+            self.digits = [source(f"{seed} {i}")(4096) for i in range(count)]
+            self.used = [0] * count
+            self.turn = 0
+
+        def __call__(self, width):
+            i = self.turn % len(self.digits)
+            self.turn += 1
+            self.used[i] += width
+            return (self.digits[i] >> (4096 - self.used[i])) & ((1 << width) - 1)
+
+    terms = [[(0, 7), (1, -3), (2, 1)], [(1, 11), (2, -5)]]
+    for seed in range(60):
+        found = []
+        for first in (4, 16, 128):
+            monkeypatch.setattr(drawing, "FIRST_BITS", first)
+            found.append(round_sums(terms, 3, Fraction(100, 7), Tape(seed, 3)))
+        assert found[0] == found[1] == found[2]
+
+
+# --- norms --------------------------------------------------------------------------------------
+
+
+def test_norms_are_those_of_the_hull(body):
+    rng = np.random.default_rng(5)
+    V = vertices_of(body)
+    for _ in range(20):
+        point = np.rint(V @ rng.normal(size=V.shape[1]))
+        if isinstance(body, Tables):  # in the space of common totals
+            point = (V // 2**18).astype(int) @ rng.integers(-3, 4, V.shape[1])
+        if isinstance(body, Groups):
+            point = np.concatenate([[5, -3, 1, 1], point[4:]])
+        vector = [int(x) for x in point]
+        assert float(body.gauge(vector)) == pytest.approx(norm_by_program(body, vector), rel=1e-9)
+
+
+def test_vertices_are_held_and_nothing_beyond():
+    for name, one in BODIES.items():
+        if name == "groups":
+            continue
+        V = vertices_of(one).astype(np.int64)
+        assert one.holds(V), name
+        assert one.holds(-V), name
+        assert all(one.gauge(column.tolist()) <= 1 for column in V.T)
+        beyond = V.copy()
+        if isinstance(one, Tables) and any(one.closed):
+            beyond = V * 2
+        else:
+            beyond[np.argmax(np.abs(V[:, 0])), 0] += np.sign(V[np.argmax(np.abs(V[:, 0])), 0])
+        assert not one.holds(beyond), name
+
+
+def test_a_vector_outside_the_space_of_tables_is_refused():
+    with pytest.raises(WorkloadError, match="common total"):
+        BODIES["one-way"].gauge([1, 0, 0, 0, 0, 0, 0])
+
+
+def test_groups_add_norms_by_their_shares():
+    one, two = Tables((1,), (False,), 1), Tables((2,), (False,), 1)
+    both = Groups((one, two), (WHOLE // 4, WHOLE // 2))
+    assert both.gauge([4, 1, -1]) == Fraction(4, 4) + Fraction(2, 2)
+    assert not both.holds(np.array([[4], [1], [-1]]))
+    assert both.holds(np.array([[2], [1], [0]]))  # 2/4 + 1/2: beyond one group, not beyond the sum
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+
+def test_covariances_of_exact_draws(body):
+    values = drawn(body, 1000) / np.sqrt(np.diag(body.covariance))
+    wanted = body.covariance / np.sqrt(np.outer(np.diag(body.covariance), np.diag(body.covariance)))
+    products = values[:, :, None] * values[:, None, :]
+    error = products.std(axis=0) / math.sqrt(len(values))
+    assert np.all(np.abs(products.mean(axis=0) - wanted) < SIGMAS * error + 1e-12)
+    assert np.all(np.abs(values.mean(axis=0)) < SIGMAS / math.sqrt(len(values)))
+
+
+def test_norms_of_exact_draws_have_the_gamma_distribution(body):
+    scale = Fraction(10**6)
+    bits = source(11)
+    norms = [
+        float(body.gauge(body.draw(scale, bits)) / scale)
+        for _ in range(150 if isinstance(body, Facets) else 600)
+    ]
+    assert stats.kstest(norms, stats.gamma(body.dimension).cdf).pvalue > ALARM
+
+
+def test_simulated_noise_has_the_law_of_exact_draws(body):
+    values, totals = body.simulate(40_000, np.random.default_rng(1))
+    assert stats.kstest(totals, stats.gamma(body.variables).cdf).pvalue > ALARM
+    exact = drawn(body, 1000, seed=12)
+    rng = np.random.default_rng(2)
+    for weights in [*np.eye(body.size), *rng.normal(size=(3, body.size))]:
+        assert stats.ks_2samp(exact @ weights, values @ weights).pvalue > ALARM
+    sizes = np.linalg.norm(values, axis=1)
+    assert stats.ks_2samp(np.linalg.norm(exact, axis=1), sizes).pvalue > ALARM
+
+
+def in_the_hull_of(V, count, rng):
+    """Noise by another method: uniform in a box, kept in the hull, times a Gamma variable."""
+    from scipy.spatial import ConvexHull
+
+    both = np.hstack([V, -V]).T
+    planes = ConvexHull(both).equations
+    reach, found = np.abs(both).max(axis=0), []
+    while sum(map(len, found)) < count:
+        points = rng.uniform(-1, 1, (20_000, len(reach))) * reach
+        found.append(points[(points @ planes[:, :-1].T + planes[:, -1] <= 0).all(axis=1)])
+    points = np.vstack(found)[:count]
+    return points * rng.gamma(len(reach) + 1, size=count)[:, None]
+
+
+@pytest.mark.parametrize("name", ["yes/no", "cross-polytope", "facets 3"])
+def test_draws_agree_with_rejection_in_a_box(name):
+    one = BODIES[name]
+    rng = np.random.default_rng(3)
+    other = in_the_hull_of(vertices_of(one).astype(float), 1500, rng)
+    exact = drawn(one, 1500, seed=21)
+    for weights in [*np.eye(one.size), *rng.normal(size=(4, one.size))]:
+        assert stats.ks_2samp(exact @ weights, other @ weights).pvalue > ALARM
+        assert stats.ks_2samp(exact @ weights, -exact @ weights).pvalue > ALARM
+
+
+def test_yes_no_noise_agrees_with_spacings_in_random_order():
+    """The norm is the range of (0, z): sorted values have exponential spacings."""
+    k, rng = 5, np.random.default_rng(4)
+    one = Tables((1,) * k, (False,) * k, 1)
+    gaps = np.cumsum(rng.exponential(size=(1500, k)), axis=1)
+    levels = np.hstack([np.zeros((1500, 1)), gaps])
+    levels = np.take_along_axis(
+        levels, rng.permuted(np.tile(np.arange(k + 1), (1500, 1)), axis=1), 1
+    )
+    other = levels[:, 1:] - levels[:, :1]
+    exact = drawn(one, 1500, seed=22)
+    for weights in [*np.eye(k), np.ones(k), *rng.normal(size=(3, k))]:
+        assert stats.ks_2samp(exact @ weights, other @ weights).pvalue > ALARM
+
+
+def test_marginals_follow_the_characteristic_function():
+    """E exp(iτ b·z) = Σ_F p_F Π 1/(1 − iτ b·v), both signs of F."""
+    one, rng = BODIES["facets 5"], np.random.default_rng(6)
+    values, _ = one.simulate(200_000, rng)
+    chances = np.array(one.determinants, dtype=float) / sum(one.determinants)
+    corners = one.vertices[np.abs(one.facets) - 1] * np.sign(one.facets)[:, :, None]
+    for weights in rng.normal(size=(3, 5)) / 1500:
+        for tau in (0.3, 1.0, 3.0):
+            exact = (chances * (1 / (1 - 1j * tau * (corners @ weights))).prod(axis=1)).sum().real
+            waves = np.cos(tau * (values @ weights))
+            assert abs(waves.mean() - exact) < SIGMAS * waves.std() / math.sqrt(len(waves))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error"),
+    [
+        ((2,) * 8, 440 / 3),
+        ((5, 4, 3, 2), 77.675),
+        ((10, 10), 62.0658),
+        ((10, 8, 5, 2, 2), 286.0456),
+        ((5,) * 12, 3174.94),
+    ],
+)
+def test_errors_of_one_way_tables(sizes, error):
+    tables = Tables(sizes, (True,) * len(sizes), 1)
+    assert np.trace(tables.covariance) / 2 == pytest.approx(error, rel=1e-5)
+    assert np.linalg.matrix_rank(tables.covariance) == tables.dimension
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 16])
+def test_errors_of_yes_no_counts(k):
+    covariance = Tables((1,) * k, (False,) * k, 1).covariance
+    wanted = (k + 2) * (k + 3) / 12 * (np.eye(k) + np.ones((k, k)))
+    assert covariance == pytest.approx(wanted, rel=1e-12)
+
+
+# --- privacy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize(
+    "one",
+    [
+        Tables((1, 1), (False, False), 1),
+        Tables((2,), (False,), 1),
+        Facets(np.array([[1, 1], [1, -1]]), np.array([[1, 2], [1, -2]]), 0),
+        Facets(np.array([[2, 1], [0, 3], [3, -2]]), np.array([[1, 2], [1, 3], [2, -3]]), 0),
+    ],
+)
+def test_every_outcome_of_every_neighbour_pair(one, epsilon):
+    """Likelihood ratios of all outcomes for all integer moves in the body, and the law of draws.
+
+    The probability of an outcome is the integral of the density over a unit square. At every point
+    of the quadrature the norm is the largest |h·z| over planes found by another program.
+    """
+    from scipy.spatial import ConvexHull
+
+    V = vertices_of(one).T.astype(float)
+    equations = ConvexHull(np.vstack([V, -V])).equations
+    planes = equations[:, :-1] / -equations[:, -1:]
+    reach = int(60 / float(epsilon)) + 4
+    grid = (np.arange(8) + 0.5) / 8 - 0.5
+    cells = np.arange(-reach, reach + 1)
+    places = (cells[:, None] + grid).ravel()
+    x, y = np.meshgrid(places, places, indexing="ij")
+    norms = np.max(planes @ np.stack([x.ravel(), y.ravel()]), axis=0).reshape(x.shape)
+    density = np.exp(-float(epsilon) * norms)
+    mass = density.reshape(len(cells), 8, len(cells), 8).mean(axis=(1, 3))
+    mass /= mass.sum()
+    moves = [
+        move
+        for move in itertools.product(range(-4, 5), repeat=2)
+        if one.gauge(move) <= 1 and any(move)
+    ]
+    assert moves
+    inner = slice(8, -8)
+    for dx, dy in moves:
+        ratio = mass[inner, inner] / np.roll(mass, (dx, dy), (0, 1))[inner, inner]
+        assert ratio.max() <= math.exp(epsilon) * (1 + 1e-9)
+    bits = source(31)
+    draws = np.array([one.draw(1 / epsilon, bits) for _ in range(2000)])
+    counts = np.zeros_like(mass)
+    kept = np.abs(draws).max(axis=1) <= reach
+    np.add.at(counts, (draws[kept, 0] + reach, draws[kept, 1] + reach), 1)
+    common = mass * len(draws) > 8
+    observed = [*counts[common], len(draws) - counts[common].sum()]
+    expected = [*(mass[common] * len(draws)), (1 - mass[common].sum()) * len(draws)]
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > ALARM
+
+
+# --- lists of facets ----------------------------------------------------------------------------
+
+
+def test_a_changed_list_of_facets_is_refused():
+    one = BODIES["facets 3"]
+    rng = np.random.default_rng(8)
+    with pytest.raises(WorkloadError, match="gaps"):
+        Facets(one.vertices, one.facets[1:], 0)
+    with pytest.raises(WorkloadError, match="twice"):
+        Facets(one.vertices, np.vstack([one.facets, one.facets[:1]]), 0)
+    with pytest.raises(WorkloadError, match="twice"):
+        Facets(one.vertices, np.vstack([one.facets, -one.facets[:1]]), 0)
+    for _ in range(40):
+        place = rng.integers(len(one.vertices))
+        moved = one.vertices.copy()
+        moved[place] //= rng.integers(2, 9)
+        try:
+            Facets(moved, one.facets, 0)
+        except WorkloadError:
+            continue
+        # A small move may leave the list true; then it is the list of the moved body.
+        assert set(map(tuple, list_facets(moved.astype(float)))) == set(map(tuple, one.facets))
+    for _ in range(40):
+        facets = one.facets.copy()
+        facets[rng.integers(len(facets)), rng.integers(3)] *= -1
+        with pytest.raises(WorkloadError):
+            Facets(one.vertices, facets, 0)
+
+
+def test_a_list_of_facets_of_an_inner_body_is_refused():
+    """All facets of the hull of some vertices, beside vertices outside of it."""
+    square = np.array([[1, 1], [1, -1], [3, 0]])
+    with pytest.raises(WorkloadError, match="beyond"):
+        Facets(square, np.array([[1, 2], [1, -2]]), 0)
+    with pytest.raises(WorkloadError, match="beyond"):
+        Facets(np.array([[1, 1], [1, -1], [1, 0]]), np.array([[1, 2], [1, -2]]), 0)
+
+
+def test_dependent_vertices_are_refused():
+    with pytest.raises(WorkloadError, match="dependent"):
+        Facets(np.array([[1, 1], [2, 2]]), np.array([[1, 2], [1, -2]]), 0)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "facets"),
+    [
+        (np.array([[1, 1], [1, -1]]), np.array([[1, 3], [1, -3]])),
+        (np.array([[1, 1], [1, -1]]), np.array([[0, 2], [1, -2]])),
+        (np.array([[2**31, 1], [1, -1]]), np.array([[1, 2], [1, -2]])),
+        (np.array([[1], [2]]), np.array([[1], [2]])),
+        (np.eye(13, dtype=int), np.arange(1, 14)[None]),
+    ],
+)
+def test_facets_out_of_bounds_are_refused(vertices, facets):
+    with pytest.raises(WorkloadError):
+        Facets(vertices, facets, 0)
+
+
+def test_exact_volumes_and_covariances_by_facets():
+    for k in (2, 3, 4, 6):
+        points = np.array(list(itertools.product([0, 1], repeat=k))[1:])
+        rng = np.random.default_rng(k)
+        scaled = np.rint(2**20 * points * (1 + 1e-5 * (1 + rng.random(len(points))))[:, None])
+        axes = np.linalg.cholesky(np.eye(k) + 1.0)
+        facets = list_facets(scaled @ axes)
+        used = np.unique(np.abs(facets)) - 1
+        number = np.zeros(len(points) + 1, dtype=np.int64)
+        number[used + 1] = np.arange(1, len(used) + 1)
+        one = Facets(scaled[used].astype(int), np.sign(facets) * number[np.abs(facets)], 0)
+        assert one.volume / 2 ** (20 * k) == pytest.approx(k + 1, rel=1e-3)
+        closed = Tables((1,) * k, (False,) * k, 2**20).covariance
+        assert one.covariance == pytest.approx(closed, rel=1e-3)
