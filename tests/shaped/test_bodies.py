@@ -21,6 +21,7 @@ from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.solvers.hulls import list_facets
+from lrm.strategies.shaped import verified_body
 
 ALARM = 1e-6
 SIGMAS = 5.0
@@ -447,14 +448,8 @@ def test_facets_out_of_bounds_are_refused(vertices, facets):
 def test_exact_volumes_and_covariances_by_facets():
     for k in (2, 3, 4, 6):
         points = np.array(list(itertools.product([0, 1], repeat=k))[1:])
-        rng = np.random.default_rng(k)
-        scaled = np.rint(2**20 * points * (1 + 1e-5 * (1 + rng.random(len(points))))[:, None])
-        axes = np.linalg.cholesky(np.eye(k) + 1.0)
-        facets = list_facets(scaled @ axes)
-        used = np.unique(np.abs(facets)) - 1
-        number = np.zeros(len(points) + 1, dtype=np.int64)
-        number[used + 1] = np.arange(1, len(used) + 1)
-        one = Facets(scaled[used].astype(int), np.sign(facets) * number[np.abs(facets)], 0)
-        assert one.volume / 2 ** (20 * k) == pytest.approx(k + 1, rel=1e-3)
-        closed = Tables((1,) * k, (False,) * k, 2**20).covariance
+        one = verified_body(points * 2.0**24, 2e-5)
+        assert one is not None
+        assert one.volume / 2 ** (24 * k) == pytest.approx(k + 1, rel=1e-3)
+        closed = Tables((1,) * k, (False,) * k, 2**24).covariance
         assert one.covariance == pytest.approx(closed, rel=1e-3)

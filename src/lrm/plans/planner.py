@@ -176,7 +176,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 
 
 def _bounds(
-    problem: Problem, strategy: AnyStrategy, error: float, clock: Clock
+    problem: Problem, strategy: AnyStrategy | ShapedChoice, error: float, clock: Clock
 ) -> tuple[float, Spectrum | None]:
     """The bounds of a problem, as far as they take a small part of the whole time."""
     if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
+from lrm.errors import StopSolver
+
 __all__ = ["Hull", "free_points", "list_facets"]
 
 Floats = NDArray[np.float64]
@@ -123,7 +125,7 @@ def free_points(
     work
         Facets that may be listed in all, each with its determinant and inverse.
     on_round
-        Called with the least error so far; may raise an exception to stop.
+        Called with the least error so far; may raise ``StopSolver`` to end with that.
     """
     best = Hull.of(columns)
     if best is None:
@@ -140,7 +142,7 @@ def free_points(
         left -= len(hull.facets)
         if hull.error < best.error:
             best = hull
-            on_round(hull.error)
+        on_round(best.error)
         if left < 0:
             raise _SpentError
         return hull.error, hull.gradient[fixed:].ravel()
@@ -154,6 +156,6 @@ def free_points(
                 method="L-BFGS-B",
                 options={"maxiter": MOST_ROUNDS, "maxcor": 20},
             )
-        except _SpentError:
+        except (_SpentError, StopSolver):
             break
     return best

@@ -23,6 +23,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from lrm.clock import Step
 from lrm.errors import ConvergenceError, StopSolver, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy
@@ -41,7 +42,7 @@ from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
 
-__all__ = ["ShapedChoice", "shaped_strategy"]
+__all__ = ["ShapedChoice", "shaped_strategy", "verified_body", "volume_bound"]
 
 Effort = Literal["quick", "normal", "thorough"]
 
@@ -120,7 +121,7 @@ class ShapedChoice:
             bits = most_bits(max_records or FINE_MAX_RECORDS)
         whole = np.rint(self.rows * 2.0**bits)
         for margin in MARGINS:
-            body = _verified(self.shape.points * 2.0**bits, margin)
+            body = verified_body(self.shape.points * 2.0**bits, margin)
             if body is not None:
                 try:
                     return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, body)
@@ -129,7 +130,7 @@ class ShapedChoice:
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
 
 
-def _verified(points: Floats, margin: float) -> Facets | None:
+def verified_body(points: Floats, margin: float) -> Facets | None:
     """The body of points in the units of the integers, moved outwards and verified."""
     rng = np.random.default_rng(0)
     moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
@@ -408,7 +409,7 @@ def _hull_candidates(
     def on_round(error: float) -> None:
         nonlocal rounds
         rounds += 1
-        search.on_step(Step("shaped noise", rounds, min(error, laplace_error)))
+        search.clock.tick(Step("shaped noise", rounds, min(error, laplace_error)))
 
     if len(hull.facets) <= FREE_FACETS:
         typical = math.sqrt(2 * hull.error / ((k + 1) * (k + 2)))
