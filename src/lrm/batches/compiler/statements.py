@@ -33,7 +33,7 @@ __all__ = ["Statement", "statements"]
 MOST_CHARACTERS = 4_000_000
 """Characters of one batch, which are read in some seconds."""
 
-MOST_TOKENS = 100_000
+MOST_TOKENS = 110_000
 """Words, constants and signs of one statement: some seconds of work."""
 
 _CLOSING = frozenset("'\"`*$")  # a line without these ends no quotation or comment
