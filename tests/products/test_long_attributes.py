@@ -12,7 +12,10 @@ from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.maps.products import factors
 from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
 from lrm.maps.products.factors import Factor
+from lrm.solvers.products import bounds
+from lrm.solvers.products.bounds import product_bound
 from lrm.solvers.products.joint import MixedGram
+from lrm.solvers.products.optimise import optimise_products
 from lrm.solvers.products.rivals import tree_basis
 
 PLAN = """
@@ -117,3 +120,30 @@ def test_a_tree_over_too_many_values_is_refused():
     assert tree_basis(8, 2).extra_rows.shape == (7, 8)
     with pytest.raises(UsageError, match="larger fanout"):
         tree_basis(20_000, 2)
+
+
+def test_grams_of_single_conditions_are_not_kept():
+    """20,000 conditions over 1,000 values would keep 160 GB of Grams."""
+    condition = Factor("rows", 40, np.ones((1, 40)) * np.arange(40))
+    np.testing.assert_allclose(condition.gram, np.outer(np.arange(40), np.arange(40)))
+    X = np.random.default_rng(0).random((40, 2))
+    np.testing.assert_allclose(condition.gram_times(X), condition.gram @ X)
+    assert not any(isinstance(v, np.ndarray) and v.size == 1600 for v in vars(condition).values())
+
+
+def test_bases_are_not_optimised_where_their_images_would_not_fit(monkeypatch):
+    batch = product_batch([4, 2], [["prefix", "identity"], ["all-ranges", "total"]])
+    found = Quadratic(batch)
+    assert found.needs_basis(0)
+    assert found.affords_basis(0)
+    monkeypatch.setattr(quadratics, "MOST_IMAGES", 2 * 4 * 16 - 1)
+    assert not found.affords_basis(0)
+    whole = optimise_products(batch, effort="quick")
+    assert all(basis.plain for group in whole.groups for basis in group.marginals.bases)
+
+
+def test_a_bound_of_too_many_groups_is_left_out(monkeypatch):
+    batch = product_batch([4, 2], [[row, "identity"] for row in np.eye(4)[:, None]])
+    best = product_bound(batch)
+    monkeypatch.setattr(bounds, "MOST_GROUPS", 1)
+    assert 0 <= product_bound(batch) <= best

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import lapack
 from scipy.optimize import minimize_scalar
 
 from lrm.clock import UNLIMITED, Clock, Step
@@ -145,9 +145,8 @@ def _joint_error(W: sp.csr_array, rows: Matrix, cells: Matrix) -> float:
         return float(np.trace(N))
     inverse = rows**-2.0
     N[np.diag_indices_from(N)] += inverse
-    try:
-        low = cholesky(N, lower=True, check_finite=False, overwrite_a=True)
-    except LinAlgError:  # not positive definite in float64
+    low, failed = lapack.dpotrf(N, lower=1, overwrite_a=1)
+    if failed:  # not positive definite in float64
         return np.inf
-    diagonal = np.diag(cho_solve((low, True), np.eye(len(N)), check_finite=False))
+    diagonal = np.diag(lapack.dpotri(low, lower=1, overwrite_c=1)[0])
     return float(np.sum(inverse * (1.0 - inverse * diagonal)))

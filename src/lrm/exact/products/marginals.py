@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.quadratic import Quadratic
-from lrm.exact.products.subsets import masks_of, members_of
+from lrm.exact.products.subsets import masks_of, members_of, sums_over
 from lrm.maps.products.factors import kronecker
 
 __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
@@ -130,7 +130,7 @@ class Point:
     def set_factors(self, sets: Masks) -> Floats:
         """``w_B = Π_{i∈B} 1/κ_i`` of each set, twice that if it is folded."""
         members = members_of(sets, len(self.log_kappa))
-        factors = np.exp(-(members @ self.log_kappa))
+        factors = np.exp(-sums_over(members, self.log_kappa))
         if self.quadratic.folded:
             whole = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(axis=1)
             factors = np.where(whole, factors, 2.0 * factors)

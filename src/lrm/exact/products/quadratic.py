@@ -23,6 +23,10 @@ Integers = NDArray[np.int64]
 MOST_BYTES = 800_000_000
 #: Most pairs of products that are added up in one term: 24 bytes each, a few times.
 MOST_PAIRS = 1 << 23
+#: Entries of the images of an attribute's extra rows under each of its Grams (256 MB),
+MOST_IMAGES = 1 << 25
+#: of which there are so many, about.
+BASIS_ROWS = 16
 #: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
 #: they would ask apart. Summands may cancel, as in "a or anything", but each of them is answered.
 LEAST_SHARE = 1e-12
@@ -209,6 +213,11 @@ class Quadratic:
             if not _is_plain(gram):
                 return True
         return False
+
+    def affords_basis(self, attribute: int, rows: int = BASIS_ROWS) -> bool:
+        """Whether an image of some rows under each Gram of an attribute can be held."""
+        entries = len(self.of_attribute(attribute)) * self.sizes[attribute] * rows
+        return entries <= MOST_IMAGES
 
     def values(self, residual: Floats, total: Floats) -> Floats:
         """``v_A`` for every subset, from one number r and one number s per Gram."""

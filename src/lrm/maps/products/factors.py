@@ -194,9 +194,15 @@ class Factor:
             case _:
                 return np.asarray(np.einsum("ij,ij->j", self.dense(), self.dense()))
 
-    @cached_property
+    @property
     def gram(self) -> Floats:
-        """WᵀW, dense."""
+        """WᵀW, dense; kept where that takes no more memory than W itself, about."""
+        if self.rows is not None and 2 * len(self.rows) < self.size:
+            return np.asarray(self.rows.T @ self.rows)
+        return self._gram
+
+    @cached_property
+    def _gram(self) -> Floats:
         n = self.size
         place = np.arange(1.0, n + 1)
         match self.kind:
@@ -219,7 +225,7 @@ class Factor:
             return X
         if self.kind == "total":
             return np.broadcast_to(X.sum(axis=0), X.shape).copy()
-        if self.size <= DENSE_VALUES:
+        if self.size <= DENSE_VALUES and 2 * len(self) >= self.size:
             return np.asarray(self.gram @ X)
         if self.kind == "all-ranges":  # n²/2 queries: none of them is written out
             place = np.arange(1.0, self.size + 1)[:, None]
@@ -257,7 +263,8 @@ class Factor:
             return float(self.squares[0])
         if self.rows is None:
             return None
-        return float(self.squares[0]) if np.all(self.labels == self.labels[0]) else None
+        alike = np.all(self.rows == self.rows[:, :1])
+        return float(self.squares[0]) if alike else None
 
     def some_rows(self, count: int) -> Factor:
         """About ``count`` of the queries, evenly spread; all of them where there are fewer.

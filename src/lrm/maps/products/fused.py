@@ -100,8 +100,7 @@ class FusedFactor(Factor):
         return np.asarray(kronecker(part.squares[None] for part in self.parts)[0])
 
     @cached_property
-    def gram(self) -> Floats:
-        """WᵀW, dense."""
+    def _gram(self) -> Floats:
         return kronecker(part.gram for part in self.parts)
 
     @cached_property

@@ -48,12 +48,16 @@ def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
     size = factors[0].size
     labels = np.zeros(size, dtype=np.int64)
     for factor in factors:
+        if labels.max() == size - 1:
+            break  # all values differ already
         if factor.kind != "total":
             # Pairs of labels below 2^26; sorting numbers is 100 times as fast as sorting columns.
             pairs = labels * (int(factor.labels.max()) + 1) + factor.labels
             labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     used = np.zeros(size, dtype=bool)
     for factor in factors:
+        if used.all():
+            break
         used |= factor.squares > 0
     if not used.any():
         used[:1] = True  # all queries are zero: keep one value, so that a product has cells

@@ -36,6 +36,12 @@ NEGLIGIBLE = 1e-11
 MOST_VALUES = 1024
 """Grams over more values are left out: they are dense."""
 
+MOST_STEPS = 4e9
+"""Cubes of the numbers of values of all Grams that are decomposed: some seconds."""
+
+MOST_GROUPS = 100
+"""Groups of terms with the same special factors that are bounded one by one."""
+
 ROUNDS = 20
 """Of the ascent for a factor by itself, which is within 1 % after fewer."""
 
@@ -89,6 +95,12 @@ def _bound(
         plain = np.array([factor.kind in {"total", "identity"} for factor in batch.factors[i]])
         columns.append(np.where(plain[batch.choice[:, i]], 0, batch.choice[:, i]))
     signatures, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    rows = {(i, f) for one in signatures.tolist() for i, f in zip(apart, one, strict=True) if f}
+    work = sum(
+        batch.factors[i][f].size ** 3.0 for i, f in rows if batch.factors[i][f].kind == "rows"
+    )
+    if len(signatures) > MOST_GROUPS or work > MOST_STEPS:
+        return 0.0
     whole = 0.0
     for g, signature in enumerate(signatures.tolist()):
         own = batch.take(np.flatnonzero(group.reshape(-1) == g))
@@ -108,8 +120,12 @@ def _bound(
 def _together(quadratic: Quadratic) -> float:
     """``(Σ_A √v_A)²`` with the squared sum of roots of N and with s for each Gram."""
     residual, total = np.zeros((2, len(quadratic.grams)))
+    work = 0.0
     for number, gram in enumerate(quadratic.grams):
-        residual[number], total[number] = _parts(gram)
+        # What is left out is bounded by 0: a lower bound still.
+        work += 0.0 if gram.left.kind == gram.right.kind == "identity" else gram.left.size**3.0
+        if work <= MOST_STEPS:
+            residual[number], total[number] = _parts(gram)
     v = quadratic.values(residual, total)
     return float(np.sqrt(v).sum() ** 2)
 

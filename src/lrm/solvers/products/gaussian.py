@@ -123,7 +123,9 @@ def optimise_gaussian_products(
     reduced = merge_values(batch)
     quadratic = Quadratic(reduced.batch)
     needy = [
-        i for i, n in enumerate(quadratic.sizes) if n <= MOST_VALUES and quadratic.needs_basis(i)
+        i
+        for i, n in enumerate(quadratic.sizes)
+        if n <= MOST_VALUES and quadratic.needs_basis(i) and quadratic.affords_basis(i, n)
     ]
     bases = [GramBasis(n) for n in quadratic.sizes]
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))

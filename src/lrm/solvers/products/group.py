@@ -66,7 +66,9 @@ class GroupSearch:
         self, quadratic: Quadratic, rng: np.random.Generator, clock: Clock, effort: GroupEffort
     ) -> None:
         self.quadratic, self.rng, self.clock, self.effort = quadratic, rng, clock, effort
-        self.needy = [i for i in range(quadratic.d) if quadratic.needs_basis(i)]
+        self.needy = [
+            i for i in range(quadratic.d) if quadratic.needs_basis(i) and quadratic.affords_basis(i)
+        ]
         self.plain = tuple(identity_basis(n) for n in quadratic.sizes)
         search = SetSearch(Point.at(quadratic), rng)
         self.large = search.large

@@ -33,6 +33,8 @@ Masks = NDArray[np.uint64]
 VANISHED = 1e-3
 #: Largest entry of a row, beside the 1 of the identity: longer ones leave the error few digits.
 LONGEST = 1e3
+#: Factors of a few rows whose Grams are added up together.
+AT_ONCE = 512
 #: Attributes of more values have no dense Gram.
 MOST_DENSE = 1024
 #: Rows of the basis of a longer one: so many times the root of its values,
@@ -78,7 +80,21 @@ class MixedGram(GramOperator):
 
     def root(self) -> Floats:
         """A matrix W with ``WᵀW`` equal to the sum over single values."""
-        dense = np.asarray(sum(share * gram.dense() for share, gram in self.shares))
+        dense = np.zeros((self.cells, self.cells))
+        rows: list[Floats] = []  # of many single conditions, which are multiplied together
+        for share, gram in self.shares:
+            own = gram.left.rows if gram.left is gram.right else None
+            if own is not None and len(own) < self.cells:
+                rows.append(np.sqrt(share) * own)
+                if len(rows) >= AT_ONCE:
+                    stacked = np.vstack(rows)
+                    dense += stacked.T @ stacked
+                    rows = []
+            else:
+                dense += share * gram.dense()
+        if rows:
+            stacked = np.vstack(rows)
+            dense += stacked.T @ stacked
         values, vectors = np.linalg.eigh(dense)
         kept = values > 1e-12 * values[-1]
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
