@@ -18,6 +18,10 @@ COMMANDS = {
         "lrm.cli.explain:explain",
         "Show the error of a plan, or the epsilon for an error.",
     ),
+    "rehearse": (
+        "lrm.cli.rehearse:rehearse",
+        "Make the page of a release on synthetic rows, before data is read.",
+    ),
     "release": ("lrm.cli.release:release", "Answer a plan's queries on a private table."),
     "query": ("lrm.cli.query:query", "Ask a release further questions, at no cost."),
     "show": ("lrm.cli.show:show", "Show a plan or a release."),

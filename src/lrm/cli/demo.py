@@ -84,10 +84,7 @@ def demo(
             print_json({**facts, "steps": _run_silently(steps, run), **_coverage(table)})
             return
         _show_files(table)
-        for why, command in steps:
-            echo(f"# {why}\n{_typed(command)}")
-            run(command, "lrm", standalone_mode=False)
-            echo("")
+        _run_for_people(steps, run)
         _conclude(table, place.absolute())
 
 
@@ -126,17 +123,24 @@ def _steps(epsilon: str, amount: Any) -> list[tuple[str, list[str]]]:
             [*budget, "--domain", "domain.yaml", *ledger],
         ),
         (
-            "See the errors before you spend anything.",
-            [*spend, *ledger, "--dry-run", "--limit", "3"],
+            "Release: the budget is charged, then rows are counted, then noise is added.",
+            [*spend, *ledger, "-o", "answers.lrm"],
         ),
-        (
-            "Release: the ledger pays, then the rows are counted, then noise is added.",
-            [*spend, *ledger, "-o", "answers.lrm", "--limit", "5"],
-        ),
-        ("What is left of the budget.", ["budget", "show", *ledger]),
         ("Ask the release further questions, at no cost.", ["query", "answers.lrm", FURTHER]),
         ("Make a page of it.", ["report", "answers.lrm"]),
     ]
+
+
+def _run_for_people(steps: list[tuple[str, list[str]]], run: "Callable[..., Any]") -> None:
+    """Show each command, and one of the tables that were released."""
+    for why, command in steps:
+        echo(f"# {why}\n{_typed(command)}")
+        with contextlib.redirect_stdout(io.StringIO()):
+            run(command, "lrm", standalone_mode=False)
+        if command[0] == "release":
+            shown = ["show", "answers.lrm", "positive"]
+            echo(_typed(shown))
+            run(shown, "lrm", standalone_mode=False)
 
 
 def _run_silently(
@@ -183,17 +187,14 @@ def _typed(command: list[str]) -> str:
 
 
 def _show_files(table: "SyntheticPatients") -> None:
-    from lrm.cli.demo_table import DOMAIN, QUESTIONS
+    from lrm.cli.demo_table import QUESTIONS
 
-    with Path("patients.csv").open(encoding="utf-8") as opened:
-        first = "".join(next(opened) for _ in range(3))
     size = f"{len(table.age):,}"
-    for why, typed, text in (
-        (f"A SYNTHETIC table of {size} patients.", "head -3 patients.csv", first),
-        ("What is public: columns, and the values they may hold.", "cat domain.yaml", DOMAIN),
-        ("What to ask. SQL is compiled, never executed.", "cat questions.sql", QUESTIONS),
-    ):
-        echo(f"# {why}\n$ {typed}\n{text}")
+    echo(
+        f"# A SYNTHETIC table of {size} patients, its public columns, and what to ask.\n"
+        f"$ cat questions.sql\n{QUESTIONS}",
+        nl=False,
+    )
 
 
 def _coverage(table: "SyntheticPatients") -> dict[str, int]:
@@ -207,16 +208,24 @@ def _coverage(table: "SyntheticPatients") -> dict[str, int]:
 
 
 def _conclude(table: "SyntheticPatients", place: Path) -> None:
+    from lrm.releases.file import load_release
+    from lrm.spelling import number
+    from lrm.views.rivals import errors_by_mechanism
+
+    release = load_release("answers.lrm")
     facts = _coverage(table)
     held, answers = facts["intervals_that_hold_the_truth"], facts["answers"]
+    errors = errors_by_mechanism(release.plan, release.accuracy, trees=False)
+    typical = {name: float((each**2).mean() ** 0.5) for name, each in errors.items()}
+    apart, together = typical["noise-on-results"], release.accuracy.root_mean_squared_error
     echo(
-        f"The table is synthetic, so the truth is known: {held} of {answers} intervals "
-        "contain it\n(19 of 20 do on average).\n\n"
-        "What to type next:\n"
+        f"\n{answers} answers at {release.privacy.symbols}: one by one ±{number(apart, 3)}, "
+        f"planned together ±{number(together, 3)} (typical):\n"
+        f"{apart / together:.1f}× the budget would be needed one by one. Every table adds up.\n"
+        f"The truth is known here: {held} of {answers} intervals contain it "
+        "(19 of 20 on average).\n"
+        "The page with all tables is answers.html; it opens in any browser. Type next:\n"
         f"  cd {shlex.quote(str(place))}\n"
-        "  lrm compare questions.sql --domain domain.yaml   # simpler mechanisms\n"
         "  lrm explain plan.lrm --rmse 10   # the epsilon for a wanted error\n"
-        "Open answers.html in a browser, or change questions.sql and plan again.\n"
-        "Then your own table:\n"
-        "  lrm domain init YOUR.csv -o domain.yaml"
+        "  lrm domain init YOUR.csv -o domain.yaml   # then your own table"
     )

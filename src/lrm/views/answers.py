@@ -206,11 +206,10 @@ class StatementTable:
         """The half-width of an answer's intervals, where all agree to two digits; else empty."""
         known = self.half_widths[:, place]
         known = known[np.isfinite(known)]
-        ends = self.numbers["low"][:, place], self.numbers["high"][:, place]
-        middle = (ends[0] + ends[1]) / 2
-        gap = np.abs(middle - self.numbers["answer"][:, place])
         if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
             return ""
+        middle = (self.numbers["low"][:, place] + self.numbers["high"][:, place]) / 2
+        gap = np.abs(middle - self.numbers["answer"][:, place])
         if np.any(gap > 0.02 * self.half_widths[:, place]):
             return ""  # not in the middle of its interval
         same = len({f"{half:.1e}" for half in known.tolist()}) == 1

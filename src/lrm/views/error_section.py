@@ -16,7 +16,12 @@ __all__ = ["error_figure", "error_section"]
 
 
 def error_section(
-    plan: Plan, accuracy: Accuracy, *, confidence: float = 0.95, limit: int = 0
+    plan: Plan,
+    accuracy: Accuracy,
+    *,
+    confidence: float = 0.95,
+    limit: int = 0,
+    drawn: bool = True,
 ) -> Markup:
     """The error of each query, sorted, compared with those of simpler mechanisms.
 
@@ -32,21 +37,25 @@ def error_section(
         Confidence level of the intervals.
     limit
         How many queries are listed with their intervals, largest errors first.
+    drawn
+        Whether the errors are drawn as well, which takes about a second.
     """
     if plan.workload.shape[0] > EXPLICIT_QUERIES:
         return section("How large the errors are", paragraph(bound_words(plan)))
     errors = errors_by_mechanism(plan, accuracy)
     at = accuracy.privacy.symbols
-    drawing = errors_drawing(errors, at, ON_PAGE)
     caption = (
         "Standard error of every query, sorted for each mechanism by itself; lower is better. "
         "A standard error is how far an answer typically lies from the truth."
     )
+    curves = Markup("")
+    if drawn:
+        curves = figure(errors_drawing(errors, at, ON_PAGE).inline("errors"), caption)
     totals = f"Mechanisms on this batch at {at}; typical is the root mean square"
     return section(
         "How large the errors are",
         paragraph(bound_words(plan)),
-        figure(drawing.inline("errors"), caption),
+        curves,
         table(totals, RIVAL_COLUMNS, rival_rows(errors), ours=plan.mechanism),
         _worst(plan, accuracy, confidence, limit),
     )

@@ -74,10 +74,10 @@ def export_folder(
     return [*names, LONG_FILE]
 
 
-def _spelt(value: Any) -> str:
+def _spelt(value: Any) -> str | float:
     if isinstance(value, bool):
         return str(value).lower()
-    return repr(value) if isinstance(value, float) else str(value)
+    return value if isinstance(value, float | int) else str(value)
 
 
 def export_workbook(

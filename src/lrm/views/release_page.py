@@ -101,14 +101,21 @@ def release_page(
         _answers(release, confidence, limit, processed, file),
         batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
         section("What it cost", facts(cost_lines(release))),
-        error_section(plan, release.accuracy),
+        error_section(plan, release.accuracy, drawn=False),
         section("What is promised", _promise(release)),
         section("What is not promised", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),
     ]
     heading = title(plan.workload, "answer", "answers")
     foot = f"made with {release.software} · plan {plan.digest[:16]}"
-    return page("Release", heading, _lead(release), sections, foot, script=SEARCH)
+    return page(
+        "Rehearsal" if release.simulated else "Release",
+        heading,
+        _lead(release),
+        sections,
+        foot,
+        script=SEARCH,
+    )
 
 
 def answers_beside(
@@ -120,7 +127,8 @@ def answers_beside(
     """
     if len(release.plan.workload.shown) <= limit:
         return None
-    return Path(path).with_suffix(".parquet" if _is_large(release) else ".csv")
+    ending = ".parquet" if _is_large(release) else ".csv"
+    return Path(path).with_suffix(f".rehearsal{ending}" if release.simulated else ending)
 
 
 def _is_large(release: Release) -> bool:
@@ -148,14 +156,14 @@ def write_release_page(
 
 def _lead(release: Release) -> str:
     if release.simulated:
-        return "Counts with simulated noise."
+        return "A rehearsal: numbers about nobody, as a release would show them."
     return "Counts of a private table, with noise that protects everybody in it."
 
 
 def _simulated(release: Release) -> Markup:
     if not release.simulated:
         return Markup("")
-    return warning("SIMULATED: the noise was made for a study, and nothing is promised.")
+    return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is promised.")
 
 
 def _key(release: Release, amount: str) -> Markup:
@@ -248,7 +256,7 @@ def _rest(tables: int, file: str | None) -> Markup:
 
 def _promise(release: Release) -> Markup:
     if release.simulated:
-        return warning("Nothing: the noise was simulated.")
+        return warning("Nothing: this is a rehearsal.")
     words = release.privacy.sentences(release.unit)
     return Markup(
         promise(words)

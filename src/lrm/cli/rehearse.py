@@ -1,0 +1,62 @@
+"""``lrm rehearse``: the page of a release on synthetic rows, before data is read."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lrm.cli.options import confidence_option, json_option
+from lrm.cli.output import echo
+from lrm.cli.promises import amount_options, read_amounts
+
+
+@click.command(short_help="Make the page of a release on synthetic rows, before data is read.")
+@click.argument("plan")
+@click.option("-o", "--output", metavar="PAGE", help="File for the page, such as rehearsal.html.")
+@click.option("--force", is_flag=True, help="Replace PAGE if it exists.")
+@amount_options
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=100_000,
+    show_default=True,
+    help="Number of synthetic rows.",
+)
+@confidence_option
+@json_option
+def rehearse(plan: str, output: str | None, **choices: Any) -> None:
+    r"""Make the page that a release of PLAN would have, on synthetic rows.
+
+    The rows are drawn uniformly from the declared domain; the noise is that of a real release at
+    --epsilon (1 by default). It needs no table and no ledger, and costs no privacy: use it to see
+    which tables will be usable. Every page and file of it is marked as a rehearsal.
+
+    \b
+    Example:
+      lrm rehearse plan.lrm --epsilon 0.1 -o rehearsal.html
+      lrm rehearse plan.lrm --epsilon 0.1 --rows 20000
+    """
+    from lrm.cli.output import print_json
+    from lrm.cli.output_files import check_apart, check_output
+    from lrm.plans.file import load_plan
+    from lrm.views.plans import unit_privacy
+    from lrm.views.rehearsal import rehearse as make_rehearsal
+    from lrm.views.release_page import answers_beside, write_release_page
+
+    place = output or str(Path(plan).with_suffix(".rehearsal.html"))
+    check_apart({"--output": place}, {"PLAN": plan})
+    check_output(place, force=choices["force"], kinds=(".html", ".htm"))
+    loaded = load_plan(plan)
+    amounts = read_amounts(choices)
+    privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
+    made = make_rehearsal(loaded, privacy, choices["rows"])
+    beside = answers_beside(made, place)
+    check_output(None if beside is None else str(beside), force=choices["force"])
+    write_release_page(made, place, choices["confidence"])
+    rows = f"{choices['rows']:,}"
+    if choices["as_json"]:
+        print_json({"rehearsal": True, "page": place, "rows": choices["rows"], "plan": plan})
+        return
+    echo(f"a rehearsal on {rows} synthetic rows at {privacy.symbols} is in {place}")
+    echo("nothing was spent, and no data was read")
