@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import lrm
 from body_vertices import vertices_of
 from forging import resealed
+from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, WorkloadError
 from lrm.exact.integers import IntegerStrategy
@@ -398,16 +400,124 @@ def test_wrong_noise_is_refused():
         lrm.plan(YES_NO, noise="round")
 
 
-def test_families_of_products_are_planned():
-    plan = lrm.plan(
-        families.products(
-            [5, 4, 3],
-            [
-                ["identity", "total", "total"],
-                ["total", "identity", "total"],
-                ["total", "total", "identity"],
-            ],
-        ),
-        noise="pure",
+# --- one-way tables of many attributes ----------------------------------------------------------
+
+
+def all_one_way(*sizes):
+    names = [
+        ["identity" if i == j else "total" for j in range(len(sizes))] for i in range(len(sizes))
+    ]
+    return families.products(list(sizes), names)
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return lrm.plan(all_one_way(5, 5, 5, 3, 2), noise="pure", effort="quick")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [((2,) * 12, 420.01), ((2,) * 20, 1687.0), ((5,) * 12, 3175.0), ((10,) * 4, 429.9)],
+)
+def test_errors_of_tables_of_many_attributes(sizes, most):
+    plan = lrm.plan(all_one_way(*sizes), noise="pure", effort="quick")
+    assert plan.expected_squared_error(1) / 2 <= most
+
+
+def test_tables_agree_with_the_same_strategy_over_all_cells(survey):
+    """Measurements, norms of neighbours and answers, by the matrix over all 750 cells."""
+    tables = survey.measured
+    flat = tables.flat()
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 50, 750)
+    assert np.array_equal(tables.measure(tables.counts_of(cells)), flat.measure(cells))
+    for cell in rng.integers(750, size=20):
+        moved = flat.measure(np.eye(750, dtype=np.int64)[cell])
+        assert tables.body.gauge(moved.tolist()) <= 1
+    values = rng.normal(size=tables.measurement_count)
+    values = flat.real_map.apply(rng.normal(size=750))  # what some table would give
+    answers = flat.reconstruction_of(survey.workload.queries).apply(values)
+    assert survey.reconstruction_map.apply(values) == pytest.approx(answers, abs=1e-6)
+    norms = flat.reconstruction_of(survey.workload.queries).row_squared_norms
+    assert survey.reconstruction_map.row_squared_norms == pytest.approx(norms, rel=1e-6)
+
+
+def test_errors_and_intervals_of_tables_are_those_of_draws(survey):
+    noise = noise_of(survey, 1, 800)
+    squares = noise**2
+    error = squares.std(axis=0) / math.sqrt(len(noise))
+    assert np.all(np.abs(squares.mean(axis=0) - survey.standard_errors(1) ** 2) < SIGMAS * error)
+    covered = (np.abs(noise) <= survey.half_widths(1)).mean(axis=0)
+    assert np.all(covered > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / len(noise)))
+
+
+def test_files_of_tables_and_edited_ones(survey, tmp_path):
+    survey.save(tmp_path / "a.plan")
+    assert lrm.load_plan(tmp_path / "a.plan").digest == survey.digest
+
+    def other_order(facts, _):
+        facts["measured"]["tables"] = facts["measured"]["tables"][::-1]
+
+    def other_labels(_, arrays):
+        arrays["measured"][:5] = 0
+
+    def smaller(facts, _):
+        body = facts["measured"]["body"]
+        for one in body.get("bodies", [body]):
+            one["unit"] = str(int(one["unit"]) // 4)
+
+    def fewer_bits(facts, _):
+        facts["measured"]["bits"] += 1
+
+    for change in (other_order, other_labels, smaller, fewer_bits):
+        with pytest.raises(FileFormatError):
+            lrm.load_plan(resealed(tmp_path / "a.plan", change, tmp_path / "b.plan"))
+
+
+def test_a_release_of_a_survey_from_sql(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    questions = [Categories(f"q{i}", list("abcde")) for i in range(10)]
+    domain = Domain(questions, "survey")
+    rng = np.random.default_rng(1)
+    table = pandas.DataFrame({one.name: rng.choice(list("abcde"), 300) for one in questions})
+    text = "".join(f"SELECT q{i}, COUNT(*) FROM survey GROUP BY q{i};" for i in range(10))
+    plan = lrm.plan(text, domain=domain, noise="pure", effort="quick")
+    assert plan.noise == "shaped"
+    release = lrm.release(plan, table, epsilon=20, ledger=None)
+    wanted = np.concatenate(
+        [table[q.name].value_counts().reindex(list("abcde")) for q in questions]
     )
-    assert plan.noise in {"shaped", "laplace"}
+    assert release.answers == pytest.approx(wanted, abs=20 * release.standard_errors.max())
+    release.save(tmp_path / "a.release")
+    assert lrm.load_release(tmp_path / "a.release").answers == pytest.approx(release.answers)
+    release.report(tmp_path / "a.html")
+    assert "shaped" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_the_commands_take_pure_noise(tmp_path):
+    (tmp_path / "w.csv").write_text("0,0,0,1,1,1,1\n0,1,1,0,0,1,1\n1,0,1,0,1,0,1\n")
+    run = CliRunner()
+    path = str(tmp_path / "p.lrm")
+    made = run.invoke(main, ["plan", str(tmp_path / "w.csv"), "--noise", "pure", "-o", path])
+    assert made.exit_code == 0, made.output
+    assert "shaped by" in made.output
+    told = run.invoke(main, ["explain", path, "--epsilon", "1"])
+    assert told.exit_code == 0, told.output
+    assert "any strategy" not in told.output
+    (tmp_path / "c.csv").write_text("\n".join(map(str, range(7))) + "\n")
+    out = str(tmp_path / "r.lrm")
+    args = [
+        "release",
+        path,
+        "--counts",
+        str(tmp_path / "c.csv"),
+        "--epsilon",
+        "1",
+        "-o",
+        out,
+        "--no-ledger",
+    ]
+    released = run.invoke(main, args)
+    assert released.exit_code == 0, released.output
+    shown = run.invoke(main, ["show", out, "--json"])
+    assert shown.exit_code == 0, shown.output

@@ -15,6 +15,7 @@ from lrm.exact.products.measured import MeasuredProducts
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.protocols import Measured, Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.tables import MeasuredTables
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
@@ -82,6 +83,11 @@ def _way_back(
             raise FileFormatError("a plan over products has no reconstruction of its own")
         terms = weigh_terms(workload.queries.batch, workload.importance)
         return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), measured)
+    if isinstance(measured, MeasuredTables):
+        found = measured.reconstruction_of(workload.queries)
+        if found is None or facts.has("reconstruction") or not facts.flag("exact"):
+            raise FileFormatError("the plan measures tables that do not answer its queries")
+        return found
     flat = measured.flat()
     queries = over_merged(workload.queries, flat.cell_map)
     if queries is None:

@@ -19,6 +19,7 @@ from lrm.exact.products.integers import IntegerBasis, MarginalBasis, ResidualBas
 from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.strategy import Axis
 from lrm.exact.protocols import Measured
+from lrm.exact.tables import MeasuredTables
 from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
@@ -30,6 +31,7 @@ __all__ = ["pack_measured", "unpack_measured"]
 
 CELLS = ("kind", "strategy", "merged_cells", "bits", "row_rank")
 SHAPED = (*CELLS, "body")
+TABLES = ("kind", "bits", "tables", "body")
 PRODUCTS = ("kind", "bits", "residual", "combined", "groups")
 GROUP = ("axes", "terms", "sets", "members", "labels", "bases")
 
@@ -49,6 +51,11 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
     """Put the arrays into ``arrays`` and return the plain facts."""
     if isinstance(measured, MeasuredProducts):
         return _pack_products(measured, arrays)
+    if isinstance(measured, MeasuredTables):
+        arrays["measured"] = np.concatenate(measured.labels)
+        body = measured.body.pack(arrays, "body")
+        tables = list(measured.tables)
+        return {"kind": "tables", "bits": measured.bits, "tables": tables, "body": body}
     flat = measured.flat()
     arrays["cell-index"] = flat.cell_map.index
     arrays["cell-factor"] = flat.cell_map.factor
@@ -68,6 +75,8 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
     """Build what ``pack_measured`` took apart, for queries over the same cells."""
     if facts.kind("measured") == "products":
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, queries)
+    if facts.kind("measured") == "tables":
+        return _unpack_tables(facts.part("measured", TABLES), arrays, queries)
     shaped = facts.kind("measured") == "shaped"
     own = facts.part("measured", SHAPED if shaped else CELLS)
     own.choice("kind", "shaped" if shaped else "cells")
@@ -80,6 +89,18 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
         own.integer("bits", 0, CARRIER_BITS),
         own.optional("row_rank", lambda name: own.integer(name, 1, merged)),
         unpack_body(own.any("body"), arrays, "body") if shaped else None,
+    )
+
+
+def _unpack_tables(facts: Facts, arrays: Arrays, queries: LinearMap) -> MeasuredTables:
+    if not isinstance(queries, ProductMap):
+        raise FileFormatError("the plan measures tables, but its queries are over cells")
+    labels = arrays.take("measured", "i8", (sum(queries.sizes),)).copy()
+    return MeasuredTables(
+        tuple(np.split(labels, np.cumsum(queries.sizes)[:-1])),
+        facts.integers("tables", 0, len(queries.sizes) - 1),
+        facts.integer("bits", 0, CARRIER_BITS - 1),
+        unpack_body(facts.any("body"), arrays, "body"),
     )
 
 

@@ -21,7 +21,7 @@ from lrm.strategies.certificate import (
     least_error,
     spectrum_of,
 )
-from lrm.strategies.shaped import ShapedChoice, shaped_strategy
+from lrm.strategies.shaped import ShapedChoice, TablesChoice, shaped_strategy
 
 __all__ = ["STAGES", "plan", "plan_of"]
 
@@ -133,7 +133,7 @@ def _shaped(
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
     problem: Problem,
-    strategy: AnyStrategy | ShapedChoice,
+    strategy: AnyStrategy | ShapedChoice | TablesChoice,
     *,
     noise: Noise = "laplace",
     max_records: int | None = None,
@@ -176,7 +176,10 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
 
 
 def _bounds(
-    problem: Problem, strategy: AnyStrategy | ShapedChoice, error: float, clock: Clock
+    problem: Problem,
+    strategy: AnyStrategy | ShapedChoice | TablesChoice,
+    error: float,
+    clock: Clock,
 ) -> tuple[float, Spectrum | None]:
     """The bounds of a problem, as far as they take a small part of the whole time."""
     if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it

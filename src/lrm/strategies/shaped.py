@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg as la
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from lrm.clock import Step
@@ -30,8 +31,10 @@ from lrm.exact.integers import IntegerStrategy
 from lrm.exact.protocols import Measured, Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
 from lrm.exact.shaped import whitening
+from lrm.exact.tables import MeasuredTables, one_way_rows, table_coordinates
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.sums import WHOLE, Groups
@@ -42,7 +45,7 @@ from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
 
-__all__ = ["ShapedChoice", "shaped_strategy", "verified_body", "volume_bound"]
+__all__ = ["ShapedChoice", "TablesChoice", "shaped_strategy", "verified_body", "volume_bound"]
 
 Effort = Literal["quick", "normal", "thorough"]
 
@@ -52,7 +55,18 @@ MOST_RANK = 200
 MOST_ENTRIES = 4e7
 """Queries × merged cells that are written out."""
 
-HULL_CELLS = {2: 20_000, 3: 20_000, 4: 10_000, 5: 3000, 6: 1000, 7: 100, 8: 48, 9: 28, 10: 20}
+HULL_CELLS = {
+    2: 20_000,
+    3: 20_000,
+    4: 10_000,
+    5: 3000,
+    6: 1000,
+    7: 100,
+    8: 48,
+    9: 28,
+    10: 20,
+    11: 16,
+}
 """Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
 
 FREE_WORK: dict[Effort, float] = {"quick": 3e4, "normal": 3e5, "thorough": 2e6}
@@ -69,6 +83,9 @@ MARGINS = (2e-5, 2e-4, 2e-3)
 
 VERTEX_BITS = 24
 """Binary digits of the largest coordinate of a vertex."""
+
+MOST_TABLE_CELLS = 400
+"""Cells of all one-way tables for which a body is looked for: a second for their covariances."""
 
 LISTED_PARTITIONS = 6
 """Tables up to which all partitions into groups are tried."""
@@ -175,7 +192,7 @@ class TableGroups:
 
 def shaped_strategy(
     problem: Problem, search: Search, laplace_error: float, effort: Effort = "normal"
-) -> ShapedChoice | None:
+) -> ShapedChoice | TablesChoice | None:
     """The body of least error; None where none is below the error of the best Laplace strategy.
 
     Parameters
@@ -214,13 +231,73 @@ def shaped_strategy(
 
 def _over_products(
     problem: Problem, search: Search, laplace_error: float, effort: Effort
-) -> ShapedChoice | None:
+) -> ShapedChoice | TablesChoice | None:
     """The same for a batch over products whose merged cells are few enough to be listed."""
+    tables = _one_way(problem, laplace_error)
+    if tables is not None:
+        return tables
     if not has_few_cells(problem, effort):
         return None
     flat, reduction = flat_problem(problem)
     found = shaped_strategy(flat, search, laplace_error, effort)
-    return found and replace(found, cell_map=lift(found.cell_map, reduction))
+    if not isinstance(found, ShapedChoice):
+        return None
+    return replace(found, cell_map=lift(found.cell_map, reduction))
+
+
+@dataclass(frozen=True, eq=False)
+class TablesChoice:
+    """One-way tables of attributes, and a body for their noise; members as in `ShapedChoice`."""
+
+    mechanism: str
+    labels: tuple[NDArray[np.int64], ...]
+    tables: tuple[int, ...]
+    shape: TableGroups
+    error: float
+    exact: bool = True
+    least_error: float = 0.0
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def rounded(
+        self, problem: Problem, noise: Noise, max_records: int | None
+    ) -> tuple[Measured, Reconstruction]:
+        """The integers that will be measured, with their body, and how answers follow."""
+        del noise
+        bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
+        measured = MeasuredTables(self.labels, self.tables, bits, self.shape.body(1 << bits))
+        found = measured.reconstruction_of(problem.workload.queries)
+        if found is None:
+            raise ConvergenceError("the tables do not answer the queries")
+        return measured, found
+
+
+def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
+    """Tables for a batch of one-way queries over a product of any size."""
+    batch = problem.products
+    if batch is None or (batch.choice != 0).sum(axis=1).max() > 1:
+        return None
+    labels = merge_values(batch).labels
+    tables = tuple(int(i) for i in np.flatnonzero((batch.choice != 0).any(axis=0)))
+    sizes = [int(labels[i].max()) + 1 for i in tables]
+    if not tables or sum(sizes) > MOST_TABLE_CELLS:
+        return None
+    rows = one_way_rows(batch, labels, tables)
+    if rows is None:
+        return None
+    weighted = rows * np.repeat(batch.weights, batch.term_queries())[:, None]
+    target = np.asarray(np.linalg.qr(weighted, mode="r"))
+    best = _GroupErrors(target, table_coordinates(sizes), [True] * len(sizes)).best()
+    if best is None or not best[0] < laplace_error:
+        return None
+    error, shape, order = best
+    details = {
+        "winner": "tables",
+        "candidates": [{"name": "tables", "error": error, "iterations": 0}],
+        "effort": "quick",
+        "interrupted": False,
+    }
+    chosen = tuple(tables[i] for i in order)
+    return TablesChoice("best", labels, chosen, shape, error, details=details)
 
 
 def _name(choice: ShapedChoice) -> str:
@@ -236,17 +313,16 @@ def _table_candidates(problem: Problem) -> list[ShapedChoice]:
     tables = _tables_of(problem)
     if tables is None:
         return []
-    solver = _GroupErrors(problem, tables)
-    best: tuple[float, TableGroups, list[int]] | None = None
-    for partition in _partitions(tables):
-        found = solver.error(partition)
-        if found is not None and (best is None or found[0] < best[0]):
-            best = found
+    basis = np.linalg.qr(problem.reduced.T)[0]  # merged cells × rank
+    solver = _GroupErrors(
+        problem.reduced @ basis,
+        [table.rows @ basis for table in tables],
+        [table.closed for table in tables],
+    )
+    best = solver.best()
     if best is None:
         return []
     error, shape, order = best
-    if len(shape.groups) > 1:
-        error, shape = solver.better_shares(shape, order, error)
     rows = np.vstack([tables[i].rows for i in order])
     merged = problem.merged
     return [ShapedChoice("best", merged.cell_map, merged.queries, rows, shape, error)]
@@ -290,10 +366,10 @@ def _tables_of(problem: Problem) -> list[_Table] | None:
     ]
 
 
-def _partitions(tables: Sequence[_Table]) -> Iterator[list[list[int]]]:
+def _partitions(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
     """Partitions of tables: all of them where they are few, else by size into at most 3 parts."""
-    order = sorted(range(len(tables)), key=lambda i: len(tables[i].rows))
-    if len(tables) <= LISTED_PARTITIONS:
+    order = sorted(range(len(sizes)), key=lambda i: sizes[i])
+    if len(sizes) <= LISTED_PARTITIONS:
         yield from _all_partitions(order)
         return
     count = len(order)
@@ -320,20 +396,31 @@ def _all_partitions(items: list[int]) -> Iterator[list[list[int]]]:
 class _GroupErrors:
     """Errors of groups of tables: generalised least squares in the space that the rows span."""
 
-    def __init__(self, problem: Problem, tables: Sequence[_Table]) -> None:
-        basis = np.linalg.qr(problem.reduced.T)[0]  # n × rank
-        self._target = problem.reduced @ basis
-        self._tables = tables
-        self._coordinates = [table.rows @ basis for table in tables]
-        # Rows that tables have beside those of the batch would need a larger basis.
+    def __init__(
+        self, target: Floats, coordinates: Sequence[Floats], closed: Sequence[bool]
+    ) -> None:
+        self._target, self._coordinates = target, coordinates
+        self._tables = [(len(own), c) for own, c in zip(coordinates, closed, strict=True)]
         self._known: dict[tuple[int, ...], tuple[Floats, float]] = {}
+
+    def best(self) -> tuple[float, TableGroups, list[int]] | None:
+        """The partition of least error with its shares, and the order of its tables."""
+        best: tuple[float, TableGroups, list[int]] | None = None
+        for partition in _partitions([size for size, _ in self._tables]):
+            found = self.error(partition)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+        if best is None or len(best[1].groups) == 1:
+            return best
+        error, shape = self.better_shares(best[1], best[2], best[0])
+        return error, shape, best[2]
 
     def _group(self, group: Sequence[int]) -> tuple[Floats, float]:
         """``MᵀC⁺M`` of a group alone, and a measure of its error."""
         key = tuple(group)
         if key not in self._known:
             own = [self._tables[i] for i in group]
-            body = Tables(tuple(len(table.rows) for table in own), tuple(t.closed for t in own), 1)
+            body = Tables(tuple(n for n, _ in own), tuple(closed for _, closed in own), 1)
             white = whitening(body.covariance / 2.0)
             image = white @ np.vstack([self._coordinates[i] for i in group])
             self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
@@ -348,10 +435,7 @@ class _GroupErrors:
         if found is None:
             return None
         shape = TableGroups(
-            tuple(
-                tuple((len(self._tables[i].rows), self._tables[i].closed) for i in group)
-                for group in partition
-            ),
+            tuple(tuple(self._tables[i] for i in group) for group in partition),
             tuple(shares.tolist()),
         )
         return found, shape, [i for group in partition for i in group]

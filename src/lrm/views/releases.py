@@ -12,6 +12,7 @@ import numpy as np
 from lrm.domain.file import domain_text
 from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
+from lrm.exact.tables import MeasuredTables
 from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
@@ -270,13 +271,18 @@ def _measurements(release: Release) -> dict[str, Any]:
     """Noisy integers and the strategy: enough for any further linear query."""
     if isinstance(release.plan.measured, MeasuredProducts):
         return _product_measurements(release, release.plan.measured)
+    if isinstance(release.plan.measured, MeasuredTables):
+        return _table_measurements(release, release.plan.measured)
     measured = release.plan.measured.flat()
+    error = "|b| times the standard deviation of the noise"
+    if measured.body is not None:
+        error = f"that of noise shaped by {measured.body.words} (see docs/explanation/shaped-noise)"
     return {
         "how": (
             "y = S·M·x / 2^bits + noise, for the counts x of the cells: S has the given rows "
             "(CSR) and M adds factor[j] times cell j to merged cell index[j]. A query w with "
-            "w = b·S·M / 2^bits has the answer b·y, whose standard error is |b| times the "
-            "standard deviation of the noise; other queries have no answer here."
+            f"w = b·S·M / 2^bits has the answer b·y, whose standard error is {error}; "
+            "other queries have no answer here."
         ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
@@ -287,6 +293,22 @@ def _measurements(release: Release) -> dict[str, Any]:
             "index": measured.cell_map.index.tolist(),
             "factor": measured.cell_map.factor.tolist(),
         },
+    }
+
+
+def _table_measurements(release: Release, measured: MeasuredTables) -> dict[str, Any]:
+    """The same where one-way tables are measured with the noise of one body."""
+    return {
+        "how": (
+            "y = t / 2^bits + noise, where t counts the records by the merged values of one "
+            "attribute after the other: label[v] is the merged value of value v, and -1 leaves it "
+            f"out. The noise is shaped by {measured.body.words}."
+        ),
+        "bits": measured.bits,
+        "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
+        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "tables": list(measured.tables),
+        "labels": [marks.tolist() for marks in measured.labels],
     }
 
 
