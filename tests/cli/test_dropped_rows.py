@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import lrm
+
 DOMAIN = """\
 lrm-domain: 1
 table: s
@@ -29,9 +31,14 @@ def files():
 def test_a_plan_names_the_attributes_that_drop_rows_unused(run):
     planned = run(*PLAN)
     assert "warning: rows are dropped by day " in planned.stdout
-    assert "dropped by day " in json.loads(run(*PLAN, "--json").stdout)["warning"]
+    (warning,) = lrm.load_plan("p.lrm").warnings
+    assert "dropped by day " in warning
+    assert json.loads(run(*PLAN, "--json").stdout)["warnings"] == [warning]
+    assert f"warning: {warning}" in run(*RELEASE, "--dry-run").stdout
+    assert json.loads(run(*RELEASE, "--dry-run", "--json").stdout)["warnings"] == [warning]
     Path("d.yaml").write_text(DOMAIN.replace("drop,\n     outside: drop", "cell, outside: cell"))
     assert "warning" not in run(*PLAN).stdout
+    assert "warning" not in run(*RELEASE, "--dry-run").stdout
 
 
 def test_a_large_domain_is_no_different(run):
@@ -47,6 +54,7 @@ def test_answers_that_are_all_about_zero_are_noticed(run):
     told = "no answer of this release is distinguishable from zero"
     runs = [run(*RELEASE, "-o", "a.lrm").stdout for _ in range(3)]
     assert any(told in one for one in runs)  # each with probability 0.99
+    assert (told in str(lrm.load_release("a.lrm").warnings)) == (told in runs[-1])
     Path("d.yaml").write_text(DOMAIN.replace('";"}', '";", dates: "%d.%m.%Y"}'))
     run(*PLAN)
     done = run(*RELEASE, "-o", "a.lrm")

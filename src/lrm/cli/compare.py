@@ -158,9 +158,11 @@ def _entered(
     from lrm.plans.comparison import Comparison
 
     outcomes = []
+    domain = contest.problem.workload.domain
+    factor = 1 if domain is None else domain.unit.factor
     for name in mechanisms or contest.mechanisms:
         options = {"effort": effort} if name == "best" else {}
-        with ProgressLine(name, noise) as on_step:
+        with ProgressLine(name, noise, factor) as on_step:
             outcomes.append(
                 contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)
             )

@@ -82,7 +82,6 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
     from lrm.plans.planner import plan as make_plan
-    from lrm.releases.concerns import dropping
     from lrm.views.plans import plan_facts, plan_lines
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
@@ -102,14 +101,12 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
         )
     if output is not None:
         made.save(output)
-    dropped = dropping(made)
     if choices["as_json"]:
-        noted = {} if dropped is None else {"warning": dropped}
-        print_json({**plan_facts(made), "file": output, **noted})
+        print_json({**plan_facts(made), "file": output})
         return
     print_facts(plan_lines(made))
-    if dropped is not None:
-        echo(f"warning: {dropped}")
+    for warning in made.warnings:
+        echo(f"warning: {warning}")
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

@@ -119,19 +119,16 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
-    from lrm.releases.concerns import no_total
     from lrm.views.releases import release_lines, summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
-    empty = no_total(answered)
     if choices["as_json"]:
-        noted = {} if empty is None else {"warning": empty}
-        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv, **noted})
+        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv})
         return
     print_facts(release_lines(answered))
     print_answers(answered, confidence, choices["limit"])
-    if empty is not None:
-        echo(f"warning: {empty}")
+    for warning in answered.warnings:
+        echo(f"warning: {warning}")
     echo("saved to " + " and ".join(name for name in (output, csv) if name))
 
 
@@ -146,4 +143,6 @@ def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
     print_facts(preview_lines(preview))
     print_worst(preview.plan, preview.accuracy, confidence, choices["limit"])
     print_expected(preview.plan, preview.accuracy, confidence)
+    for warning in preview.plan.warnings:
+        echo(f"warning: {warning}")
     echo("a dry run: nothing was spent, and no row was read")

@@ -20,6 +20,7 @@ from lrm.derived import expected_error
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.protocols import EXACTNESS, Measured, Reconstruction
 from lrm.maps.linear import Floats
+from lrm.plans.concerns import plan_concerns
 from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
@@ -314,6 +315,11 @@ class Plan:
             return self.accuracy(promise(amount)).squared_error
 
         return promise(amount_for_error(error_at, expected_squared_error))
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What its author should look into: attributes that drop rows but serve no query."""
+        return plan_concerns(self)
 
     @cached_property
     def digest(self) -> str:

@@ -25,12 +25,13 @@ from lrm.privacy.mechanism import (
 )
 from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.answer_files import write_answers
+from lrm.releases.concerns import release_concerns
 from lrm.releases.further import answer_further
 from lrm.releases.saving import save_release
-from lrm.releases.shown import shown_numbers
+from lrm.releases.shown import Blocks, shown_numbers
 from lrm.rendering import html_of, write_page
 from lrm.spelling import many
-from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, check_listable, find_query
+from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
 from lrm.workload.layout import find_statement, statement_labels
 from lrm.workload.statements import group_columns
 
@@ -137,7 +138,7 @@ class Release:
         return self._answering.rows(start, stop)
 
     @cached_property
-    def derived_blocks(self) -> dict[tuple[Derived, int, int, float], dict[str, Floats]]:
+    def _derived_blocks(self) -> Blocks:
         """Numbers of derived answers that were computed: the next table or file needs them too."""
         return {}
 
@@ -146,7 +147,7 @@ class Release:
 
         Queries that are only inputs of derived answers are left out; derived answers come last.
         """
-        return shown_numbers(self, start, stop, confidence)
+        return shown_numbers(self, start, stop, confidence, self._derived_blocks)
 
     def numbers(self, start: int, stop: int, confidence: float = 0.95) -> dict[str, Floats]:
         """Answer, standard error and interval of the queries ``start:stop``, as columns."""
@@ -169,6 +170,14 @@ class Release:
     def standard_errors(self) -> Floats:
         """Standard error of each answer, from the noise alone."""
         return self.accuracy.standard_errors
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What its readers should look into, such as answers that are all about zero.
+
+        Made from the released numbers alone, at no privacy cost.
+        """
+        return release_concerns(self)
 
     def intervals(self, confidence: float = 0.95) -> Floats:
         """Lower and upper end of each answer's interval, as an m×2 array.

@@ -14,13 +14,16 @@ from lrm.workload import Derived, Workload
 if TYPE_CHECKING:  # a release shows itself through this module
     from lrm.releases.core import Release
 
-__all__ = ["shown_blocks", "shown_numbers", "shown_values"]
+__all__ = ["Blocks", "shown_blocks", "shown_numbers", "shown_values"]
 
 BLOCK = 1024
 """Derived answers that are computed at a time."""
 
 HELD_BLOCKS = 1024
 """Blocks of derived answers that a release keeps (32 MB)."""
+
+Blocks = dict[tuple[Derived, int, int, float], dict[str, Floats]]
+"""Columns of groups ``start:stop`` of a derived answer, with intervals of a confidence."""
 
 Piece = tuple[Derived | None, int, int]
 """Groups ``start:stop`` of a derived answer; of the linear queries where that is None."""
@@ -47,10 +50,13 @@ def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
             yield one, first + low - begin, first + high - begin
 
 
-def shown_numbers(release: Release, start: int, stop: int, confidence: float) -> dict[str, Floats]:
+def shown_numbers(
+    release: Release, start: int, stop: int, confidence: float, held: Blocks
+) -> dict[str, Floats]:
     """Answer, standard error and interval of the shown answers ``start:stop``, as columns.
 
-    A quantile has no standard error (NaN); an interval that cannot be bounded has infinite ends.
+    Blocks of derived answers are taken from ``held``, and kept there. A quantile has no standard
+    error (NaN); an interval that cannot be bounded has infinite ends.
     """
     noisy = Noisy(release.rows, release.accuracy)
     parts: list[dict[str, Floats]] = []
@@ -60,11 +66,11 @@ def shown_numbers(release: Release, start: int, stop: int, confidence: float) ->
             continue
         for low in range(first, last, BLOCK):
             key = one, low, min(low + BLOCK, last), confidence
-            if key not in release.derived_blocks:
-                if len(release.derived_blocks) >= HELD_BLOCKS:
-                    release.derived_blocks.clear()
-                release.derived_blocks[key] = derived_numbers(*key[:3], noisy, confidence)
-            parts.append(release.derived_blocks[key])
+            if key not in held:
+                if len(held) >= HELD_BLOCKS:
+                    held.clear()
+                held[key] = derived_numbers(*key[:3], noisy, confidence)
+            parts.append(held[key])
     if not parts:
         return release.numbers(0, 0, confidence)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -80,6 +80,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "max_records": plan.measured.max_records,
         **{name: plan.details.get(name) for name in details},
         "digest": plan.digest,
+        "warnings": list(plan.warnings),
     }
 
 

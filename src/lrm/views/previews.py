@@ -30,6 +30,7 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
         "cost": preview.cost.facts,
         "budget": budget,
         "unit": preview.unit.facts,
+        "warnings": list(preview.plan.warnings),
         **error_facts(preview.plan, preview.accuracy, confidence, None),
     }
 

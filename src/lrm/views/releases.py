@@ -95,6 +95,7 @@ def summary_facts(
         "answers": _answers(release, confidence, processed),
         "derived": derived_facts(release.plan.workload),
         "display": display_facts(release),
+        "warnings": list(release.warnings),
     }
 
 

@@ -25,7 +25,7 @@ from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, UsageError
 from lrm.spelling import how_many
 from lrm.workbench.folder import Text
-from lrm.workbench.selects import Select, rows_by_select, selects
+from lrm.workbench.selects import Select, parts_by_select, selects
 from lrm.workbench.warned import caught
 from lrm.workload import CrossTabs, Grouped, Labels, TakenLabels, Workload
 
@@ -259,8 +259,8 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
     told = tuple(Problem(1, message) for message in warned)
     weights, shown = compiled.importance, selects(compiled.shown)
     found = tuple(
-        (one, 1.0 if weights is None or not rows else float(weights[rows[0][0]]), None, one.line)
-        for one, (rows, _) in zip(shown, rows_by_select(compiled), strict=True)
+        (one, 1.0 if weights is None else float(weights[parts[0].rows[0][0]]), None, one.line)
+        for one, (parts, _) in zip(shown, parts_by_select(compiled), strict=True)
     )
     key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
     short = key.hexdigest()[:16]

@@ -26,8 +26,8 @@ from lrm.views.comparisons import (
 )
 from lrm.views.plans import bound_words, total_for_typical, unit_privacy
 from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
-from lrm.workbench.selects import Rows, Select, rows_by_select, scales_by_select, selects
-from lrm.workload import EXPLICIT_QUERIES
+from lrm.workbench.selects import Rows, Select, parts_by_select, scale_of, selects
+from lrm.workload import EXPLICIT_QUERIES, Labels
 
 __all__ = ["Rated", "beside", "inverse"]
 
@@ -54,46 +54,69 @@ class Rated:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.selects = selects(plan.workload.shown)
-        self._rows = rows_by_select(plan.workload)
-        self._scales = scales_by_select(plan.workload)
+        self._parts = parts_by_select(plan.workload)
         self._ratios: dict[float, Floats] = {}
         self._lock = threading.Lock()
 
     @cached_property
-    def _norms(self) -> tuple[Floats, list[int]]:
-        """For each statement: the mean squared norm of its rows, and which has the largest."""
+    def _norms(self) -> tuple[Floats, list[int], Floats]:
+        """By statement: the mean squared norm of answers, the query of the largest, its scale."""
         unit = self.plan.accuracy(unit_privacy(self.plan.noise))
-        means, worst = [], []
-        for rows, _ in self._rows:
-            total, top, place = 0.0, -1.0, rows[0][0] if rows else 0
-            for start, stop in _blocks(rows):
-                errors = unit.errors_of(start, stop) / unit.deviation
-                total += float((errors**2).sum())
-                best = int(np.argmax(errors.round(9)))
-                if float(errors[best]) > top:
-                    top, place = float(errors[best]), start + best
-            means.append(total / max(1, sum(stop - start for start, stop in rows)))
+        means, worst, scales = [], [], []
+        for parts, _ in self._parts:
+            total, count, top, place, largest = 0.0, 0, -1.0, 0, 1.0
+            for rows, scale in parts:
+                for start, stop in _blocks(rows):
+                    errors = unit.errors_of(start, stop) / unit.deviation * scale
+                    total += float((errors**2).sum())
+                    count += stop - start
+                    best = int(np.argmax(errors.round(9)))
+                    if float(errors[best]) > top:
+                        top, place, largest = float(errors[best]), start + best, scale
+            means.append(total / max(1, count))
             worst.append(place)
-        return np.array(means), worst
+            scales.append(largest)
+        return np.array(means), worst, np.array(scales)
 
     @cached_property
-    def _top(self) -> list[int]:
-        """The answers of largest error."""
-        if self.plan.workload.shape[0] > EXPLICIT_QUERIES:
+    def _top(self) -> list[tuple[int, float, str]]:
+        """The answers of largest error: the query of each, the multiple of it, the name.
+
+        Queries that serve rates and averages alone are not answers, and stand for them.
+        """
+        batch = self.plan.workload
+        if batch.shape[0] > EXPLICIT_QUERIES:
             return []
         errors = self.plan.accuracy(unit_privacy(self.plan.noise)).standard_errors
-        return [int(i) for i in np.argsort(-errors.round(9), kind="stable")[:TOP]]
+        parts = [(batch.labels, np.arange(batch.shape[0]), 1.0)]
+        listed = np.ones(batch.shape[0], dtype=bool)
+        for one in batch.derived:
+            scale = scale_of(one)
+            if scale is not None:
+                (rows,) = one.input_rows()
+                parts.append((Labels([one.label]), rows, scale))
+                listed[rows] = False
+        for start, stop in batch.labels.shown_ranges():
+            listed[start:stop] = True
+        starts = np.cumsum([0, *(len(rows) for _, rows, _ in parts)])
+        scaled = np.concatenate([errors[rows] * scale for _, rows, scale in parts])
+        scaled[: batch.shape[0]][~listed] = -1.0
+        found = []
+        for i in np.argsort(-scaled.round(9), kind="stable")[: min(TOP, int(np.sum(scaled >= 0)))]:
+            part = int(np.searchsorted(starts, i, side="right")) - 1
+            labels, rows, scale = parts[part]
+            place = int(i - starts[part])
+            found.append((int(rows[place]), scale, labels[place].name))
+        return found
 
     def at(self, privacy: Privacy, confidence: float) -> dict[str, Any]:
         """The errors at a promise: in total, by statement, and of the worst answers."""
         expected = self.plan.accuracy(privacy)
-        means, worst = self._norms
+        means, worst, scales = self._norms
         top = self._top
         with self._lock:
-            half = self._half_widths(expected, confidence, [*worst, *top])
-        scales = np.array([1.0 if one is None else one for one in self._scales])
-        typical = np.sqrt(means) * expected.deviation * scales
-        names = self.plan.workload.labels
+            half = self._half_widths(expected, confidence, [*worst, *(place for place, *_ in top)])
+        typical = np.sqrt(means) * expected.deviation
         return {
             "promise": privacy.symbols,
             "noise": self.plan.noise,
@@ -102,6 +125,7 @@ class Rated:
             "typical": expected.root_mean_squared_error,
             "best_possible": float(np.sqrt(expected.lower_bound / self.plan.workload.shape[0])),
             "bound": bound_words(self.plan),
+            "warnings": list(self.plan.warnings),
             "statements": [
                 {
                     **_row(
@@ -110,16 +134,18 @@ class Rated:
                         self._error(expected, worst[i]) * float(scales[i]),
                         float(half[i] * scales[i]),
                     ),
-                    "derived": self._rows[i][1] and self._scales[i] is None,
+                    "derived": self._parts[i][1],
                 }
                 for i, one in enumerate(self.selects)
             ],
             "answers": [
                 {
-                    "name": names[place].name,
-                    **_numbers(self._error(expected, place), float(half[len(worst) + i])),
+                    "name": name,
+                    **_numbers(
+                        self._error(expected, place) * scale, float(half[len(worst) + i]) * scale
+                    ),
                 }
-                for i, place in enumerate(top)
+                for i, (place, scale, name) in enumerate(top)
             ],
         }
 

@@ -139,7 +139,7 @@ class Cashier:
             "ticket": ticket.id,
             "command": typed([*whole, "--dry-run"]),
             "release_command": typed(whole),
-            "warnings": warned,
+            "warnings": [*warned, *asked.plan.warnings],
             "cost": f"{spell_amount(paid, 'up')} {name}",
             "budget": after.table,
             "left": f"{left} of {limit} {name}",
@@ -208,7 +208,8 @@ class Cashier:
         if ran.facts is not None:
             page = self._write_page(ticket.stem)
         with self._lock:
-            ticket.error, ticket.warnings = ran.error or page, ran.warnings
+            found = () if ran.facts is None else ran.facts["warnings"]
+            ticket.error, ticket.warnings = ran.error or page, (*ran.warnings, *found)
             ticket.state = "failed" if ran.facts is None else "done"
 
     def _write_page(self, stem: str) -> str:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lrm.spelling import many
 from lrm.workload import Computed, Derived, Grouped, Labels, Workload
 
-__all__ = ["Rows", "Select", "rows_by_select", "scales_by_select", "selects"]
+__all__ = ["Part", "Rows", "Select", "parts_by_select", "scale_of", "selects"]
 
 SHOWN = 3
 """Names in the title of a statement."""
 
 Rows = list[tuple[int, int]]
 """Ranges of positions among the linear queries of a batch."""
+
+
+class Part(NamedTuple):
+    """Linear queries, and the multiple of them that some answers of a statement are."""
+
+    rows: Rows
+    scale: float
 
 
 @dataclass(frozen=True)
@@ -82,41 +89,47 @@ def _tables(labels: Labels) -> Iterator[tuple[tuple[int, int], str, int, int, bo
         start = stop
 
 
-def rows_by_select(batch: Workload) -> list[tuple[Rows, bool]]:
+def parts_by_select(batch: Workload) -> list[tuple[list[Part], bool]]:
     """Which linear queries the answers of each statement are, in the order of `selects`.
 
-    Where a statement has none of its own, those that its derived answers are computed from, and
-    True.
+    Linear answers are rows, each times a scale: a sum over bins is a count with other weights,
+    times the largest of them. Where a statement has no linear answer, the queries that its derived
+    answers are computed from, and True.
     """
-    own: dict[tuple[int, int], Rows] = {}
+    linear: dict[tuple[int, int], list[Part]] = {}
     for key, _, start, stop, hidden in _tables(batch.labels):
         if not hidden:
-            own.setdefault(key, []).append((start, stop))
+            linear.setdefault(key, []).append(Part([(start, stop)], 1.0))
     inputs: dict[tuple[int, int], set[int]] = {}
     for one in batch.derived:
         key = (one.label.line or 0, 0)
-        if key not in own:
-            inputs.setdefault(key, set()).update(_inputs(one))
-    derived = {key: _ranges(sorted(places)) for key, places in inputs.items()}
+        scale = scale_of(one)
+        rows = set(_inputs(one))
+        if scale is None:
+            inputs.setdefault(key, set()).update(rows)
+        else:
+            linear.setdefault(key, []).append(Part(_ranges(sorted(rows)), scale))
+    derived = {key: [Part(_ranges(sorted(places)), 1.0)] for key, places in inputs.items()}
     keys = sorted({key for key, *_ in _tables(batch.shown)})
-    return [(own[key], False) if key in own else (derived.get(key, []), True) for key in keys]
+    return [(linear[key], False) if key in linear else (derived[key], True) for key in keys]
 
 
-def scales_by_select(batch: Workload) -> list[float | None]:
-    """For each statement whose answers are all linear: the multiple of its queries that they are.
+def scale_of(one: Derived) -> float | None:
+    """The multiple of one query that an answer is, perhaps with a constant added; None for others.
 
-    A sum over bins is a count with other weights, times a scale. None where an answer is not
-    linear, or where answers have several scales.
+    >>> from lrm.workload import Block, Formula
+    >>> twice = Computed(Grouped("n"), Formula((0, -2.0, "*", 5.0, "+")), (Block(0, (), 3.0),))
+    >>> scale_of(twice)
+    6.0
     """
-    own = {key for key, _, _, _, hidden in _tables(batch.labels) if not hidden}
-    scales: dict[tuple[int, int], set[float | None]] = {}
-    for one in batch.derived:
-        linear = isinstance(one, Computed) and one.formula.steps == (0,) and len(one.inputs) == 1
-        scale = abs(float(one.inputs[0].scale)) if linear and isinstance(one, Computed) else None
-        scales.setdefault((one.label.line or 0, 0), set()).add(scale)
-    keys = sorted({key for key, *_ in _tables(batch.shown)})
-    found = [{1.0} if key in own else scales.get(key, {None}) for key in keys]
-    return [next(iter(one)) if len(one) == 1 else None for one in found]
+    if not isinstance(one, Computed) or one.formula.core.steps != (0,):
+        return None
+    scale = float(one.inputs[0].scale)
+    for step, constant in one.formula.tail:
+        if step not in {"+", "-", "*", "/"}:
+            return None
+        scale = scale * constant if step == "*" else scale / constant if step == "/" else scale
+    return abs(scale)
 
 
 def _inputs(one: Derived) -> Iterator[int]:

@@ -99,6 +99,7 @@ export class Errors {
       card("answers", count(answers), `in ${many(facts.statements.length, "statement", "statements")}`),
     );
     $("bound").textContent = facts.bound;
+    $("plan-warnings").replaceChildren(...facts.warnings.map((text) => h("p", { class: "warning" }, text)));
     this.showPicture();
     this.showStatements();
     this.showAnswers();

@@ -1,0 +1,57 @@
+"""What may go wrong with a release of a plan although nothing is wrong with the plan.
+
+It follows from the plan and its domain, not from data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lrm.exact.cells import CellMap
+
+if TYPE_CHECKING:  # a plan has its warnings through this module
+    from lrm.plans.core import Plan
+
+__all__ = ["plan_concerns"]
+
+
+def plan_concerns(plan: Plan) -> tuple[str, ...]:
+    """Name the attributes that drop rows although no query distinguishes their values."""
+    domain = plan.workload.domain
+    if domain is None:
+        return ()
+    unused = _undistinguished(plan)
+    names = [
+        attribute.name
+        for attribute, same in zip(domain.attributes, unused, strict=True)
+        if same and "drop" in {attribute.null, attribute.outside}
+    ]
+    if not names:
+        return ()
+    sentence = (
+        f"rows are dropped by {', '.join(names)} (null or outside: drop), though no query "
+        "distinguishes their values; delete attributes that no query needs, or give them cells"
+    )
+    return (sentence,)
+
+
+def _undistinguished(plan: Plan) -> list[bool]:
+    """Whether what is measured is the same for all values of each attribute."""
+    wanted, domain = plan.measured.wanted, plan.workload.domain
+    assert domain is not None  # noqa: S101 - the caller looked
+    places = range(len(domain.attributes))
+    if wanted is None:
+        return [size == 1 for size in domain.shape]
+    if isinstance(wanted, CellMap):
+        treated = np.where(wanted.factor == 0, -1, wanted.index)
+        blocks = [one.reshape(domain.shape) for one in (treated, wanted.factor)]
+        return [
+            all(bool(np.all(block == block.take([0], axis=place))) for block in blocks)
+            for place in places
+        ]
+    return [
+        all(place not in one.by and int(one.labels[place].min()) >= 0 for one in wanted)
+        for place in places
+    ]
