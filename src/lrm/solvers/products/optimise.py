@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -326,12 +326,14 @@ class _Search:
         Only where some attribute is asked for at three degrees of fineness or more: tables and
         their totals alone did not gain from groups.
         """
-        counts, rough = _fineness(self.batch), Grouping(self.batch, self.clock)
+        columns = list(_fineness(self.batch))
+        if not columns:
+            return ()
+        rough = Grouping(self.batch, self.clock)
         best: Sequence[frozenset[int]] = ()
         least = rough.root(self._everything)
-        for column in counts.T:
-            levels = np.unique(column)
-            for level in levels[:-1] if len(levels) > 2 else ():
+        for column in columns:
+            for level in np.unique(column)[:-1]:
                 parts = [
                     frozenset(np.flatnonzero(fine).tolist())
                     for fine in (column > level, column <= level)
@@ -342,10 +344,16 @@ class _Search:
         return best
 
 
-def _fineness(batch: ProductBatch) -> Integers:
-    """Number of distinct columns of each term's factor, terms x attributes."""
-    counts = np.zeros((batch.terms, len(batch.factors)), dtype=np.int64)
+def _fineness(batch: ProductBatch) -> Iterator[Integers]:
+    """Yield, by attribute, how many distinct columns each term's factor has, where that varies.
+
+    One attribute at a time: all terms of 500 attributes would take half a gigabyte.
+    """
     for i, choices in enumerate(batch.factors):
         distinct = np.array([int(f.labels.max()) + 1 for f in choices])
-        np.maximum.at(counts[:, i], batch.term_of, distinct[batch.choice[:, i]])
-    return counts
+        if len(np.unique(distinct)) <= 2:
+            continue
+        column = np.zeros(batch.terms, dtype=np.int64)
+        np.maximum.at(column, batch.term_of, distinct[batch.choice[:, i]])
+        if len(np.unique(column)) > 2:
+            yield column
