@@ -353,3 +353,33 @@ def test_two_tabs_and_a_server_that_is_killed(tab, small):
         tab.wait(f"{text('#results-title')} === 'Release answers.lrm'")
         assert all("Failed to load" in one or "status of" in one for one in tab.console)
         tab.console.clear()
+
+
+def test_while_a_release_is_made(tab, small):
+    """No dry run is offered, and the budget is that of the ledger as soon as it is charged."""
+    write_example(small, rows=300_000)
+    with workbench(small) as (address, _):
+        tab.go(address)
+        planned(tab)
+        tab.click("#create-budget button")
+        tab.wait(there("#budgets tbody tr"))
+        set_text(tab, "#amount", "0.25")
+        tab.click("#dry-run button")
+        tab.wait(there("#ask-release"), 60)
+        tab.evaluate(
+            "window.seen = []; window.watch = setInterval(() => window.seen.push("
+            "[document.querySelector('#dry-run button').disabled,"
+            f" {text('#budgets tbody')}, {text('#dry-result')}]), 10); true"
+        )
+        tab.click("#ask-release")
+        tab.wait("document.getElementById('confirm').open")
+        tab.click("#confirm-yes")
+        tab.wait("document.querySelector('#dry-run button').disabled", 60)
+        tab.wait(f"{text('#dry-result')}.includes('Released')", 120)
+        tab.wait("!document.querySelector('#dry-run button').disabled")
+        seen = tab.evaluate("clearInterval(window.watch); window.seen")
+        making = [left for disabled, left, said in seen if disabled and "being made" in said]
+        assert making
+        assert all(disabled for disabled, _, said in seen if "being made" in said)
+        assert "0.75" in making[-1]
+        assert "0.75" in tab.evaluate(text("#budgets tbody"))
