@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
 from lrm.maps.ranges import chain_blocks
 
-__all__ = ["BlocksPlusFew", "blocks_plus_few"]
+__all__ = ["BLOCK", "BlocksPlusFew", "blocks_plus_few"]
 
 Places = NDArray[np.int64]
 

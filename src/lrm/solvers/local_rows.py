@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.exact.block_inverses import BLOCK
 from lrm.maps.ranges import chain_blocks
 from lrm.solvers.augmented import assemble, optimise_augmented
 from lrm.solvers.gram_operators import ChainGram
@@ -20,9 +21,6 @@ from lrm.solvers.gram_operators import ChainGram
 __all__ = ["BLOCK", "local_basis", "local_gram", "local_strategy"]
 
 Matrix = NDArray[np.float64]
-
-BLOCK = 16
-"""Cells of a block."""
 
 BASIS_ROWS = 3
 """Rows of the basis in addition to the cells, from which the search for it starts."""
