@@ -4,6 +4,8 @@ The message of each is one sentence that says what was expected, what was given,
 what to do. None of them ever holds a value that was computed from private data.
 """
 
+from __future__ import annotations
+
 
 class LrmError(Exception):
     """Base of all errors that lrm raises on purpose."""
@@ -22,7 +24,46 @@ class DomainError(UsageError):
 
 
 class SqlError(UsageError):
-    """A SQL batch asks for something that is not compiled to weights over cells."""
+    """A SQL batch asks for something that is not supported.
+
+    Parameters
+    ----------
+    sentence
+        What is wrong, what was expected and what to write instead.
+    code
+        The kind of error, as the documentation lists them.
+    line, column
+        Where it is in the text, counted from 1; None where that is not known.
+    found, advice
+        What was found, and what to write instead, where they are known apart.
+    at
+        Characters before it in its statement, until line and column are known.
+    others
+        Further errors of the same text.
+    """
+
+    def __init__(  # noqa: PLR0913 - a record
+        self,
+        sentence: str,
+        *,
+        code: str = "unsupported",
+        line: int | None = None,
+        column: int | None = None,
+        found: str = "",
+        advice: str = "",
+        at: int | None = None,
+        others: tuple[SqlError, ...] = (),
+    ) -> None:
+        where = "" if line is None else f"line {line}: "
+        super().__init__("\n".join([f"{where}{sentence}", *map(str, others)]))
+        self.sentence = sentence
+        self.code = code
+        self.line = line
+        self.column = column
+        self.found = found
+        self.advice = advice
+        self.at = at
+        self.others = others
 
 
 class BudgetError(UsageError):

@@ -12,7 +12,7 @@ from lrm.errors import SqlError
 
 DOMAIN = lrm.Domain([lrm.Integers("age", 0, 9), lrm.Categories("c", ["a", "b", "x y"])], "t")
 
-LONG = "a text of more than 10,000 characters is not compiled"
+LONG = "a text of more than 10,000 characters is not supported"
 REPLACED = "'aaaaaaaaaa'"
 for _ in range(8):
     REPLACED = f"REPLACE({REPLACED}, 'a', 'aaaaaaaaaa')"
@@ -67,7 +67,7 @@ def test_columns_that_double_at_every_step_are_refused():
     inner = f"WITH x0 AS (SELECT age AS a FROM t), {steps} SELECT COUNT(*) FROM x39 WHERE a > 3"
     aliases = ", ".join(f"a{i - 1} + a{i - 1} AS a{i}" for i in range(1, 40))
     for statement in (inner, f"SELECT age AS a0, {aliases}, COUNT(*) AS n FROM t GROUP BY a39"):
-        with pytest.raises(SqlError, match="so long an expression is not compiled"):
+        with pytest.raises(SqlError, match="so long an expression is not supported"):
             lrm.sql(statement, DOMAIN)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrm.batches import sql
-from lrm.batches.compiler.atoms import compare
+from lrm.batches.sql.atoms import compare
 from lrm.domain import Bins, Categories, Dates, Domain, Integers
 from lrm.errors import SqlError
 

@@ -14,7 +14,7 @@ from lrm.errors import SqlError
 from sql_answers import Table
 
 STATEMENTS_PER_TABLE = 40
-CUTS = ("cuts through the cell", "has no one value", "has no number for")
+CUTS = ("cuts through the cell", "is not constant", "has no number for")
 
 
 def _domain(make):

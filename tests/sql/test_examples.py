@@ -114,5 +114,5 @@ def test_a_byte_order_mark_is_no_obstacle():
 
 
 def test_an_alias_hides_the_name_of_the_table():
-    with pytest.raises(SqlError, match="table 'flights' is not compiled; the statement reads 'f'"):
+    with pytest.raises(SqlError, match="table 'flights' is not supported; the statement reads 'f'"):
         sql("SELECT COUNT(*) FROM flights f WHERE flights.month = 1", DOMAIN)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.batches.compiler.atoms import TRUE, compare, nearest_edges
+from lrm.batches.sql.atoms import TRUE, compare, nearest_edges
 from lrm.domain import Bins, Categories, Dates, SteppedAttribute
 from lrm.domain.lookups import DIFFERENT, label_text
 from lrm.errors import WorkloadError
@@ -187,7 +187,7 @@ def where(batch: Workload, condition: str) -> Workload:
     """Restrict every query of a batch to the rows that meet a SQL condition."""
     if batch.domain is None:
         raise WorkloadError("a condition is about the attributes of a domain; this batch has none")
-    from lrm.batches.compiler.rows import compile_condition  # noqa: PLC0415 - sqlglot is slow
+    from lrm.batches.sql.compile import compile_condition  # noqa: PLC0415 - sqlglot is slow
 
     table = batch.domain.table or "t"
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
@@ -282,7 +282,7 @@ def _looked_up(domain: Domain, lookup: Lookup, column: str) -> _Asked:
     """One row for each value of a lookup's column: the cells that have it."""
     values = lookup.on_cells(domain.attribute(lookup.key), column)
     if DIFFERENT in values:
-        raise WorkloadError(f"{lookup.name}.{column} has no one value on a cell of {lookup.key!r}")
+        raise WorkloadError(f"{lookup.name}.{column} is not constant on a cell of {lookup.key!r}")
     distinct = list(dict.fromkeys(values))
     rows = np.array([[one == value for one in values] for value in distinct], dtype=np.float64)
     labels = [label_text(value) for value in distinct]

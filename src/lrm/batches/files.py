@@ -40,7 +40,7 @@ from lrm.batches.builders import (
     where,
     with_importance,
 )
-from lrm.batches.compiler import sql
+from lrm.batches.sql import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
 from lrm.files.yaml_nodes import Node, parse, read_text
 from lrm.workload import TakenLabels, Workload, check_listable

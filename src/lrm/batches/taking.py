@@ -6,7 +6,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from lrm.batches.compiler import sql
+from lrm.batches.sql import sql
 from lrm.errors import WorkloadError
 from lrm.workload import Workload
 

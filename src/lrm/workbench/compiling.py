@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 from lrm.batches import parse_batch, sql
-from lrm.batches.compiler.importance import Chunk, chunks
+from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, UsageError
@@ -175,7 +175,7 @@ class Compiler:
             return _compile_yaml(declared, batch)
         try:
             if self._cut is None or self._cut[0] != batch.text:
-                self._cut = batch.text, chunks(batch.text)
+                self._cut = batch.text, split(batch.text)
         except Exception:  # noqa: BLE001 - whatever the tokenizer raises, the compiler explains it
             return _compile_at_once(declared, batch)
         if not self._cut[1]:

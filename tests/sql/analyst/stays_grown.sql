@@ -16,7 +16,7 @@ SELECT insurance, UPPER(insurance) AS u, SUM(COUNT(*)) OVER (ORDER BY insurance 
 SELECT COALESCE(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP BY insurance ORDER BY insurance;
 -- refused: two groups of an expression have the same label
 SELECT LENGTH(insurance) > 1 AS insurance, COUNT(*) AS n FROM stays GROUP BY insurance;
--- refused: EXCLUDE is not compiled
+-- refused: EXCLUDE is not supported
 SELECT sex, SUM(COUNT(*)) OVER (ORDER BY sex ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS r FROM stays GROUP BY sex;
 SELECT ward, SUM(GREATEST(cost, 1000)) AS a, AVG(LEAST(GREATEST(1000, cost), 50000)) AS b, COUNT(GREATEST(cost, 1000)) AS n FROM stays GROUP BY ward;
 SELECT sex, AVG(COALESCE(cost, 0)) AS a, AVG(ABS(bmi - 25)) AS b, SUM(ABS(cost - 5000)) AS c, COUNT(ABS(cost)) AS n FROM stays GROUP BY sex;

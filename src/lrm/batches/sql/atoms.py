@@ -1,0 +1,337 @@
+"""Comparisons of one attribute with one constant, cell by cell.
+
+A cell is a set of values, so that a comparison has a *set* of possible truths on
+it: a subset of {true, false, null}, kept as the bits 1, 2, 4. A cell on which a
+comparison may be true and may be false is *cut* by it; the compiler refuses a query in
+which a cut still matters in the end, and never rounds the constant.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import operator
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.domain import Attribute, Bins, Categories, Dates, SteppedAttribute
+from lrm.domain.bins import number_text
+from lrm.errors import SqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+__all__ = [
+    "FALSE",
+    "NOT",
+    "NULL",
+    "TRUE",
+    "Constant",
+    "Truths",
+    "among",
+    "compare",
+    "date",
+    "is_null",
+    "nearest_edges",
+    "undeclared",
+]
+
+Constant = str | bool | Decimal | dt.date
+"""Text, truth, number or date."""
+
+TRUE, FALSE, NULL = 1, 2, 4
+Truths = NDArray[np.uint8]
+"""Per cell, a subset of {true, false, null} as bits."""
+
+NOT = np.array(
+    [(s & NULL) | (FALSE if s & TRUE else 0) | (TRUE if s & FALSE else 0) for s in range(8)],
+    dtype=np.uint8,
+)
+"""Negation of a set of truths: indexed by it."""
+
+_OR = np.array(
+    [
+        [
+            sum(
+                {
+                    TRUE if TRUE in (a, b) else NULL if NULL in (a, b) else FALSE
+                    for a in (TRUE, FALSE, NULL)
+                    for b in (TRUE, FALSE, NULL)
+                    if s & a and t & b
+                }
+            )
+            for t in range(8)
+        ]
+        for s in range(8)
+    ],
+    dtype=np.uint8,
+)
+"""Disjunction of two sets of truths."""
+
+_ON_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_CONSTANTS: dict[str, type] = {"text": str, "integer": Decimal, "boolean": bool}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_OPPOSITE = {"<>": "=", ">=": "<", ">": "<="}
+_ON_NAN = {"=": FALSE, "<": FALSE, "<=": FALSE}
+"""NaN equals no number and is greater than each, in DuckDB, PostgreSQL and Spark alike."""
+
+
+def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
+    """Return the possible truths of ``attribute <operation> value`` on each cell.
+
+    Parameters
+    ----------
+    operation
+        One of ``= <> < <= > >=``.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> compare(Integers("age", 0, 9, width=5, null="cell"), "<", Decimal(5)).tolist()
+    [1, 2, 4]
+    >>> compare(Integers("age", 0, 9, width=5), "<", Decimal(7)).tolist()  # cuts 5..9
+    [1, 3]
+    """
+    if operation in _OPPOSITE:
+        truths = compare(attribute, _OPPOSITE[operation], value)
+        return NOT[truths]
+    result = np.full(attribute.size, NULL, dtype=np.uint8)
+    if isinstance(attribute, Categories):
+        _compare_categories(attribute, operation, value, result)
+    elif isinstance(attribute, Bins):
+        _compare_bins(attribute, operation, _as_number(attribute, value), result)
+    elif isinstance(attribute, SteppedAttribute):
+        _compare_steps(attribute, operation, _as_step(attribute, value), result)
+    nan = attribute.special_cell("(nan)")
+    if nan is not None:
+        result[nan] = _ON_NAN[operation]
+    return result
+
+
+def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
+    """Return the possible truths of ``attribute IN (values)`` on each cell.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> among(Integers("age", 0, 9, width=5, null="cell"), [Decimal(7), Decimal(8)]).tolist()
+    [2, 3, 4]
+    """
+    result = compare(attribute, "=", values[0]).copy()
+    if isinstance(attribute, Categories):
+        cells = {value: cell for cell, value in enumerate(attribute.values)}
+        other = attribute.special_cell("(other)")
+        for value in values[1:]:
+            if value in cells and type(value) is _CONSTANTS[attribute.value_type]:
+                result[cells[value]] = TRUE
+            else:
+                result = np.asarray(_OR[result, compare(attribute, "=", value)])
+            if other is not None and value not in cells:
+                result[other] = TRUE | FALSE
+        return result
+    first, last, points = _places(attribute, values)
+    counts = np.searchsorted(points, last, "right") - np.searchsorted(points, first)
+    whole = np.zeros(len(first), dtype=bool)
+    if isinstance(attribute, SteppedAttribute):
+        # Exact beyond 2^53, and where a cell without an end has 2^63 values.
+        others = last.astype(np.uint64) - first.astype(np.uint64)
+        whole = np.maximum(counts - 1, 0).astype(np.uint64) == others
+    result[: len(first)] = np.where(counts == 0, FALSE, np.where(whole, TRUE, TRUE | FALSE))
+    return result
+
+
+def _places(attribute: Attribute, values: Sequence[Constant]) -> tuple[Any, Any, Any]:
+    """The first and the last value of each cell, and the values of a list, in order."""
+    if isinstance(attribute, SteppedAttribute):
+        numbers = [_as_step(attribute, value) for value in values]
+        whole = {_clamped(int(one)) for one in numbers if one == int(one)}
+        return (*attribute.spans, np.array(sorted(whole), dtype=np.int64))
+    assert isinstance(attribute, Bins)  # noqa: S101 - the only other kind
+    at = [_exactly(_as_number(attribute, value)) for value in values]
+    if not np.all(np.isfinite(at)):
+        raise _wrong(f"a constant is too large for a number of {attribute.name!r}")
+    low, high = _bin_ends(attribute)
+    return low, np.nextafter(high, -np.inf), np.array(sorted(at))
+
+
+def _bin_ends(attribute: Bins) -> tuple[Any, Any]:
+    edges = np.asarray(attribute.edges)
+    low, high = edges[:-1], edges[1:]
+    if attribute.outside == "cell":  # (above) holds inf itself, which no constant reaches
+        low, high = np.append(low, [-np.inf, edges[-1]]), np.append(high, [edges[0], np.inf])
+    return low, high
+
+
+def is_null(attribute: Attribute) -> Truths:
+    """Return the truth of ``attribute IS NULL`` on each cell: never null itself."""
+    result = np.full(attribute.size, FALSE, dtype=np.uint8)
+    cell = attribute.special_cell("(null)")
+    if cell is not None:
+        result[cell] = TRUE
+    return result
+
+
+def _compare_steps(
+    attribute: SteppedAttribute, operation: str, value: Decimal, result: Truths
+) -> None:
+    first, last = attribute.spans
+    cells = result[: len(first)]
+    whole = int(value.to_integral_value(rounding=ROUND_FLOOR))
+    if operation == "=":
+        if whole != value:
+            cells[:] = FALSE
+            return
+        at = np.int64(_clamped(whole))
+        cells[:] = np.where((first <= at) & (at <= last), np.where(first == last, 1, 3), FALSE)
+        return
+    if operation == "<":  # x < 4.2 is x <= 4, and x < 4 is x <= 3
+        whole = int(value.to_integral_value(rounding=ROUND_CEILING)) - 1
+    at = np.int64(_clamped(whole))
+    cells[:] = np.where(last <= at, TRUE, np.where(first > at, FALSE, TRUE | FALSE))
+
+
+def _clamped(whole: int) -> int:
+    # One step inside the open ends ±2^63, so that a huge constant still cuts (below), (above).
+    return max(-(2**63) + 1, min(2**63 - 2, whole))
+
+
+def _compare_bins(attribute: Bins, operation: str, value: Decimal, result: Truths) -> None:
+    at = _exactly(value)
+    if not np.isfinite(at):
+        raise _wrong(f"{value} is too large for a number of {attribute.name!r}")
+    low, high = _bin_ends(attribute)
+    cells = result[: len(low)]
+    if operation == "=":
+        cells[:] = np.where((low <= at) & (at < high), TRUE | FALSE, FALSE)
+        return
+    never = low >= at if operation == "<" else low > at
+    cells[:] = np.where(high <= at, TRUE, np.where(never, FALSE, TRUE | FALSE))
+
+
+def _exactly(value: Decimal) -> float:
+    """The float64 that is written so, or the next one beyond: an edge is not reached by rounding.
+
+    >>> _exactly(Decimal("0.1")), _exactly(Decimal(2**53 + 1)) == 2.0**53
+    (0.1, False)
+    """
+    at = float(value)
+    if not np.isfinite(at) or value in {Decimal(repr(at)), Decimal(at)}:
+        return at
+    return float(np.nextafter(at, np.inf if value > Decimal(at) else -np.inf))
+
+
+def _compare_categories(
+    attribute: Categories, operation: str, value: Constant, result: Truths
+) -> None:
+    expected = _CONSTANTS[attribute.value_type]
+    if expected is Decimal and isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = Decimal(value)
+    if type(value) is not expected:
+        raise _wrong(
+            f"{attribute.name!r} holds {attribute.value_type} values, not {value!s}; "
+            "write text in single quotes, and numbers, TRUE and FALSE without"
+        )
+    if operation != "=" and attribute.value_type != "integer":
+        raise _wrong(
+            f"the order of {attribute.value_type} values of {attribute.name!r} is not supported "
+            "(engines differ about it); list the declared values with IN"
+        )
+    truth = _ON_NUMBERS[operation]
+    result[: attribute.regular] = [TRUE if truth(one, value) else FALSE for one in attribute.values]
+    other = attribute.special_cell("(other)")
+    if other is not None:
+        declared = operation == "=" and value in attribute.values
+        result[other] = FALSE if declared else TRUE | FALSE
+
+
+def undeclared(attribute: Attribute, value: Constant) -> tuple[str, str] | None:
+    """Say that a constant is not a declared value of categories, and which one is near.
+
+    Examples
+    --------
+    >>> undeclared(Categories("state", ["NY", "NJ"]), "ny ")
+    ("'ny ' is not a declared value of 'state'", "did you mean 'NY'?")
+    """
+    if not isinstance(attribute, Categories):
+        return None
+    if attribute.value_type == "integer" and isinstance(value, str):
+        value = Decimal(value)
+    if value in attribute.values:
+        return None
+    labels = {label.casefold().strip(): label for label in attribute.labels[: attribute.regular]}
+    near = difflib.get_close_matches(str(value).casefold().strip(), labels, 1, 0.5)
+    hint = f"did you mean {labels[near[0]]!r}?" if near else "declare it in the domain"
+    return f"{str(value)!r} is not a declared value of {attribute.name!r}", hint
+
+
+def _as_number(attribute: Attribute, value: Constant) -> Decimal:
+    if isinstance(value, str) and _WHOLE.fullmatch(value):  # '5' is read as the column's type
+        return Decimal(value)
+    if not isinstance(value, Decimal):
+        raise _wrong(f"{attribute.name!r} holds numbers, not {str(value)!r}")
+    return value
+
+
+def _as_step(attribute: SteppedAttribute, value: Constant) -> Decimal:
+    if isinstance(attribute, Dates):
+        if isinstance(value, str):
+            value = date(value)
+        if isinstance(value, dt.date):
+            return Decimal(value.toordinal())
+        raise _wrong(f"{attribute.name!r} holds dates such as '2024-01-31', not {value!s}")
+    return _as_number(attribute, value)
+
+
+def nearest_edges(attribute: Attribute, cell: int) -> str:
+    """Name the edges of a cell that was cut, as constants for ``<`` and ``>=``.
+
+    Examples
+    --------
+    >>> from lrm.domain import Integers
+    >>> nearest_edges(Integers("age", 0, 9, width=5), 1)
+    'age >= 5 or age < 10'
+    """
+    name, below = attribute.name, cell == attribute.special_cell("(below)")
+    above = cell == attribute.special_cell("(above)")
+    special = cell >= attribute.regular and not (below or above)
+    if isinstance(attribute, Bins) and not special:
+        edges = attribute.edges
+        start = number_text(edges[-1] if above else edges[0 if below else cell])
+        after = number_text(edges[0] if below else edges[-1 if above else cell + 1])
+    elif isinstance(attribute, SteppedAttribute) and not special:
+        first, last = (int(side[cell]) for side in attribute.spans)
+        start, after = _step_text(attribute, first), _step_text(attribute, last + 1)
+    else:
+        return f"the declared values of {name}"
+    if below:
+        return f"{name} < {after}"
+    if above:
+        return f"{name} >= {start}"
+    return f"{name} >= {start} or {name} < {after}"
+
+
+def _step_text(attribute: SteppedAttribute, step: int) -> str:
+    if isinstance(attribute, Dates) and 1 <= step <= dt.date.max.toordinal():
+        return f"'{dt.date.fromordinal(step)}'"
+    return str(step)
+
+
+def _wrong(sentence: str) -> SqlError:
+    return SqlError(sentence, code="constant")
+
+
+def date(text: str) -> dt.date:
+    """Read a day written as YYYY-MM-DD."""
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
+    except ValueError:
+        raise _wrong(f"expected a date such as '2024-01-31', got {text!r}") from None

@@ -1,0 +1,178 @@
+"""HAVING, ORDER BY and LIMIT → how the noisy answers of a statement are displayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import COMPARISONS, Expr, shown
+from lrm.batches.sql.formulas import number
+from lrm.batches.sql.refusals import refuse
+from lrm.domain import Categories
+from lrm.workload.display import Bound, Display, OrderKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lrm.batches.sql.plan import UnionAll
+    from lrm.batches.sql.rewrite import Answers
+    from lrm.domain import Attribute
+
+__all__ = ["Wanted", "ascending", "union_display", "wanted"]
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+_MOST_CLAUSES = 64
+_HAVING = "HAVING compares aggregates with numbers; write other conditions in WHERE"
+_ORDER = "order by answers or by columns of GROUP BY"
+
+
+Clause = list[tuple[Expr, str, float]]
+"""Comparisons of aggregates with numbers, one of which must hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What HAVING, ORDER BY and LIMIT ask for, in expressions of the statement."""
+
+    having: list[Clause]
+    order: tuple[ir.SortKey, ...]
+    limit: int | None
+    offset: int
+
+    @property
+    def aggregates(self) -> list[Expr]:
+        """The aggregates that are compared and sorted by."""
+        keys = [one.this for one in self.order if one.find(ir.Aggregate) is not None]
+        return [node for clause in self.having for node, _, _ in clause] + keys
+
+    def display(
+        self,
+        queries: Sequence[str],
+        names: Mapping[Expr, str],
+        groups: Mapping[Expr, tuple[str, tuple[str, ...]]],
+    ) -> Display:
+        """Name what is asked for.
+
+        Parameters
+        ----------
+        queries
+            The answers that are displayed.
+        names
+            The name of each answer.
+        groups
+            The name of each column of groups, and its labels in ascending order.
+        """
+        having = tuple(
+            tuple(Bound(names[node], said, value) for node, said, value in clause)
+            for clause in self.having
+        )
+        order = []
+        for key in self.order:
+            flags = key.descending, key.nulls_first
+            if key.this in names:
+                order.append(OrderKey(names[key.this], None, *flags))
+            elif key.this in groups:
+                order.append(OrderKey(*groups[key.this], *flags))
+            elif not ir.is_constant(key.this):
+                raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
+        used = {one.answer for clause in having for one in clause} | {
+            one.column for one in order if one.labels is None
+        }
+        hidden = tuple(sorted(used.difference(queries)))
+        return Display(tuple(queries), hidden, having, tuple(order), self.limit, self.offset)
+
+
+def wanted(answers: Answers) -> Wanted | None:
+    """Read HAVING, ORDER BY, LIMIT and OFFSET; None where a statement has none of them."""
+    if not answers.having and not answers.order and not answers.is_cut:
+        return None
+    having = [clause for part in answers.having for clause in _compared(part)]
+    return Wanted(having, answers.order, answers.limit, answers.offset)
+
+
+def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
+    """How the answers of all SELECTs that UNION ALL joins are displayed together."""
+    if any(one.having or one.order or one.is_cut for one in parts):
+        found = "choosing in a part of UNION ALL and after it"
+        raise refuse("display", found, "choose at the end", at=union.at)
+    first = parts[0].items
+    texts = [
+        {item.alias or "": _text(item.expr) for item in part.items if ir.is_constant(item.expr)}
+        for part in parts
+    ]
+    aggregates = [
+        tuple(item.alias or "" for item in part.items if item.expr.find(ir.Aggregate) is not None)
+        for part in parts
+    ]
+    queries = aggregates[0]
+    named = all(one == queries for one in aggregates)
+    if not all(queries) or not named or sum(not some for some in texts) > 1:
+        advice = "name the answers by AS, and each part by a text: SELECT 'a' AS part, …"
+        found = "ORDER BY or LIMIT after this UNION ALL"
+        raise refuse("display", found, advice, at=union.at)
+    order = []
+    for key in union.keys:
+        name = key.name
+        if key.position is not None and 0 < key.position <= len(first):
+            name = first[key.position - 1].alias or ""
+        labels = tuple(sorted({some[name] for some in texts if name in some}))
+        if name not in queries and not all(name in some for some in texts):
+            found = f"ORDER BY {key.name} after UNION ALL"
+            raise refuse("display", found, "order by an answer", at=key.at)
+        kind = None if name in queries else labels
+        order.append(OrderKey(name, kind, key.descending, key.nulls_first))
+    return Display(queries, (), (), tuple(order), union.count, union.offset)
+
+
+def _text(node: Expr) -> str:
+    return node.value if isinstance(node, ir.Text) else shown(node)
+
+
+def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C901 - one per kind
+    """A condition of HAVING as clauses that must all hold."""
+    if isinstance(node, ir.Not):
+        return _compared(node.this, negated=not negated)
+    if isinstance(node, ir.And | ir.Or):
+        parts = [_compared(one, negated=negated) for one in node.items]
+        if isinstance(node, ir.And) is not negated:
+            return [clause for part in parts for clause in part]
+        joined: list[Clause] = [[]]
+        for part in parts:
+            joined = [one + two for one in joined for two in part]
+            if len(joined) > _MOST_CLAUSES:
+                found = "a HAVING with so many cases"
+                raise refuse("size", found, "write it with fewer OR", node)
+        return joined
+    if isinstance(node, ir.Between):
+        ends = [(">=", number(node.low)), ("<=", number(node.high))]
+        both = [
+            _bound(node.this, said, float(end), negated) for said, end in ends if end is not None
+        ]
+        if len(both) == 2:
+            return [both] if negated else [[one] for one in both]
+    if isinstance(node, ir.Binary) and node.op in COMPARISONS:
+        left, right, operation = node.left, node.right, node.op
+        if number(left) is not None:
+            left, right, operation = right, left, COMPARISONS[operation]
+        value = number(right)
+        if value is not None:
+            return [[_bound(left, operation, float(value), negated)]]
+    raise refuse("display", f"HAVING {shown(node)}", _HAVING, node)
+
+
+def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Expr, str, float]:
+    if node.find(ir.Aggregate) is None:
+        raise refuse("display", f"HAVING with {shown(node)}", _HAVING, node)
+    return node, _OPPOSITE[operation] if negated else operation, value
+
+
+def ascending(attribute: Attribute) -> tuple[str, ...]:
+    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are apart."""
+    labels = attribute.labels
+    regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
+    if isinstance(attribute, Categories):
+        regular.sort(key=lambda one: attribute.values[one[1]])
+    below = [label for label in labels[attribute.regular :] if label == "(below)"]
+    after = [label for label in labels[attribute.regular :] if label != "(below)"]
+    return (*below, *(label for label, _ in regular), *after)

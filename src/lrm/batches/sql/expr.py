@@ -1,0 +1,504 @@
+"""Expressions of SQL: immutable nodes that are compared by their structure, never by their text.
+
+A node knows where it was written (``at``, characters from the beginning of the statement), which
+takes no part in comparisons. `render` is the only way back to SQL; it parenthesises every operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from lrm.batches.sql.plan import Plan
+
+__all__ = [
+    "COMPARISONS",
+    "Aggregate",
+    "And",
+    "Apart",
+    "Attribute",
+    "Between",
+    "Binary",
+    "Boolean",
+    "Call",
+    "Case",
+    "Cast",
+    "CellLabel",
+    "Column",
+    "Expr",
+    "Frame",
+    "In",
+    "IsNull",
+    "LookedUp",
+    "Negative",
+    "Not",
+    "Null",
+    "Number",
+    "Or",
+    "Row",
+    "Scalar",
+    "SortKey",
+    "Text",
+    "Window",
+    "attributes",
+    "conjuncts",
+    "is_constant",
+    "render",
+    "shown",
+]
+
+COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operations of comparisons, each with the one that has its sides exchanged."""
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression."""
+
+    at: int | None = field(default=None, compare=False, kw_only=True, repr=False)
+    parts: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that hold expressions: one, none, or several."""
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The expressions that this one is made of."""
+        found: list[Expr] = []
+        for name in self.parts:
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                found.append(value)
+            elif value is not None:
+                found.extend(value)
+        return tuple(found)
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes it has, those of repeated parts counted again."""
+        return 1 + sum(one.size for one in self.children)
+
+    def walk(self) -> Iterator[Expr]:
+        """The expression and all parts of it, from the outside in."""
+        waiting: list[Expr] = [self]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting.extend(reversed(one.children))
+
+    def find(self, *kinds: type[Expr]) -> Expr | None:
+        """The first part of some kinds, or None."""
+        return next((one for one in self.walk() if isinstance(one, kinds)), None)
+
+    def mapped(self, function: Callable[[Expr], Expr | None]) -> Expr:
+        """Replace parts from the outside in: None of ``function`` means to look inside."""
+        found = function(self)
+        if found is not None:
+            return found
+        changes: dict[str, Any] = {}
+        for name in self.parts:
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                new: Any = value.mapped(function)
+                changed = new is not value
+            elif value:
+                new = tuple(one.mapped(function) for one in value)
+                changed = any(one is not two for one, two in zip(new, value, strict=True))
+            else:
+                continue
+            if changed:
+                changes[name] = new
+        return replace(self, **changes) if changes else self
+
+
+@dataclass(frozen=True)
+class Column(Expr):
+    """A column of a sub-select in FROM; `rewrite` puts what it stands for in its place."""
+
+    table: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Attribute(Expr):
+    """An attribute of the domain."""
+
+    axis: int
+    name: str
+
+
+@dataclass(frozen=True)
+class LookedUp(Expr):
+    """A column of a lookup by its key; without a column, whether the key has a row."""
+
+    key: Expr
+    lookup: str
+    column: str
+    parts = ("key",)
+
+
+@dataclass(frozen=True)
+class CellLabel(Expr):
+    """The label of an attribute's cell."""
+
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class Number(Expr):
+    """A number with its sign, as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Text(Expr):
+    """A text."""
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Boolean(Expr):
+    """TRUE or FALSE."""
+
+    value: bool
+
+
+@dataclass(frozen=True)
+class Null(Expr):
+    """NULL."""
+
+
+@dataclass(frozen=True)
+class Negative(Expr):
+    """A number with the other sign."""
+
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """A comparison, arithmetic, or another operation of two sides."""
+
+    op: str
+    left: Expr
+    right: Expr
+    parts = ("left", "right")
+
+
+@dataclass(frozen=True)
+class And(Expr):
+    """All conditions hold."""
+
+    items: tuple[Expr, ...]
+    parts = ("items",)
+
+
+@dataclass(frozen=True)
+class Or(Expr):
+    """One of the conditions holds."""
+
+    items: tuple[Expr, ...]
+    parts = ("items",)
+
+
+@dataclass(frozen=True)
+class Not(Expr):
+    """A condition does not hold."""
+
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class IsNull(Expr):
+    """Whether an expression is NULL."""
+
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class In(Expr):
+    """Whether an expression is one of several."""
+
+    this: Expr
+    items: tuple[Expr, ...]
+    parts = ("this", "items")
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes it has; a list of constants is one, however long."""
+        return 2 + self.this.size + sum(one.size for one in self.items if not is_constant(one))
+
+
+@dataclass(frozen=True)
+class Between(Expr):
+    """Whether an expression lies between two others, or is one of them."""
+
+    this: Expr
+    low: Expr
+    high: Expr
+    parts = ("this", "low", "high")
+
+
+@dataclass(frozen=True)
+class Row(Expr):
+    """Several expressions side by side."""
+
+    items: tuple[Expr, ...]
+    parts = ("items",)
+
+
+@dataclass(frozen=True)
+class Case(Expr):
+    """The result of the first condition that is true."""
+
+    conditions: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    default: Expr | None = None
+    parts = ("conditions", "results", "default")
+
+    @property
+    def outcomes(self) -> tuple[Expr, ...]:
+        """The results, and what ELSE gives."""
+        return self.results if self.default is None else (*self.results, self.default)
+
+    @property
+    def only_branch(self) -> tuple[Expr, Expr] | None:
+        """The condition and result of ``CASE WHEN … THEN … END``; None for another CASE."""
+        plain = self.default is None or type(self.default) is Null
+        return (self.conditions[0], self.results[0]) if plain and len(self.results) == 1 else None
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """An expression as another type; ``safe`` gives NULL where that fails."""
+
+    this: Expr
+    to: str
+    safe: bool = False
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A function of an allow-list.
+
+    Where DuckDB does not write it as ``NAME(a, b)``, the pieces of its text that stand around the
+    arguments are given.
+    """
+
+    name: str
+    args: tuple[Expr, ...] = ()
+    pieces: tuple[str, ...] | None = None
+    parts = ("args",)
+
+
+@dataclass(frozen=True)
+class Aggregate(Expr):
+    """An aggregate of rows; ``where`` is its FILTER, and COUNT(*) has no arguments.
+
+    ``level`` is that of a quantile.
+    """
+
+    name: str
+    args: tuple[Expr, ...] = ()
+    where: Expr | None = None
+    level: float | None = None
+    distinct: bool = False
+    parts = ("args", "where")
+
+
+@dataclass(frozen=True)
+class SortKey(Expr):
+    """A key of ORDER BY."""
+
+    this: Expr
+    descending: bool = False
+    nulls_first: bool = False
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The frame of a window: from where to where it reaches, negative numbers being before.
+
+    A ``unit`` says that the distances are intervals.
+    """
+
+    kind: str
+    start: float
+    end: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Window(Expr):
+    """A function over groups: ``SUM(COUNT(*)) OVER (…)``."""
+
+    name: str
+    args: tuple[Expr, ...] = ()
+    partition: tuple[Expr, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    frame: Frame | None = None
+    parts = ("args", "partition", "order")
+
+
+@dataclass(frozen=True)
+class Scalar(Expr):
+    """A sub-select in an expression; `rewrite` makes `Apart` of it."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Apart(Expr):
+    """An answer over all rows of a sub-select, whatever groups and rows stand around it."""
+
+    this: Expr
+    parts = ("this",)
+
+
+def is_constant(node: Expr) -> bool:
+    """Whether a node is a literal."""
+    return isinstance(node, Number | Text | Boolean | Null)
+
+
+def attributes(node: Expr) -> set[int]:
+    """The attributes that an expression reads."""
+    return {one.axis for one in node.walk() if type(one) is Attribute}
+
+
+def conjuncts(node: Expr | None) -> tuple[Expr, ...]:
+    """The conditions that AND joins."""
+    if node is None:
+        return ()
+    return node.items if type(node) is And else (node,)
+
+
+Names = Callable[[Expr], "str | None"]
+"""The text of a node that stands for something else, or None."""
+
+
+def shown(node: Expr) -> str:
+    """An expression as errors name it."""
+    return render(node)
+
+
+def render(node: Expr, names: Names = lambda _: None) -> str:
+    """Write an expression in DuckDB's SQL.
+
+    Examples
+    --------
+    >>> either = Or((Boolean(True), Not(Boolean(False))))
+    >>> render(And((either, Binary("<", Column("t", "x"), Number("-1")))))
+    '(TRUE OR (NOT FALSE)) AND (x < (-1))'
+    """
+    named = names(node)
+    if named is not None:
+        return named
+    kind = type(node)
+    if kind in _LITERALS:
+        return _LITERALS[kind](node)
+
+    def inside(one: Expr) -> str:
+        text = render(one, names)
+        atom = names(one) is not None or type(one) in _CLOSED
+        return f"({text})" if not atom or text.startswith("-") else text
+
+    def listed(items: tuple[Expr, ...]) -> str:
+        return ", ".join(render(one, names) for one in items)
+
+    writer = _WRITERS[kind]
+    return writer(node, inside, listed)
+
+
+_Inside = Callable[[Expr], str]
+_Listed = Callable[[tuple[Expr, ...]], str]
+
+
+def _case(node: Any, inside: _Inside, _: _Listed) -> str:
+    pairs = zip(node.conditions, node.results, strict=True)
+    branches = " ".join(f"WHEN {inside(one)} THEN {inside(two)}" for one, two in pairs)
+    other = "" if node.default is None else f" ELSE {inside(node.default)}"
+    return f"CASE {branches}{other} END"
+
+
+def _call(node: Any, inside: _Inside, listed: _Listed) -> str:
+    if node.pieces is None:
+        return f"{node.name}({listed(node.args)})"
+    text = node.pieces[0]
+    for one, after in zip(node.args, node.pieces[1:], strict=True):
+        alone = text.endswith(("(", ", ")) and after.startswith((")", ","))
+        text += (listed((one,)) if alone else inside(one)) + after
+    return str(text)
+
+
+def _aggregate(node: Any, inside: _Inside, listed: _Listed) -> str:
+    distinct = "DISTINCT " if node.distinct else ""
+    inner = listed(node.args) or ("*" if node.name == "COUNT" else "")
+    level = "" if node.level is None else f", {node.level:g}"
+    where = "" if node.where is None else f" FILTER (WHERE {inside(node.where)})"
+    return f"{node.name}({distinct}{inner}{level}){where}"
+
+
+def _window(node: Any, _: _Inside, listed: _Listed) -> str:
+    parts = [f"PARTITION BY {listed(node.partition)}"] if node.partition else []
+    parts += [f"ORDER BY {listed(node.order)}"] if node.order else []
+    return f"{node.name}({listed(node.args)}) OVER ({' '.join(parts)})"
+
+
+def _sort_key(node: Any, inside: _Inside, _: _Listed) -> str:
+    nulls = " NULLS FIRST" if node.nulls_first else ""
+    return f"{inside(node.this)}{' DESC' if node.descending else ''}{nulls}"
+
+
+_LITERALS: dict[type[Expr], Callable[[Any], str]] = {
+    Column: lambda node: str(node.name),
+    Attribute: lambda node: str(node.name),
+    LookedUp: lambda node: f"{node.lookup}.{node.column}" if node.column else node.lookup,
+    Number: lambda node: str(node.text),
+    Text: lambda node: "'" + node.value.replace("'", "''") + "'",
+    Boolean: lambda node: "TRUE" if node.value else "FALSE",
+    Null: lambda _: "NULL",
+    Scalar: lambda _: "(SELECT …)",
+}
+_WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
+    CellLabel: lambda node, _, listed: listed((node.this,)),
+    Negative: lambda node, inside, _: f"-{inside(node.this)}",
+    Binary: lambda node, inside, _: f"{inside(node.left)} {node.op} {inside(node.right)}",
+    And: lambda node, inside, _: " AND ".join(map(inside, node.items)),
+    Or: lambda node, inside, _: " OR ".join(map(inside, node.items)),
+    Not: lambda node, inside, _: f"NOT {inside(node.this)}",
+    IsNull: lambda node, inside, _: f"{inside(node.this)} IS NULL",
+    In: lambda node, inside, listed: f"{inside(node.this)} IN ({listed(node.items)})",
+    Between: lambda node, inside, _: (
+        f"{inside(node.this)} BETWEEN {inside(node.low)} AND {inside(node.high)}"
+    ),
+    Row: lambda node, _, listed: f"({listed(node.items)})",
+    Case: _case,
+    Cast: lambda node, _, listed: (
+        f"{'TRY_CAST' if node.safe else 'CAST'}({listed((node.this,))} AS {node.to})"
+    ),
+    Call: _call,
+    Aggregate: _aggregate,
+    SortKey: _sort_key,
+    Window: _window,
+    Apart: lambda node, _, listed: f"(SELECT {listed((node.this,))})",
+}
+_CLOSED = frozenset({*_LITERALS, Row, Cast, Call, Aggregate, Apart, CellLabel})
+"""What needs no parentheses inside another expression, unless it has a sign."""
+
+
+def _check_parts() -> None:
+    """Every name in ``parts`` is a field."""
+    for kind in Expr.__subclasses__():
+        assert set(kind.parts) <= {one.name for one in fields(kind)}  # noqa: S101 - see above
+
+
+_check_parts()

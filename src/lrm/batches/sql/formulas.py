@@ -1,0 +1,438 @@
+"""Answers → formulas over linear aggregates.
+
+``AVG``, quotients of aggregates, ``VARIANCE`` and shares of a total are taken apart here; their
+linear parts are compiled, and planned, like every other answer. To add an aggregate, add an entry
+to `_AGGREGATES`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.refusals import fail, refuse
+from lrm.batches.sql.words import ADVICE, AGGREGATES
+
+if TYPE_CHECKING:
+    from lrm.workload import Method, Step
+
+__all__ = [
+    "Asked",
+    "Centre",
+    "Leaf",
+    "Steps",
+    "asked",
+    "factor",
+    "is_linear",
+    "method_of",
+    "number",
+]
+
+_ARITHMETIC = frozenset("+-*/")
+_FUNCTIONS = {"SQRT": "sqrt", "LN": "ln", "EXP": "exp", "ABS": "abs"}
+_FOLDED: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+_SPREADS = {
+    "VAR_SAMP": ("sample", False),
+    "VAR_POP": ("population", False),
+    "STDDEV_SAMP": ("sample", True),
+    "STDDEV_POP": ("population", True),
+}
+_PAIRS = frozenset({"CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"})
+_LINEAR = frozenset({"COUNT", "SUM"})
+_FLOATS = frozenset({"DOUBLE", "REAL", "FLOAT"})
+_INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "INTEGER"})
+_MOST_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A linear aggregate that an answer is computed from.
+
+    Parameters
+    ----------
+    node
+        The aggregate.
+    square
+        Whether numbers are squared before they are added up.
+    counted
+        For the numbers of an average: the leaf that counts them, so that they may be added up from
+        a centre on.
+    window
+        ``OVER (…)`` around its sum over groups, or None.
+    apart
+        Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
+    """
+
+    node: Expr
+    square: bool = False
+    counted: int | None = None
+    window: ir.Window | None = None
+    apart: bool = False
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether it is over the rows of each group."""
+        return self.window is None and not self.apart
+
+
+@dataclass(frozen=True)
+class Centre:
+    """A constant that is known once the numbers are: the centre of a leaf's numbers."""
+
+    leaf: int
+
+
+Steps = list["Step | Centre"]
+
+Middle = Callable[[Expr], int]
+
+
+@dataclass(eq=False)
+class Asked:
+    """One answer of a statement: its formula over its leaves.
+
+    A quantile has a level and a column instead: its leaf counts the rows that it is a quantile of.
+    """
+
+    steps: Steps = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    quantile: ir.Aggregate | None = None
+    apart: bool = False
+    middle: Middle = lambda _: 0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the answer is that of its one leaf."""
+        return self.quantile is None and self.steps == [0] and self.leaves[0].in_groups
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the answer is a linear combination of averages, or a standard deviation."""
+        averages = sum(isinstance(step, Centre) for step in self.steps)
+        if averages:
+            return averages == self.products
+        last = self.steps[:-2] if self.steps[-1] == "round" else self.steps
+        return last[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
+
+    @property
+    def products(self) -> int:
+        """How many multiplications and divisions are not by a constant."""
+        pairs = zip(self.steps, self.steps[1:], strict=False)
+        return sum(two in ("*", "/") and not isinstance(one, float) for one, two in pairs)
+
+    def leaf(
+        self,
+        node: Expr,
+        *,
+        square: bool = False,
+        counted: int | None = None,
+        window: ir.Window | None = None,
+    ) -> int:
+        """The number of a leaf, which is added where it is new."""
+        new = Leaf(node, square, counted, window, self.apart)
+        if new not in self.leaves:
+            self.leaves.append(new)
+        return self.leaves.index(new)
+
+
+def asked(node: Expr, middle: Middle) -> Asked:
+    """Take an answer apart; ``middle`` is a number near the middle of what an expression may be."""
+    found = Asked(middle=middle)
+    if isinstance(node, ir.Aggregate) and node.level is not None:
+        found.leaves.append(Leaf(ir.Aggregate("COUNT", (), node.where, at=node.at)))
+        found.steps, found.quantile = [0], node
+        return found
+    if node.find(ir.Aggregate, ir.Window, ir.Apart) is None and ir.attributes(node):
+        raise _no_aggregate(node)
+    found.steps = _steps(node, found)
+    if not found.leaves:
+        raise refuse("no-answer", "a constant as an answer", AGGREGATES, node)
+    return found
+
+
+def _no_aggregate(node: Expr) -> Exception:
+    if isinstance(node, ir.Attribute | ir.LookedUp):
+        sentence = f"column {shown(node)!r} must appear in GROUP BY or inside an aggregate"
+        return fail("group-by", sentence, node)
+    advice = "rows are never listed: GROUP BY it, or add it up with SUM or AVG"
+    return refuse("group-by", f"{shown(node)} without an aggregate", advice, node)
+
+
+def number(node: Expr) -> Decimal | None:
+    """The number that a literal is; None for anything else."""
+    return Decimal(node.text) if isinstance(node, ir.Number) else None
+
+
+def factor(node: Expr) -> Decimal | None:
+    """A constant factor, possibly a product; None if it is not a constant."""
+    if isinstance(node, ir.Binary) and node.op == "*":
+        left, right = factor(node.left), factor(node.right)
+        return None if left is None or right is None else left * right
+    return number(node)
+
+
+def method_of(node: ir.Aggregate) -> Method:
+    """Whether a quantile lies between two rows, or is the value of one, counted from which end."""
+    methods: dict[str, Method] = {"QUANTILE_DISC": "lower", "QUANTILE_DISC_DESC": "upper"}
+    return methods.get(node.name, "continuous")
+
+
+def is_linear(node: Expr) -> bool:  # noqa: PLR0911 - one per kind
+    """Whether an aggregate is a sum over rows, as far as its form tells."""
+    if isinstance(node, ir.Aggregate):
+        return node.name in _LINEAR
+    if isinstance(node, ir.Binary):
+        left, right = is_linear(node.left), is_linear(node.right)
+        if node.op in {"+", "-"}:
+            return left and right
+        by = node.op in {"*", "/"} and left and factor(node.right) is not None
+        return by or (node.op == "*" and right and factor(node.left) is not None)
+    if isinstance(node, ir.Negative):
+        return is_linear(node.this)
+    if isinstance(node, ir.Call) and node.name == "COALESCE":
+        return is_linear(node.args[0])
+    if isinstance(node, ir.Cast) and not node.safe:  # a count is not rounded
+        kind = node.to.partition("(")[0]
+        rounded = kind in _INTEGERS or kind == "DECIMAL"
+        return is_linear(node.this) if kind in _FLOATS else rounded and _is_whole(node.this)
+    return False
+
+
+def _is_whole(node: Expr) -> bool:
+    """Whether an aggregate is a whole number: a count, or a sum of counts."""
+    if isinstance(node, ir.Binary) and node.op in {"+", "-"}:
+        return _is_whole(node.left) and _is_whole(node.right)
+    return isinstance(node, ir.Aggregate) and node.name == "COUNT"
+
+
+def _steps(node: Expr, found: Asked) -> Steps:
+    if is_linear(node):
+        return [found.leaf(node)]
+    constant = number(node)
+    if constant is not None:
+        return [float(constant)]
+    split = _KINDS.get(type(node))
+    # What cannot be taken apart is left to the compiler of linear answers, which says why.
+    return [found.leaf(node)] if split is None else split(node, found)
+
+
+def _negative(node: ir.Negative, found: Asked) -> Steps:
+    return [*_steps(node.this, found), -1.0, "*"]
+
+
+def _unrounded(steps: Steps, node: Expr) -> Steps:
+    if "round" in steps:
+        raise refuse("formula", "ROUND within a formula", "round the whole answer", node)
+    return steps
+
+
+def _binary(node: ir.Binary, found: Asked) -> Steps:
+    if node.op not in _ARITHMETIC:
+        return [found.leaf(node)]
+    left, right = _steps(node.left, found), _steps(node.right, found)
+    return _combined(node.op, left, right, node)
+
+
+def _combined(step: str, left: Steps, right: Steps, node: Expr) -> Steps:
+    """``left step right``, with a constant in the second place wherever that is the same."""
+    one = left[0] if len(left) == 1 and isinstance(left[0], float) else None
+    two = right[0] if len(right) == 1 and isinstance(right[0], float) else None
+    if one is None and two is None:
+        _unrounded([*left, *right], node)
+    if step == "/" and two == 0:
+        raise fail("formula", "an aggregate is divided by 0", node)
+    if one is not None and two is not None:
+        return [_FOLDED[step](one, two)]
+    if one is not None:
+        if step in "+*":
+            return [*right, one, step]
+        if step == "-":
+            return [*right, -1.0, "*", one, "+"]
+        _unrounded(right, node)
+    made: list[Any] = [*left, *right, step]
+    return made
+
+
+def _call(node: ir.Call, found: Asked) -> Steps:
+    if node.name in _FUNCTIONS:
+        return [*_unrounded(_steps(node.args[0], found), node), _FUNCTIONS[node.name]]
+    split = _CALLS.get(node.name)
+    return [found.leaf(node)] if split is None else split(node, found)
+
+
+def _power(node: ir.Call, found: Asked) -> Steps:
+    """Squares, cubes and roots."""
+    inner = _unrounded(_steps(node.args[0], found), node)
+    exponent = number(node.args[1])
+    if exponent == Decimal("0.5"):
+        return [*inner, "sqrt"]
+    if exponent not in {Decimal(1), Decimal(2), Decimal(3)}:
+        raise refuse("formula", shown(node), "exponents are 0.5, 2 and 3", node)
+    return [*inner, *(step for _ in range(int(exponent) - 1) for step in (*inner, "*"))]
+
+
+def _rounded(node: ir.Call, found: Asked) -> Steps:
+    given = number(node.args[1]) if len(node.args) > 1 else Decimal(0)
+    digits = float(given) if given is not None else 0.5
+    if digits != round(digits) or abs(digits) > _MOST_DIGITS:
+        sentence = f"ROUND takes between -{_MOST_DIGITS} and {_MOST_DIGITS} digits"
+        raise fail("formula", sentence, node)
+    return [*_steps(node.args[0], found), digits, "round"]
+
+
+def _unless(node: ir.Call, found: Asked) -> Steps:
+    """``NULLIF(aggregate, 0)``, which only what is divided by may be, and ``COALESCE(…, 0)``."""
+    others = node.args[1:]
+    if len(others) != 1 or number(others[0]) != 0:
+        raise refuse("formula", shown(node), "only 0 may stand there", node)
+    steps = _steps(node.args[0], found)
+    return _or_else(steps) if node.name == "COALESCE" else steps
+
+
+def _or_else(steps: Steps) -> Steps:
+    """The same formula, and 0 where it has no value: a count of rows is 0."""
+    return [*steps, 0.0, "else"] if "/" in steps or "ln" in steps else steps
+
+
+def _cast(node: ir.Cast, found: Asked) -> Steps:
+    """CAST to a float leaves an answer as it is, and one to integers and decimals rounds it."""
+    inner = _steps(node.this, found)
+    kind, _, sizes = node.to.partition("(")
+    if kind in _FLOATS:
+        return inner
+    if kind not in _INTEGERS and kind != "DECIMAL":
+        found_ = f"CAST of an aggregate to {node.to}"
+        raise refuse("formula", found_, "cast it to DOUBLE", node)
+    digits = 0.0
+    if kind == "DECIMAL":
+        given = [float(one) for one in sizes.rstrip(")").split(",") if one.strip()]
+        digits = given[1] if len(given) > 1 else 0.0 if given else 3.0
+    return [*inner, digits, "round"]
+
+
+def _guarded(node: ir.Case, found: Asked) -> Steps:
+    """``CASE WHEN d = 0 THEN NULL ELSE … / d END``, which is ``… / NULLIF(d, 0)``."""
+    guard = node.conditions[0]
+    sides = (node.results[0], node.default or ir.Null())
+    compared = isinstance(guard, ir.Binary) and guard.op in {"=", ">", "<>"}
+    if len(node.conditions) == 1 and isinstance(guard, ir.Binary) and compared:
+        kept, other = sides if guard.op in {">", "<>"} else sides[::-1]
+        is_count = isinstance(guard.left, ir.Aggregate) and guard.left.name == "COUNT"
+        none = isinstance(other, ir.Null) or number(other) == 0
+        divided = [one for one in kept.walk() if isinstance(one, ir.Binary) and one.op == "/"]
+        zero = number(guard.right) == 0 and (guard.op != ">" or is_count)
+        if zero and none and any(_divisor(one) == guard.left for one in divided):
+            steps = _steps(kept, found)
+            return steps if isinstance(other, ir.Null) else _or_else(steps)
+    advice = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is supported"
+    raise refuse("formula", shown(node), advice, node)
+
+
+def _divisor(node: ir.Binary) -> Expr:
+    """What a quotient divides by, whatever it is cast to."""
+    found = node.right
+    while isinstance(found, ir.Cast) or (isinstance(found, ir.Call) and found.name == "NULLIF"):
+        found = found.children[0]
+    return found
+
+
+def _apart(node: ir.Apart, found: Asked) -> Steps:
+    before, found.apart = found.apart, True
+    steps = _steps(node.this, found)
+    found.apart = before
+    return steps
+
+
+def _window(node: ir.Window, found: Asked) -> Steps:
+    """A sum over groups: ``SUM(COUNT(*)) OVER (…)``."""
+    if node.name != "SUM" or not is_linear(node.args[0]):
+        raise refuse("window", *ADVICE["window"], node)
+    return [found.leaf(node.args[0], window=node)]
+
+
+def _aggregate(node: ir.Aggregate, found: Asked) -> Steps:
+    if node.level is not None:
+        raise refuse("quantile", *ADVICE["quantile"], node)
+    if node.name in _PAIRS:
+        return _pair(node, found)
+    n = found.leaf(replace(node, name="COUNT"))
+    total = found.leaf(replace(node, name="SUM"), counted=n)
+    if node.name == "AVG":
+        return [total, n, "/", Centre(total), "+"]
+    squares = found.leaf(replace(node, name="SUM"), square=True, counted=n)
+    kind, root = _SPREADS[node.name]
+    inner: Steps = [squares, total, total, "*", n, "/", "-", n]
+    inner += ["/"] if kind == "population" else [1.0, "-", "/"]
+    return [*inner, "sqrt"] if root else inner
+
+
+def _pair(node: ir.Aggregate, found: Asked) -> Steps:
+    """Correlations, covariances and regressions from sums over rows where both are known.
+
+    They do not change where a constant is taken from each number, which keeps the noise small.
+    """
+    centres = [found.middle(side) for side in node.args]
+    y, x = (
+        ir.Binary("-", side, ir.Number(str(centre)), at=side.at) if centre else side
+        for side, centre in zip(node.args, centres, strict=True)
+    )
+    known = [ir.Not(ir.IsNull(side, at=side.at), at=side.at) for side in (y, x)]
+    rows = ir.And((*ir.conjuncts(node.where), *known), at=node.at)
+
+    def total(*factors: Expr) -> int:
+        if not factors:
+            return found.leaf(ir.Aggregate("COUNT", (), rows, at=node.at))
+        inner = factors[0]
+        for one in factors[1:]:
+            inner = ir.Binary("*", inner, one, at=node.at)
+        return found.leaf(ir.Aggregate("SUM", (inner,), rows, at=node.at))
+
+    n, sy, sx, sxy, sxx, syy = (
+        total(*factors) for factors in ((), (y,), (x,), (x, y), (x, x), (y, y))
+    )
+    both: Steps = [n, sxy, "*", sx, sy, "*", "-"]
+    own_x: Steps = [n, sxx, "*", sx, sx, "*", "-"]
+    own_y: Steps = [n, syy, "*", sy, sy, "*", "-"]
+    slope: Steps = [*both, *own_x, "/"]
+    if node.name == "REGR_SLOPE":
+        return slope
+    if node.name == "REGR_INTERCEPT":
+        mean_x: Steps = [sx, n, "/", float(centres[1]), "+"]
+        mean_y: Steps = [sy, n, "/", float(centres[0]), "+"]
+        return [*mean_y, *slope, *mean_x, "*", "-"]
+    if node.name in {"COVAR_POP", "COVAR_SAMP"}:
+        covered: Steps = [sxy, sx, sy, "*", n, "/", "-", n]
+        return [*covered, "/"] if node.name == "COVAR_POP" else [*covered, 1.0, "-", "/"]
+    squared: Steps = [*own_x, *own_y, "*"]
+    if node.name == "REGR_R2":
+        return [*both, *both, "*", *squared, "/"]
+    return [*both, *squared, "sqrt", "/"]
+
+
+_CALLS: dict[str, Callable[[ir.Call, Asked], Steps]] = {
+    "POWER": _power,
+    "ROUND": _rounded,
+    "NULLIF": _unless,
+    "COALESCE": _unless,
+}
+_KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
+    ir.Apart: _apart,
+    ir.Negative: _negative,
+    ir.Binary: _binary,
+    ir.Call: _call,
+    ir.Case: _guarded,
+    ir.Cast: _cast,
+    ir.Window: _window,
+    ir.Aggregate: _aggregate,
+}
+"""What each kind of node is taken apart by."""

@@ -1,0 +1,210 @@
+"""Grouping sets → attributes, and expressions whose values are groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.displays import ascending
+from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.summands import Summand, Weighed, Weights, filtered
+from lrm.batches.sql.windows import KeyGroup
+from lrm.domain.lookups import label_text
+from lrm.errors import SqlError
+from lrm.workload import Column
+from lrm.workload.statements import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lrm.batches.sql.cells import Cells
+    from lrm.batches.sql.evaluation import Values
+    from lrm.batches.sql.rewrite import Answers
+    from lrm.batches.sql.tables import Truth
+    from lrm.workload import Kind
+
+__all__ = [
+    "Grouping",
+    "GroupingSet",
+    "Keys",
+    "check_groups",
+    "groupings",
+    "key_groups",
+    "key_values",
+    "own_name",
+    "sorted_labels",
+    "table_columns",
+]
+
+_PARTS: dict[str, Kind] = {"YEAR": "year", "MONTH": "month_of_year"}
+
+MOST_GROUPS = 1000
+"""Groups that expressions of one statement may have."""
+
+GroupingSet = tuple[int, ...]
+"""Positions of the attributes that one set groups by, ascending."""
+
+Keys = dict[Expr, tuple[str, Expr]]
+"""Expressions that a statement is grouped by, with the name of each and what is evaluated."""
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Grouping sets that share the expressions that they are by."""
+
+    sets: list[GroupingSet]
+    keys: Keys
+
+
+def groupings(answers: Answers) -> list[Grouping]:
+    """The grouping sets of a statement, by the expressions that they share."""
+    named: dict[Expr, str] = {}
+    for item in answers.items:
+        plain = item.expr.find(ir.Aggregate, ir.Window) is None
+        alias = item.alias or ("" if item.name == own_name(item.expr) else item.name)
+        if not plain or not alias or ir.is_constant(item.expr):
+            continue
+        if named.setdefault(item.expr, alias) != alias:
+            what = f"{shown(item.expr)} under two names"
+            raise refuse("name", what, "use one of them", item.expr)
+    found: dict[tuple[Expr, ...], Grouping] = {}
+    for keys in answers.sets:
+        axes, expressions = _split(keys, named)
+        found.setdefault(tuple(expressions), Grouping([], expressions)).sets.append(axes)
+    return list(found.values())
+
+
+def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[GroupingSet, Keys]:
+    """Tell the attributes of one set from its expressions.
+
+    An attribute that an expression reads too is grouped by the labels of its cells, as one of
+    the expressions.
+    """
+    others = [node for node in nodes if not isinstance(node, ir.Attribute)]
+    plain = [node for node in nodes if isinstance(node, ir.Attribute)]
+    read = {axis for node in others for axis in ir.attributes(node)}
+    keys: Keys = {
+        node: (named.get(node, node.name), ir.CellLabel(node, at=node.at))
+        for node in plain
+        if node.axis in read
+    }
+    keys |= {node: (named.get(node) or own_name(node), node) for node in others}
+    return tuple(sorted(node.axis for node in plain if node.axis not in read)), keys
+
+
+def own_name(node: Expr) -> str:
+    """What a column of groups is called that SELECT gives no name."""
+    if isinstance(node, ir.Attribute):
+        return node.name
+    return node.column if isinstance(node, ir.LookedUp) and node.column else shown(node)
+
+
+def key_values(keys: Keys, cells: Cells) -> Values | None:
+    """The values of all expressions that a statement is grouped by, together, as row values."""
+    if not keys:
+        return None
+    nodes = [one for _, one in keys.values()]
+    said = ", ".join(map(shown, nodes))
+    at = nodes[0].at
+    found = cells.values(ir.Row((*nodes, nodes[0]), at=at), said)
+    if not found.distinct:
+        raise refuse("cut", f"GROUP BY {said}", "it is not constant on any cell", at=at)
+    if len(found.distinct) > MOST_GROUPS:
+        what = f"GROUP BY an expression of {len(found.distinct):,} values"
+        raise refuse("size", what, "use fewer", at=at)
+    return found
+
+
+def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup]:
+    """The groups of the expressions: one for each combination of their values."""
+    if values is None:
+        return [KeyGroup((), (), ())]
+    found: list[KeyGroup] = []
+    cut = cells.placed(values, values.undecided)
+    computed = {name for name, node in keys.values() if not isinstance(node, ir.CellLabel)}
+    for code, row in enumerate(values.distinct):
+        labels = tuple(
+            (name, label_text(value))
+            for (name, node), value in zip(keys.values(), row[:-1], strict=True)
+            if not isinstance(node, ir.CellLabel) or name not in computed  # UPPER(a) AS a, by a
+        )
+        inside = cells.placed(values, (values.codes == code).astype(np.float64))
+        found.append(KeyGroup(labels, row[:-1], [Weighed(inside.axes, inside.values, cut.values)]))
+    if len({one.labels for one in found}) < len(found):
+        sentence = "two groups of an expression have the same label; give the column another name"
+        raise SqlError(sentence, code="name")
+    return found
+
+
+def check_groups(groups: list[KeyGroup], where: Truth | None, cells: Cells) -> None:
+    """Refuse cells whose rows are in different groups, even if they add nothing to an answer.
+
+    Otherwise a group of theirs might be missing.
+    """
+    if not groups[0].tables:
+        return
+    rows: Weights = (Summand(1.0),)
+    if where is not None:
+        rows = filtered(rows, where)
+    (key,) = groups[0].tables
+    several = Weighed(key.axes, key.undecided.astype(np.float64), key.undecided)
+    for summand in rows:
+        undecided = summand.times([several]).undecided()
+        if undecided is not None:
+            raise cells.explain(undecided)
+
+
+def sorted_labels(
+    grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
+) -> dict[Expr, tuple[str, Labels]]:
+    """The columns of groups: their names, and their labels in ascending order."""
+    found: dict[Expr, tuple[str, Labels]] = {}
+    for axis in {axis for axes in grouping.sets for axis in axes}:
+        attribute = cells.domain.attributes[axis]
+        name = renamed.get(axis, attribute.name)
+        found[ir.Attribute(axis, attribute.name)] = name, ascending(attribute)
+    for place, (key, (name, node)) in enumerate(grouping.keys.items()):
+        if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
+            found[key] = name, ascending(cells.domain.attributes[node.this.axis])
+            continue
+        different = {row[place] for row in values.distinct} if values is not None else set()
+        kept = sorted(value for value in different if value is not None)
+        found[key] = name, tuple(map(label_text, kept))
+    return found
+
+
+def table_columns(
+    grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
+) -> dict[Expr, tuple[str, Column]]:
+    """The columns of groups as a table has them: their names, with their kinds and labels."""
+    found: dict[Expr, tuple[str, Column]] = {}
+    for axis in {axis for axes in grouping.sets for axis in axes}:
+        attribute = cells.domain.attributes[axis]
+        column = Column.of(attribute, renamed.get(axis))
+        found[ir.Attribute(axis, attribute.name)] = column.name, column
+    for place, (key, (name, node)) in enumerate(grouping.keys.items()):
+        if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
+            attribute = cells.domain.attributes[node.this.axis]
+            found[key] = name, Column.of(attribute, name)
+        elif values is not None:
+            different = {row[place] for row in values.distinct}
+            found[key] = name, _computed(name, node, different)
+    return found
+
+
+def _computed(name: str, node: Expr, values: set[Any]) -> Column:
+    kind = kind_of(values)
+    if kind == "integer" and isinstance(node, ir.Call):
+        said = node.name
+        if said == "EXTRACT" and node.pieces is not None:
+            said = node.pieces[0].removeprefix("EXTRACT(").partition(" ")[0]
+        kind = _PARTS.get(said, kind)
+    known = sorted(value for value in values if value is not None)
+    labels = [*map(label_text, known), *(["(null)"] if None in values else [])]
+    return Column(name, kind, tuple(labels))

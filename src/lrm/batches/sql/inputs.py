@@ -1,0 +1,176 @@
+"""Derived answers of a batch: their inputs are asked once, hidden where nobody asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count as count_from
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lrm.batches.terms import Names
+from lrm.errors import SqlError
+from lrm.workload import Block, Computed, Formula, Quantile
+
+if TYPE_CHECKING:
+    from lrm.batches.terms import FlatRows, Rows, Terms
+    from lrm.maps.products.combine import Product
+    from lrm.workload import Derived, Grouped, Method, Step
+
+__all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
+
+Vectors = tuple[tuple[int, bytes], ...]
+Key = tuple[tuple[int, ...], Vectors, tuple[tuple[float, Vectors], ...]]
+"""What a linear query asks, apart from its scale: groups, running totals, products."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A linear aggregate of a derived answer: its groups, and its products.
+
+    ``rows`` are those of attributes of which not every single cell is asked. ``fixed`` says whether
+    it is restricted to one group of the expressions that a statement is grouped by.
+    """
+
+    axes: tuple[int, ...]
+    products: list[Product]
+    rows: tuple[Rows, ...] = ()
+    fixed: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedAnswer:
+    """One answer that is computed, over the groups of one grouping set.
+
+    Parameters
+    ----------
+    label
+        What it is called.
+    axes
+        The attributes that it is grouped by, after the fixed groups of expressions.
+    ways
+        Formula and parts: several, of which the first whose parts are all asked anyway is taken, or
+        else the last.
+    binning, per_row
+        As in `lrm.workload.Computed`.
+    """
+
+    label: Grouped
+    axes: tuple[int, ...]
+    ways: Sequence[tuple[Sequence[Step], Sequence[Part]]]
+    binning: float | None = None
+    per_row: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileAnswer:
+    """A quantile over the groups of one grouping set, from running totals."""
+
+    label: Grouped
+    axes: tuple[int, ...]
+    level: float
+    part: Part
+    axis: int
+    method: Method
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+
+@dataclass(eq=False)
+class Inputs:
+    """The queries of a batch, to find again what was asked before."""
+
+    rows: FlatRows | Terms
+    known: dict[Key, tuple[int, float]] = field(default_factory=dict)
+
+    def note(self, part: Part) -> None:
+        """Remember a query that is about to be added."""
+        key, scale = _key(part)
+        self.known.setdefault(key, (self.rows.count, scale))
+
+    def derived(self, answer: DerivedAnswer | QuantileAnswer) -> Derived:
+        """The derived answer, whose inputs are added to the batch where they are new."""
+        clash = self.rows.taken.add(answer.label)
+        if clash is not None:
+            raise SqlError(
+                f"the name {clash.name!r} is already taken on line {clash.line}; "
+                "give each answer its own name with AS",
+                code="name",
+            )
+        if isinstance(answer, QuantileAnswer):
+            block = self._block(answer.part, answer, 1)
+            name = self.rows.domain.attributes[answer.axis].name
+            ends = answer.lows, answer.highs
+            return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
+        asked = (way for way in answer.ways if all(_key(part)[0] in self.known for part in way[1]))
+        steps, parts = next(asked, answer.ways[-1])
+        order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
+        numbered = [order.index(step) if isinstance(step, int) else step for step in steps]
+        blocks = [self._block(parts[k], answer, place + 1) for place, k in enumerate(order)]
+        return Computed(
+            answer.label, Formula(tuple(numbered)), tuple(blocks), answer.binning, answer.per_row
+        )
+
+    def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
+        key, scale = _key(part)
+        if key not in self.known:
+            self.known[key] = self.rows.count, 1.0
+            products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
+            self._hide(answer, replace(part, products=products), number)
+        start, known_scale = self.known[key]
+        strides, size = {}, 1
+        own = {one.axis: len(one) for one in part.rows}
+        for axis in reversed(part.axes):
+            strides[axis] = size
+            size *= own.get(axis, self.rows.domain.shape[axis])
+        fixed = len(answer.label.axes) - len(answer.axes)
+        found = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
+        if isinstance(answer, QuantileAnswer):
+            found.append(strides[answer.axis])
+        return Block(start, tuple(found), scale / known_scale)
+
+    def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
+        label = answer.label
+        count = len(label.axes) - len(answer.axes) if part.fixed else 0
+        fixed = tuple((name, labels[0]) for name, labels in label.axes[:count])
+        # Parts of other groups may have the same name and groups: a number tells them apart.
+        for again in count_from(0):
+            more = f".{again}" if again else ""
+            names = Names(f"{label.query} (part {number}{more})", label.line, fixed)
+            if self.rows.add(names, part.axes, part.products, part.rows, hidden=True) is None:
+                return
+
+
+def _key(part: Part) -> tuple[Key, float]:
+    """What a part asks, with its weights at most 1, and the factor that this took out."""
+    normal: list[tuple[float, tuple[tuple[int, bytes], ...]]] = []
+    for factor, vectors in part.products:
+        coefficient = factor
+        kept: list[tuple[int, bytes]] = []
+        for axis, vector in sorted(vectors.items()):
+            largest = float(np.abs(vector).max()) or 1.0
+            coefficient *= largest
+            if np.any(vector != vector[0]):
+                kept.append((axis, (vector / largest).tobytes()))
+            else:
+                coefficient *= float(np.sign(vector[0]))
+        if coefficient:
+            normal.append((coefficient, tuple(kept)))
+    normal.sort()
+    scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
+    rows = tuple((one.axis, one.key) for one in part.rows)
+    products = tuple((coefficient / scale, kept) for coefficient, kept in normal)
+    return (part.axes, rows, products), scale
+
+
+def reach(products: Sequence[Product]) -> tuple[float, float]:
+    """Between which numbers the weight of a cell lies, as far as the products tell."""
+    low = high = 0.0
+    for coefficient, vectors in products:
+        ends = [coefficient, coefficient]
+        for vector in vectors.values():
+            corners = [end * float(v) for end in ends for v in (vector.min(), vector.max())]
+            ends = [min(corners), max(corners)]
+        low, high = low + ends[0], high + ends[1]
+    return low, high

@@ -1,0 +1,538 @@
+"""Plans → one normal form: Limit(Sort(Choose(Aggregate(Filter(Scan))))), over attributes.
+
+Every relational node is one rule below: what it does to rows, what it does to answers, and what it
+must not cross.
+
+========  =======================================  ============================================
+node      over rows                                over answers
+========  =======================================  ============================================
+Filter    joined to WHERE                          of groups: joined to WHERE, unless a window or a
+                                                   LIMIT came before; of answers: as HAVING
+Project   columns are replaced                     columns are replaced; a window must not come
+                                                   after HAVING or LIMIT
+Lookup    INNER: Filter by "has a row"             the same
+Aggregate grouped                                  only SUM of linear answers, before HAVING, LIMIT
+Choose    -                                        of groups: WHERE; of answers: HAVING, no window
+Sort      -                                        replaces the order; not after LIMIT
+Limit     -                                        after LIMIT: the part of the part
+Join      -                                        the same groups; WHERE of groups is kept
+========  =======================================  ============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql import plan as rel
+from lrm.batches.sql.expr import Expr, conjuncts, shown
+from lrm.batches.sql.formulas import is_linear
+from lrm.batches.sql.refusals import refuse
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+
+__all__ = ["Answers", "normal", "of_groups"]
+
+_ONE = "a subquery in an expression must have one aggregate and no groups"
+_KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
+_UNEVEN = "which groups both sides have depends on the table; add up before joining"
+_SUMS = "only SUM adds up answers by groups: others depend on which groups are empty"
+
+MOST_WRITTEN = 20_000
+"""Nodes of an expression, with what its columns stand for: a second's work."""
+
+Env = Mapping[tuple[str, str], Expr]
+"""What the columns of FROM stand for, by sub-select and name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the declared table: conditions that are all true of them, and columns."""
+
+    where: tuple[Expr, ...] = ()
+    items: tuple[rel.Item, ...] = ()
+    env: Env = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Aggregates of rows by groups, and what is displayed of them.
+
+    Parameters
+    ----------
+    where
+        Conditions on rows.
+    sets
+        Grouping sets; one that is empty where there is no GROUP BY.
+    items
+        Columns: groups, and expressions of aggregates.
+    later
+        Conditions on groups that are tested after windows.
+    having, order, limit, offset
+        What is displayed.
+    windows
+        Whether a column is a sum over groups.
+    joined
+        Whether its columns are of rows that differ: it was joined.
+    sums
+        Whether expressions of it add up the answers of a sub-select.
+    """
+
+    where: tuple[Expr, ...]
+    sets: tuple[tuple[Expr, ...], ...]
+    items: tuple[rel.Item, ...]
+    env: Env
+    grouped: bool
+    later: tuple[Expr, ...] = ()
+    having: tuple[Expr, ...] = ()
+    order: tuple[ir.SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    windows: bool = False
+    joined: bool = False
+    sums: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether LIMIT or OFFSET cuts it."""
+        return self.limit is not None or self.offset > 0
+
+    @property
+    def keys(self) -> frozenset[Expr]:
+        """What all of it is grouped by."""
+        return frozenset(self.sets[0]) if len(self.sets) == 1 else frozenset()
+
+
+Relation = Rows | Answers
+
+
+def normal(plan: rel.Plan, domain: Domain) -> Answers:
+    """Rewrite the plan of one SELECT."""
+    found = _Rules(domain).of(plan)
+    if isinstance(found, Rows):
+        for item in found.items:
+            if item.expr.find(ir.Apart) is not None:
+                advice = "leave out FROM, or GROUP BY"
+                raise refuse("subquery", "a subquery beside every row", advice, item.expr)
+        found = Answers(found.where, ((),), found.items, found.env, grouped=False)
+    return _completed(found)
+
+
+def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
+    """Whether an expression reads nothing but what is grouped by."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one in keys:
+            continue
+        if isinstance(one, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
+            return False
+        waiting += one.children
+    return True
+
+
+def _completed(answers: Answers) -> Answers:
+    """Add to the groups what SELECT computes from them: it has one value in each of them.
+
+    ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
+    column is not known.
+    """
+    sets = tuple(
+        tuple(one for one in keys if not isinstance(one, ir.Apart)) for keys in answers.sets
+    )
+    answers = replace(answers, sets=sets)
+    if not answers.grouped:
+        return answers
+    every = {key for keys in sets for key in keys}
+    added: list[Expr] = []
+    for item in answers.items:
+        node = item.expr
+        plain = isinstance(node, ir.Attribute) or not ir.attributes(node)
+        if plain or node.find(ir.Aggregate, ir.Window, ir.Apart) is not None or node in every:
+            continue
+        if len(sets) > 1:
+            advice = "select the column itself: a row without its label is a total"
+            found = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
+            raise refuse("group-by", found, advice, node)
+        if of_groups(node, answers.keys):
+            added.append(node)
+    return replace(answers, sets=(tuple(dict.fromkeys((*sets[0], *added))), *sets[1:]))
+
+
+class _Rules:
+    """The rules, for one domain."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.keys = {one.name: domain.names.index(one.key) for one in domain.lookups}
+
+    def of(self, plan: rel.Plan) -> Relation:
+        """Rewrite a plan."""
+        return _RULES[type(plan)](self, plan)
+
+    # expressions
+
+    def put(self, node: Expr, env: Env) -> Expr:
+        """Put what columns and sub-selects stand for in their place."""
+
+        def put(one: Expr) -> Expr | None:
+            if isinstance(one, ir.Column):
+                return env[one.table, one.name]
+            if isinstance(one, ir.Scalar):
+                return self._apart(one)
+            if isinstance(one, ir.LookedUp):
+                key = one.key.mapped(put)
+                self._check_key(key, one.lookup, one.at)
+                return replace(one, key=key)
+            return None
+
+        return _bounded(node.mapped(put))
+
+    def _check_key(self, key: Expr, lookup: str, at: int | None) -> None:
+        if not isinstance(key, ir.Attribute) or key.axis != self.keys[lookup]:
+            name = self.domain.names[self.keys[lookup]]
+            advice = f"lookup {lookup!r} is of {name!r}"
+            raise refuse("join", f"JOIN by {shown(key)}", advice, at=at)
+
+    def _apart(self, node: ir.Scalar) -> Expr:
+        inner = self.of(node.plan)
+        if len(inner.items) != 1:
+            raise refuse("subquery", "a subquery of several columns", _ONE, node)
+        return _scalar(inner, inner.items[0].expr, node.at)
+
+    def _into(self, answers: Answers, node: Expr) -> Expr:
+        """An expression of a SELECT over what its FROM offers."""
+        if answers.sums:
+            return self._summed(answers, node)
+        return self.put(node, answers.env)
+
+    # rules
+
+    def scan(self, _: rel.Scan) -> Relation:
+        return Rows()
+
+    def named(self, plan: rel.Named) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            env = {(plan.alias, one.name): one.expr for one in inner.items}
+            return Rows(inner.where, (), env)
+        env = {(plan.alias, one.name): one.expr for one in inner.items}
+        return replace(inner, items=(), env=env, sums=False)
+
+    def lookup_join(self, plan: rel.LookupJoin) -> Relation:
+        inner = self.of(plan.input)
+        key = self.put(plan.key, inner.env)
+        self._check_key(key, plan.lookup, plan.at)
+        if plan.left or self._is_complete(plan.lookup):
+            return inner
+        if isinstance(inner, Answers) and inner.is_cut:
+            advice = "join first, and use LIMIT at the end"
+            raise refuse("nested", "JOIN after LIMIT", advice, at=plan.at)
+        return self._filtered(inner, ir.LookedUp(key, plan.lookup, "", at=plan.at))
+
+    def _is_complete(self, name: str) -> bool:
+        """Whether every declared cell of its key has a row in a lookup."""
+        lookup = next(one for one in self.domain.lookups if one.name == name)
+        attribute = self.domain.attributes[self.keys[name]]
+        return all(one is True for one in lookup.on_cells(attribute, None))
+
+    def filter(self, plan: rel.Filter) -> Relation:
+        inner = self.of(plan.input)
+        return self._filtered(inner, self.put(plan.condition, inner.env))
+
+    def _filtered(self, inner: Relation, condition: Expr) -> Relation:
+        if condition.find(ir.Apart) is not None:
+            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
+        if isinstance(inner, Rows):
+            if condition.find(ir.Aggregate, ir.Window) is not None:
+                found = f"WHERE {shown(condition)}"
+                raise refuse("clause", found, "compare aggregates in HAVING", condition)
+            return replace(inner, where=(*inner.where, *conjuncts(condition)))
+        if inner.is_cut:
+            advice = "use one LIMIT, at the end"
+            found = "choosing from answers that LIMIT cuts"
+            raise refuse("nested", found, advice, condition)
+        for part in conjuncts(condition):
+            inner = self._restricted(inner, part, after=inner.windows)
+        return inner
+
+    def _restricted(self, inner: Answers, part: Expr, *, after: bool) -> Answers:
+        """Answers with one more condition; ``after`` says that it is tested after windows."""
+        if part.find(ir.Aggregate, ir.Window) is not None:
+            return replace(inner, having=(*inner.having, part))
+        if len(inner.sets) > 1 or not of_groups(part, inner.keys):
+            return replace(inner, having=(*inner.having, part))
+        if after:
+            return replace(inner, later=(*inner.later, part))
+        return replace(inner, where=(*inner.where, part))
+
+    def project(self, plan: rel.Project) -> Relation:
+        inner = self.of(plan.input)
+        items = tuple(replace(one, expr=self.put(one.expr, inner.env)) for one in plan.items)
+        if isinstance(inner, Rows):
+            for item in items:
+                if item.expr.find(ir.Window) is not None:
+                    advice = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
+                    raise refuse("window", "OVER without GROUP BY", advice, item.expr)
+            return replace(inner, items=items)
+        over = next((one.expr for one in plan.items if one.expr.find(ir.Window)), None)
+        self._check_window(inner, over)
+        return replace(inner, items=items, windows=inner.windows or over is not None)
+
+    def _check_window(self, inner: Answers, over: Expr | None) -> None:
+        """A sum over groups must not come after what chooses groups by noisy answers."""
+        if over is None:
+            return
+        if inner.is_cut:
+            raise refuse("nested", "OVER after LIMIT", _KEPT, over)
+        if inner.having:
+            found = f"OVER after the condition {shown(inner.having[0])}"
+            raise refuse("nested", found, _KEPT, over)
+        if inner.later:
+            found = f"OVER after the condition {shown(inner.later[0])}"
+            raise refuse("nested", found, "write the condition before the first OVER", over)
+        if inner.joined:
+            found = "OVER a JOIN of answers over different rows"
+            raise refuse("nested", found, _UNEVEN, over)
+
+    def aggregate(self, plan: rel.Aggregate) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            found = Answers(inner.where, (), (), inner.env, plan.grouped)
+        else:
+            self._check_sums(inner, plan)
+            where = (*inner.where, *inner.later)
+            found = replace(inner, where=where, later=(), grouped=plan.grouped, order=(), sums=True)
+        sets = tuple(
+            tuple(dict.fromkeys(self._into(found, one) for one in keys)) for keys in plan.sets
+        )
+        for key in (key for keys in sets for key in keys):
+            if key.find(ir.Aggregate, ir.Window) is not None and not isinstance(key, ir.Apart):
+                raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
+        items = tuple(replace(one, expr=self._into(found, one.expr)) for one in plan.items)
+        windows = any(one.expr.find(ir.Window) is not None for one in items)
+        _check_unique(sets)
+        return replace(found, sets=sets, items=items, windows=windows)
+
+    def _check_sums(self, inner: Answers, plan: rel.Aggregate) -> None:
+        """Check that a SELECT over answers only adds them up over groups of its own."""
+        at = next((one.expr for one in plan.items), None)
+        if inner.is_cut or inner.having:
+            word = "LIMIT" if inner.is_cut else "HAVING"
+            found = f"adding up answers after {word}"
+            raise refuse("nested", found, "filter rows in WHERE", at)
+        if len(inner.sets) > 1:
+            found = "adding up answers of several grouping sets"
+            raise refuse("nested", found, "group once", at)
+        if inner.joined:
+            found = "SUM over a JOIN of answers over different rows"
+            raise refuse("nested", found, _UNEVEN, at)
+
+    def _summed(self, answers: Answers, node: Expr) -> Expr:
+        """``SUM(n)`` of answers as n over all of their groups."""
+
+        def put(one: Expr) -> Expr | None:
+            if isinstance(one, ir.Aggregate):
+                return self._sum(answers, one)
+            if isinstance(one, ir.Column):
+                found = answers.env[one.table, one.name]
+                if found.find(ir.Aggregate, ir.Window) is not None:
+                    what = f"answer {one.name!r} beside sums of answers"
+                    raise refuse("nested", what, _SUMS, one)
+                return found
+            if isinstance(one, ir.LookedUp):
+                return self.put(one, answers.env)
+            if isinstance(one, ir.Scalar):
+                return self._apart(one)
+            return None
+
+        return _bounded(node.mapped(put))
+
+    def _sum(self, answers: Answers, node: ir.Aggregate) -> Expr:
+        inner = node.args[0] if node.args else None
+        where = conjuncts(node.where)
+        if isinstance(inner, ir.Case) and len(inner.conditions) == 1:
+            other = inner.default
+            if other is None or other in {ir.Null(), ir.Number("0")}:
+                where = (*where, *conjuncts(inner.conditions[0]))
+                inner = inner.results[0]
+        found = answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
+        if node.name != "SUM" or found is None or found.find(ir.Aggregate) is None:
+            raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
+        if not is_linear(found):
+            raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
+        return _over_rows(found, tuple(self.put(one, answers.env) for one in where))
+
+    def choose(self, plan: rel.Choose) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            advice = "HAVING compares aggregates with numbers; write other conditions in WHERE"
+            raise refuse("display", "HAVING without an aggregate", advice, plan.condition)
+        condition = self._into(inner, plan.condition)
+        if condition.find(ir.Apart) is not None:
+            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
+        if inner.windows and condition.find(ir.Aggregate) is not None:
+            advice = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
+            raise refuse("nested", "OVER beside HAVING", advice, condition)
+        return self._restricted(inner, condition, after=False)
+
+    def sort(self, plan: rel.Sort) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            return inner  # rows have no order
+        if inner.is_cut:
+            advice = "use one LIMIT, at the end"
+            raise refuse("nested", "ORDER BY after LIMIT", advice, plan.keys[0])
+        keys = tuple(replace(one, this=self._into(inner, one.this)) for one in plan.keys)
+        over = next((one for one in plan.keys if one.find(ir.Window)), None)
+        if over is not None and not inner.windows:
+            self._check_window(inner, over)
+        return replace(inner, order=keys)
+
+    def limit(self, plan: rel.Limit) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            word = "OFFSET" if plan.count is None else "LIMIT"
+            advice = "a sub-select may filter, rename and compute columns"
+            raise refuse("clause", f"{word} in a sub-select", advice, at=plan.at)
+        counts = [] if inner.limit is None else [max(0, inner.limit - plan.offset)]
+        counts += [] if plan.count is None else [plan.count]
+        count = min(counts) if counts else None
+        return replace(inner, limit=count, offset=inner.offset + plan.offset)
+
+    def cross_answers(self, plan: rel.CrossAnswers) -> Relation:
+        inner, other = self.of(plan.input), self.of(plan.other)
+        added = {(plan.alias, one.name): _scalar(other, one.expr, plan.at) for one in other.items}
+        return replace(inner, env={**inner.env, **added})
+
+    def join_answers(self, plan: rel.JoinAnswers) -> Relation:
+        one, two = self.of(plan.input), self.of(plan.other)
+        advice = "join answers with the same groups, by all of them"
+        if not isinstance(one, Answers) or not isinstance(two, Answers):
+            raise refuse("join", "JOIN of answers", advice, at=plan.at)
+        for each in (one, two):
+            if each.is_cut or each.having:
+                word = "LIMIT" if each.is_cut else "HAVING"
+                found = f"JOIN of answers after {word}"
+                raise refuse("nested", found, "choose at the end", at=plan.at)
+        if len(one.sets) > 1 or len(two.sets) > 1 or one.keys != two.keys or not one.keys:
+            raise refuse("join", "JOIN of answers with different groups", advice, at=plan.at)
+        theirs = {(plan.alias, item.name): item.expr for item in two.items}
+        compared = set()
+        for mine, their in plan.pairs:
+            left = self.put(mine, one.env)
+            right = self.put(their, theirs) if isinstance(their, ir.Column) else None
+            if left != right or left.find(ir.Aggregate) is not None:
+                found = f"JOIN ON {shown(mine)} = {shown(their)}"
+                raise refuse("join", found, "compare the same columns of groups", at=plan.at)
+            compared.add(left)
+        groups = {expr for expr in theirs.values() if expr.find(ir.Aggregate, ir.Apart) is None}
+        if compared != groups:
+            found = "JOIN of answers by some of their groups"
+            raise refuse("join", found, "name all of them", at=plan.at)
+        return self._beside(one, two, theirs, plan)
+
+    def _beside(self, one: Answers, two: Answers, theirs: Env, plan: rel.JoinAnswers) -> Answers:
+        """Answers with the same groups, side by side.
+
+        Conditions on groups decide which groups there are: those of both sides, or of the left one
+        in a LEFT JOIN. Other conditions become FILTERs; where they differ, which groups both sides
+        have is not known.
+        """
+        null = tuple(ir.Not(ir.IsNull(key)) for key in one.sets[0] if self._may_be_null(key))
+        sides = []
+        for each, extra in ((one, () if plan.left else null), (two, null)):
+            # NULL equals no NULL; a window adds up its group all the same.
+            where = each.where if each.windows else (*each.where, *extra)
+            later = (*each.later, *extra) if each.windows else each.later
+            sides.append((where, later))
+        over = one.windows or two.windows
+        if set(sides[0][0]) == set(sides[1][0]) and set(sides[0][1]) == set(sides[1][1]):
+            where, later = sides[0]
+            env = {**one.env, **theirs}
+            return replace(one, where=where, later=later, env=env, windows=over)
+        parts = [(*where, *later) for where, later in sides]
+        rest = [tuple(p for p in some if not of_groups(p, one.keys)) for some in parts]
+        groups = [tuple(p for p in some if of_groups(p, one.keys)) for some in parts]
+        mine = sides[0][0] if over else rest[0]
+        others = sides[1][0] if over or plan.left else rest[1]
+        kept = tuple(dict.fromkeys((*groups[0], *(() if plan.left else groups[1]))))
+        env = {key: _over_rows(expr, mine) for key, expr in one.env.items()}
+        env |= {key: _over_rows(expr, others) for key, expr in theirs.items()}
+        return replace(
+            one,
+            where=() if over else kept,
+            later=kept if over else (),
+            env=env,
+            windows=over,
+            joined=one.joined or two.joined or set(rest[0]) != set(rest[1]),
+        )
+
+    def _may_be_null(self, key: Expr) -> bool:
+        """Whether a group may be that of NULL, as far as its form tells."""
+        if not isinstance(key, ir.Attribute):
+            return True
+        return self.domain.attributes[key.axis].special_cell("(null)") is not None
+
+
+_RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
+    rel.Scan: _Rules.scan,
+    rel.Named: _Rules.named,
+    rel.LookupJoin: _Rules.lookup_join,
+    rel.Filter: _Rules.filter,
+    rel.Project: _Rules.project,
+    rel.Aggregate: _Rules.aggregate,
+    rel.Choose: _Rules.choose,
+    rel.Sort: _Rules.sort,
+    rel.Limit: _Rules.limit,
+    rel.CrossAnswers: _Rules.cross_answers,
+    rel.JoinAnswers: _Rules.join_answers,
+}
+
+
+def _bounded(node: Expr) -> Expr:
+    """Refuse what has grown too long: columns of columns of columns may grow without end."""
+    if node.size > MOST_WRITTEN:
+        raise refuse("size", "so long an expression", "its columns stand for too much", node)
+    return node
+
+
+def _check_unique(sets: tuple[tuple[Expr, ...], ...]) -> None:
+    seen: set[frozenset[Expr]] = set()
+    for keys in sets:
+        if frozenset(keys) in seen:
+            names = ", ".join(map(shown, keys))
+            node = keys[0] if keys else None
+            found = f"the grouping set ({names}) twice"
+            raise refuse("clause", found, "name each set once", node)
+        seen.add(frozenset(keys))
+
+
+def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
+    """A column of a SELECT that has one row, for an expression that stands elsewhere."""
+    if isinstance(inner, Rows) or item.find(ir.Aggregate) is None:
+        raise refuse("subquery", "a subquery without an aggregate", _ONE, at=at)
+    clauses = {"GROUP BY": inner.grouped, "HAVING": inner.having, "LIMIT": inner.is_cut}
+    for name, given in clauses.items():
+        if given:
+            raise refuse("subquery", f"{name} in a subquery", _ONE, at=at)
+    return ir.Apart(_over_rows(item, inner.where), at=at)
+
+
+def _over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
+    """An expression of aggregates with conditions as a FILTER of each."""
+    if not where:
+        return item
+
+    def put(one: Expr) -> Expr | None:
+        if isinstance(one, ir.Apart):
+            return one
+        if isinstance(one, ir.Aggregate):
+            parts = (*conjuncts(one.where), *where)
+            return replace(one, where=ir.And(parts) if len(parts) > 1 else parts[0])
+        return None
+
+    return item.mapped(put)

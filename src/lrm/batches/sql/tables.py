@@ -1,0 +1,147 @@
+"""Small tables over the merged cells of a few attributes, multiplied without being joined.
+
+A condition is kept as a conjunction of tables over different attributes, so that its size follows
+the attributes that it names, never the domain. Only what joins attributes (OR, NOT of several)
+is written out over their merged cells, and only where that is small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.batches.sql.atoms import FALSE, NOT, NULL, TRUE, Truths
+from lrm.errors import SqlError
+
+__all__ = [
+    "TOO_MANY",
+    "Table",
+    "Truth",
+    "aligned",
+    "all_of",
+    "any_of",
+    "fits",
+    "joined",
+    "negated",
+]
+
+MAX_ENTRIES = 1 << 20
+"""Merged cells of attributes that OR or NOT joins."""
+
+MAX_ENTRIES_OF_MANY = 1 << 13
+"""The same for more than eight attributes, which take longer to tell apart."""
+
+TOO_MANY = (
+    "OR, NOT or CASE over so many attributes would be too many products; "
+    "write it as several statements"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Values over the merged cells of some attributes, one dimension per attribute."""
+
+    axes: tuple[int, ...]
+    values: NDArray[Any]
+
+
+def _conjunction() -> Truths:
+    """Tabulate AND over sets of truths: FALSE decides, else NULL, else both are TRUE."""
+    table = np.zeros((8, 8), dtype=np.uint8)
+    for one in (TRUE, FALSE, NULL):
+        for two in (TRUE, FALSE, NULL):
+            both = FALSE if FALSE in (one, two) else NULL if NULL in (one, two) else TRUE
+            has_one = (np.arange(8) & one).astype(bool)[:, None]
+            has_two = (np.arange(8) & two).astype(bool)[None, :]
+            table[has_one & has_two] |= both
+    return table
+
+
+_AND = _conjunction()
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Possible truths of a condition over cells.
+
+    It is the conjunction of ``tables``, over different attributes, and of the negations of some
+    conjunctions that are too large to be written out as one table.
+    """
+
+    tables: tuple[Table, ...] = ()
+    negations: tuple[tuple[Table, ...], ...] = ()
+
+
+def fits(tables: Sequence[Table]) -> bool:
+    """Whether tables are small enough to be joined to one."""
+    sides: dict[int, int] = {}
+    for table in tables:
+        sides |= dict(zip(table.axes, table.values.shape, strict=True))
+    limit = MAX_ENTRIES if len(sides) <= 8 else MAX_ENTRIES_OF_MANY
+    return math.prod(sides.values()) <= limit
+
+
+def aligned(table: Table, axes: Sequence[int]) -> NDArray[Any]:
+    """The values of a table with one dimension for each of ``axes``, 1 where it has none."""
+    sides = dict(zip(table.axes, table.values.shape, strict=True))
+    return table.values.reshape([sides.get(axis, 1) for axis in axes])
+
+
+def joined(tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]]) -> Table:
+    """One table over all attributes of several, combined two by two."""
+    if len(tables) == 1:
+        return tables[0]
+    if not fits(tables):
+        raise SqlError(TOO_MANY, code="size")
+    axes = tuple(sorted({axis for table in tables for axis in table.axes}))
+    values = aligned(tables[0], axes)
+    for table in tables[1:]:
+        values = combine(values, aligned(table, axes))
+    return Table(axes, values)
+
+
+def disjoint(
+    tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]]
+) -> tuple[Table, ...]:
+    """The same product of tables, with those that share an attribute joined."""
+    apart: list[Table] = []
+    for table in tables:
+        sharing = [one for one in apart if not set(one.axes).isdisjoint(table.axes)]
+        if not table.axes:
+            sharing = [one for one in apart if not one.axes]
+        if sharing:
+            apart = [one for one in apart if one not in sharing]
+        apart.append(joined([*sharing, table], combine))
+    return tuple(apart)
+
+
+def _and(one: Any, two: Any) -> Truths:
+    return np.asarray(_AND[one, two])
+
+
+def all_of(parts: Sequence[Truth]) -> Truth:
+    """AND of conditions."""
+    tables = disjoint([table for part in parts for table in part.tables], _and)
+    return Truth(tables, tuple(clause for part in parts for clause in part.negations))
+
+
+def negated(truth: Truth) -> Truth:
+    """NOT of a condition."""
+    if not truth.negations:
+        if len(truth.tables) > 1 and not fits(truth.tables):
+            return Truth((), (truth.tables,))
+        whole = joined(truth.tables, _and)
+        return Truth((Table(whole.axes, NOT[whole.values]),))
+    if not truth.tables and len(truth.negations) == 1:
+        return Truth(truth.negations[0])
+    raise SqlError(TOO_MANY, code="size")
+
+
+def any_of(parts: Sequence[Truth]) -> Truth:
+    """OR of conditions."""
+    return negated(all_of([negated(part) for part in parts]))
