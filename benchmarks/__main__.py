@@ -24,6 +24,7 @@ OTHERS = {
     "limits": "benchmarks.limits",
     "tools": "benchmarks.tools.__main__",
     "report": "benchmarks.report",
+    "shaped": "benchmarks.shaped",
     "workbench": "benchmarks.workbench",
 }
 """Benchmarks with options of their own."""

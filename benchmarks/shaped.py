@@ -1,0 +1,176 @@
+"""Shaped noise beside the best Laplace strategy: ``python -m benchmarks shaped [--only TEXT]``.
+
+Errors are half of the expected total squared error at ε = 1. ``reference`` is the least error that
+is known from other implementations: of the hull of the columns, or of that with free points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lrm
+from lrm.workload import Workload, families
+
+__all__ = ["BATCHES", "merged"]
+
+Floats = NDArray[np.float64]
+
+
+def merged(matrix: Floats) -> Floats:
+    """The matrix without empty and repeated columns, which are one cell."""
+    matrix = matrix[:, np.abs(matrix).sum(axis=0) > 0]
+    _, first = np.unique(matrix.T, axis=0, return_index=True)
+    return np.asarray(matrix[:, np.sort(first)])
+
+
+def yes_no(k: int, most: int | None = None, patterns: int | None = None, seed: int = 1) -> Floats:
+    """K overlapping counts: of all patterns, of those with few yes, or of some random ones."""
+    columns = np.array(list(itertools.product([0.0, 1.0], repeat=k))).T
+    if most is not None:
+        columns = columns[:, columns.sum(axis=0) <= most]
+    if patterns is not None:
+        chosen = np.random.default_rng(seed).choice(columns.shape[1] - 1, patterns, replace=False)
+        columns = columns[:, 1 + chosen]
+    return merged(columns)
+
+
+def tables(sizes: list[int], orders: list[int]) -> Floats:
+    """All tables of so many attributes."""
+    rows = []
+    for kept in itertools.product([False, True], repeat=len(sizes)):
+        if sum(kept) in orders:
+            matrix = np.ones((1, 1))
+            for own, n in zip(kept, sizes, strict=True):
+                matrix = np.kron(matrix, np.eye(n) if own else np.ones((1, n)))
+            rows.append(matrix)
+    return np.vstack(rows)
+
+
+def one_way(*sizes: int) -> Workload:
+    """All one-way tables, without a list of cells."""
+    numbers = range(len(sizes))
+    terms = [["identity" if i == j else "total" for j in numbers] for i in numbers]
+    return families.products(list(sizes), terms)
+
+
+def people(count: int) -> Floats:
+    """Overlapping groups of people by age, region and sex, as in SELECT COUNT(*) … WHERE."""
+    age, region, sex = np.meshgrid(np.arange(100), np.arange(4), np.arange(2), indexing="ij")
+    six = [
+        age < 30,
+        (age >= 20) & (age < 45),
+        age >= 40,
+        (region == 0) | (region == 2),
+        sex == 1,
+        (sex == 1) & (age < 45) & (region == 0),
+    ]
+    ten = [
+        age < 18,
+        age >= 65,
+        (age >= 18) & (age < 65),
+        (age >= 15) & (age < 50) & (sex == 1),
+        region == 0,
+        (region == 0) | (region == 1),
+        (age < 25) & (sex == 0),
+        (age >= 50) & (region != 3),
+        sex == 1,
+        (age >= 25) & (age < 40) & (region == 2),
+    ]
+    return merged(np.array([one.ravel() for one in (six if count == 6 else ten)], dtype=float))
+
+
+def low_rank(m: int, k: int, n: int, seed: int) -> Floats:
+    """A product of two random matrices."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((m, k)) @ rng.standard_normal((k, n))
+
+
+def ranges(n: int) -> Floats:
+    """All ranges of n cells."""
+    pairs = itertools.combinations_with_replacement(range(n), 2)
+    return np.array([[float(i <= c <= j) for c in range(n)] for i, j in pairs])
+
+
+def ratios(groups: int) -> Floats:
+    """All records and positive ones, in each group and in all."""
+    parts = np.vstack([np.kron(np.eye(groups), [[1, 1]]), np.kron(np.eye(groups), [[0, 1]])])
+    whole = [np.ones((1, 2 * groups)), np.tile([0.0, 1.0], (1, groups))]
+    return np.vstack([parts, *whole])
+
+
+INTRO = np.array([[0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]], dtype=float)
+
+BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
+    "yes/no 3": (lambda: yes_no(3), 7.496),
+    "yes/no 4": (lambda: yes_no(4), 13.94),
+    "yes/no 5": (lambda: yes_no(5), 23.08),
+    "yes/no 6": (lambda: yes_no(6), 35.31),
+    "yes/no 8": (lambda: yes_no(8), 73.33),
+    "yes/no 10": (lambda: yes_no(10), 130.0),
+    "yes/no 12": (lambda: yes_no(12), 210.0),
+    "yes/no 8, at most 2": (lambda: yes_no(8, most=2), 26.19),
+    "yes/no 6, 20 patterns": (lambda: yes_no(6, patterns=20), 27.26),
+    "people 6": (lambda: people(6), 25.28),
+    "people 10": (lambda: people(10), 43.0),
+    "one-way 2^8": (lambda: one_way(*[2] * 8), 146.7),
+    "one-way 2^12": (lambda: one_way(*[2] * 12), 420.0),
+    "one-way 2^20": (lambda: one_way(*[2] * 20), 1686.7),
+    "one-way 2^24": (lambda: one_way(*[2] * 24), 2808.0),
+    "one-way 5^12": (lambda: one_way(*[5] * 12), 3174.9),
+    "one-way 5^20": (lambda: one_way(*[5] * 20), 13931.5),
+    "one-way 3^4": (lambda: one_way(3, 3, 3, 3), 60.67),
+    "one-way 5x4x3x2": (lambda: one_way(5, 4, 3, 2), 77.68),
+    "one-way 10x10": (lambda: one_way(10, 10), 62.07),
+    "one-way 10^4": (lambda: one_way(*[10] * 4), 429.8),
+    "one-way 10^6": (lambda: one_way(*[10] * 6), 1377.9),
+    "one-way 10x8x5x2x2": (lambda: one_way(10, 8, 5, 2, 2), 286.05),
+    "one-way 36x16x8": (lambda: one_way(36, 16, 8), 446.68),
+    "one-way 20x10x5x2": (lambda: one_way(20, 10, 5, 2), 349.81),
+    "one-way 20x2x2x2x2": (lambda: one_way(20, 2, 2, 2, 2), 190.21),
+    "up to 2-way 2^3": (lambda: tables([2] * 3, [0, 1, 2]), 49.7),
+    "up to 2-way 2^4": (lambda: tables([2] * 4, [0, 1, 2]), 139.0),
+    "rank 4 x 200": (lambda: low_rank(30, 4, 200, 11), 1972.4),
+    "rank 6 x 900": (lambda: low_rank(100, 6, 900, 12), 18790.9),
+    "intro": (lambda: INTRO, 18.51),
+    "histogram and total 8": (lambda: np.vstack([np.eye(8), np.ones((1, 8))]), 15.82),
+    "prefix 8": (lambda: np.tri(8), 27.67),
+    "ranges 8": (lambda: ranges(8), 108.8),
+    "ratios 5": (lambda: ratios(5), 30.0),
+}
+"""Batches with the least error known elsewhere."""
+
+
+def main() -> None:
+    """Plan every batch with both kinds of noise, and print errors, times and the body."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks shaped", description=__doc__)
+    parser.add_argument("--only", default="", help="batches whose name contains this text")
+    parser.add_argument("--effort", default="normal", choices=["quick", "normal", "thorough"])
+    chosen = parser.parse_args()
+    print(
+        f"{'batch':24}{'laplace':>11}{'pure':>11}{'reference':>11}{'ratio':>7}{'CPU s':>7}  noise"
+    )
+    for name, (build, reference) in BATCHES.items():
+        if chosen.only not in name:
+            continue
+        batch = build()
+        laplace = lrm.plan(batch, effort=chosen.effort)
+        began = time.process_time()
+        pure = lrm.plan(batch, noise="pure", effort=chosen.effort)
+        seconds = time.process_time() - began
+        errors = [plan.expected_squared_error(1) / 2 for plan in (laplace, pure)]
+        body = pure.measured.body
+        print(
+            f"{name:24}{errors[0]:11.2f}{errors[1]:11.2f}{reference:11.2f}"
+            f"{errors[1] / reference:7.3f}{seconds:7.1f}  {body.words if body else 'laplace'}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
