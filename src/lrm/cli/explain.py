@@ -51,11 +51,11 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output import print_expected, print_facts, print_json, print_worst
+    from lrm.cli.output import print_expected, print_facts, print_json, print_table, print_worst
     from lrm.cli.output_files import check_apart, check_output
     from lrm.plans.file import load_plan
     from lrm.views.figures import KINDS, errors_drawing
-    from lrm.views.plans import error_lines, explanation_facts
+    from lrm.views.plans import error_lines, explanation_facts, statement_error_rows
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -73,6 +73,9 @@ def explain(plan: str, **choices: Any) -> None:
         print_json({"plan": plan, **explanation_facts(loaded, expected, confidence, limit, expect)})
         return
     print_facts(error_lines(loaded, expected))
+    if len(loaded.workload.statements) > 1:
+        columns, rows = statement_error_rows(loaded, expected, confidence)
+        print_table(columns, rows, words=("statement", "verdict"))
     print_worst(loaded, expected, confidence, 10 if limit is None else limit)
     print_expected(loaded, expected, confidence, expect)
     if plot is not None:

@@ -87,7 +87,7 @@ def print_answers(
     release: "Release", confidence: float, limit: int, name: str | None = None
 ) -> None:
     """Print one grid per statement, of at most ``limit`` rows each; or the one called ``name``."""
-    from lrm.views.answers import grouped_tables, single_numbers, statement_table
+    from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
     from lrm.views.derived import derived_notes
     from lrm.views.text import table_text
     from lrm.workload.layout import find_statement
@@ -95,9 +95,9 @@ def print_answers(
     batch, width = release.plan.workload, _width()
     chosen = batch.tables if name is None else (find_statement(batch, name),)
     listed = chosen[:MOST_STATEMENTS] if limit else ()
-    tables = (
+    tables = [
         statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
-    )
+    ]
     cut = len(listed) < len(chosen)
     for one in grouped_tables(tables):
         table = single_numbers(one) if isinstance(one, list) else one.table(MOST_COLUMNS)
@@ -109,6 +109,8 @@ def print_answers(
             table = replace(table, rows=rows, note=note)
         echo(f"\n{table_text(table, width)}")
     echo("")
+    if len(tables) > 1:
+        echo(f"at {release.privacy.symbols}, {usable_words(tables)}")
     if cut:
         total = many(len(batch.shown), "answer", "answers")
         echo(f"not all of {total} are shown: lrm show names one table, or writes all files")

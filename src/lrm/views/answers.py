@@ -18,12 +18,11 @@ from lrm.spelling import beside, many, number
 from lrm.views.blocks import Block, Cell, Document, Figure, Heading, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time, label_texts
+from lrm.views.verdicts import USABLE, verdict
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
 from lrm.workload.layout import Layout, layout_of
 
 __all__ = [
-    "ROUGH",
-    "USABLE",
     "StatementTable",
     "answer_table",
     "display_facts",
@@ -31,14 +30,8 @@ __all__ = [
     "single_numbers",
     "statement_table",
     "statement_tables",
-    "verdict",
+    "usable_words",
 ]
-
-USABLE, ROUGH = 0.10, 0.50
-"""Half an interval, beside the answer, up to which a table is usable, and up to which it is rough.
-
-Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
-"""
 
 MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""
@@ -47,15 +40,6 @@ MOST_PANELS = 12
 """Panels of small multiples."""
 
 TOTAL = "total"
-
-
-def verdict(relative: float, usable: float = USABLE, rough: float = ROUGH) -> str:
-    """What can be done with answers of this relative error: usable, rough or noise.
-
-    >>> verdict(0.02), verdict(0.3), verdict(2.0)
-    ('usable', 'rough', 'noise')
-    """
-    return "usable" if relative <= usable else "rough" if relative <= rough else "noise"
 
 
 def answer_table(
@@ -112,9 +96,15 @@ def statement_table(
         layout = layout.taken(rows)
         numbers = {name: column[rows] for name, column in numbers.items()}
         noisy = " by the noisy answers" if display.having or display.order else ""
+        # Sorted by its groups alone, the table is whole and depends on no answer.
+        plain = len(rows) == groups and not any(key.labels is None for key in display.order)
         note = (
-            f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
-            "the release has all"
+            ""
+            if plain
+            else (
+                f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
+                "the release has all"
+            )
         )
     total = statement.count + asked_for
     return StatementTable(layout, numbers, confidence, total, note, release.simulated)
@@ -229,6 +219,11 @@ class StatementTable:
         return float(np.median(share))
 
     @property
+    def verdict(self) -> str:
+        """Whether the table is usable, rough or noise."""
+        return verdict(self.relative)
+
+    @property
     def heading(self) -> str:
         """The title, with the error where all answers have the same."""
         same = {self.alike(place) for place in range(len(self.layout.answers))}
@@ -244,7 +239,7 @@ class StatementTable:
             words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
         if math.isfinite(self.relative) and self.relative > 0:
             percent = f"{100 * self.relative:.2g}" if self.relative < 1 else "over 100"
-            words += f", {verdict(self.relative)} (±{percent} % in the median)"
+            words += f", {self.verdict} (±{percent} %)"
         return words
 
     @cached_property
@@ -491,6 +486,12 @@ class StatementTable:
 
 
 SINGLE = "Single numbers"
+
+
+def usable_words(tables: Sequence[StatementTable]) -> str:
+    """How many tables are usable."""
+    count = sum(one.verdict == "usable" for one in tables)
+    return f"{count} of {len(tables)} tables are within ±{100 * USABLE:.0f} % in the median"
 
 
 def grouped_tables(

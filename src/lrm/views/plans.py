@@ -17,7 +17,8 @@ from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
 from lrm.spelling import many, number, ratio, seconds
 from lrm.views.derived import expected_facts
-from lrm.workload import EXPLICIT_QUERIES, Label, Workload
+from lrm.views.verdicts import verdict
+from lrm.workload import EXPLICIT_QUERIES, Label, Statement, Workload
 
 __all__ = [
     "Lines",
@@ -29,6 +30,8 @@ __all__ = [
     "mechanism_words",
     "plan_facts",
     "plan_lines",
+    "statement_error_rows",
+    "statement_errors",
     "title",
     "total_for_typical",
     "total_lines",
@@ -286,6 +289,46 @@ def worst_queries(
     ]
 
 
+def statement_errors(
+    plan: Plan, expected: Accuracy, confidence: float
+) -> list[tuple[Statement, float, float]]:
+    """Each statement with the typical standard error and the half-width of its linear answers.
+
+    Counts, sums and rates are never mixed: a statement that has none of its own is left out.
+    """
+    batch = plan.workload
+    if batch.shape[0] > EXPLICIT_QUERIES:
+        return []
+    found = []
+    for one in batch.tables:
+        if not one.count:
+            continue
+        errors = expected.errors_of(*one.rows)
+        if not errors.any():
+            continue
+        typical = int(np.argsort(errors)[len(errors) // 2])
+        half = expected.half_widths(confidence, [one.rows[0] + typical])
+        found.append((one, float(errors[typical]), float(half[0])))
+    return found
+
+
+def statement_error_rows(
+    plan: Plan, expected: Accuracy, confidence: float
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns and one row per statement, with a verdict where a comment states the usual size."""
+    rows: list[tuple[str, ...]] = []
+    judged = any(one.expected is not None for one in plan.workload.tables)
+    for one, error, half in statement_errors(plan, expected, confidence):
+        row: tuple[str, ...] = (one.title, f"{one.count:,}", number(error), f"±{number(half)}")
+        if judged:
+            share = math.inf if one.expected is None else half / one.expected
+            words = f"±{100 * share:.2g} %" if share < 1 else "over 100 %"
+            row += ("", "") if one.expected is None else (words, verdict(share))
+        rows.append(row)
+    columns = ("statement", "answers", "standard error", f"{100 * confidence:.4g} % interval")
+    return (*columns, "of expected", "verdict") if judged else columns, rows
+
+
 def explanation_facts(
     plan: Plan,
     expected: Accuracy,
@@ -299,5 +342,17 @@ def explanation_facts(
         "noise": plan.noise,
         **expected.privacy.facts,
         **error_facts(plan, expected, confidence, limit),
+        "statements": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "answers": one.count,
+                "expected": one.expected,
+                "standard_error": error,
+                "half_width": half,
+                "verdict": None if one.expected is None else verdict(half / one.expected),
+            }
+            for one, error, half in statement_errors(plan, expected, confidence)
+        ],
         "derived": expected_facts(plan, expected, confidence, expect),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -13,7 +14,7 @@ from lrm.privacy.amounts import format_amount
 from lrm.releases import Release
 from lrm.releases.postprocess import INTERVALS, Processed
 from lrm.releases.shown import shown_values
-from lrm.spelling import many, number
+from lrm.spelling import many
 from lrm.views.answers import (
     SINGLE,
     StatementTable,
@@ -43,6 +44,7 @@ from lrm.views.page import SEARCH, page
 from lrm.views.plans import title
 from lrm.views.promises import NOT_PROMISED
 from lrm.views.releases import cost_lines, export_csv
+from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
@@ -95,10 +97,11 @@ def release_page(
     """
     plan = release.plan
     amount = release.privacy.symbols
+    tables = _tables(release, confidence, limit, processed)
     sections = [
         _simulated(release),
-        _key(release, amount),
-        _answers(release, confidence, limit, processed, file),
+        _key(release, amount, tables),
+        _answers(release, tables, confidence, processed, file),
         batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
         section("What it cost", facts(cost_lines(release))),
         error_section(plan, release.accuracy, drawn=False),
@@ -166,8 +169,8 @@ def _simulated(release: Release) -> Markup:
     return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is promised.")
 
 
-def _key(release: Release, amount: str) -> Markup:
-    typical = release.accuracy.root_mean_squared_error
+def _key(release: Release, amount: str, tables: Sequence[StatementTable]) -> Markup:
+    usable = sum(one.verdict == "usable" for one in tables)
     return key_numbers(
         [
             (
@@ -176,7 +179,7 @@ def _key(release: Release, amount: str) -> Markup:
                 f"over {release.plan.workload.shape[1]:,} cells",
             ),
             ("cost", amount, release.privacy.variant),
-            ("typical error", number(typical), "root mean square of an answer"),
+            ("usable tables", f"{usable} of {len(tables)}", f"within ±{100 * USABLE:.0f} %"),
             ("protects", release.unit.protected, release.unit.change),
         ]
     )
@@ -184,8 +187,8 @@ def _key(release: Release, amount: str) -> Markup:
 
 def _answers(
     release: Release,
+    tables: Sequence[StatementTable],
     confidence: float,
-    limit: int,
     processed: Processed | None,
     file: str | None,
 ) -> Markup:
@@ -197,7 +200,7 @@ def _answers(
             "are not rounded and may be negative where the truth is small: that keeps them right "
             "on average."
         ),
-        answer_parts(release, confidence, limit, processed, file),
+        answer_parts(release, tables, file),
     ]
     if release.unit.limit is not None:
         parts.insert(
@@ -211,20 +214,25 @@ def _answers(
     return section("Answers", *parts)
 
 
-def answer_parts(
-    release: Release, confidence: float, limit: int, processed: Processed | None, file: str | None
-) -> Markup:
-    """All statements with at most ``limit`` answers; ``file`` beside the page has the rest."""
+def _tables(
+    release: Release, confidence: float, limit: int, processed: Processed | None
+) -> list[StatementTable]:
+    """The statements that a page lists, with at most ``limit`` answers in all."""
     done = None if processed is None else shown_values(release, processed.answers)
-    room, opened = limit, MOST_OPEN
     tables: list[StatementTable] = []
-    batch = release.plan.workload
-    for statement in batch.tables:
+    room = limit
+    for statement in release.plan.workload.tables:
         if room <= 0:
             break
         one = statement_table(release, statement, confidence, processed=done, most=room)
         tables.append(one)
         room -= one.count
+    return tables
+
+
+def answer_parts(release: Release, tables: Sequence[StatementTable], file: str | None) -> Markup:
+    """All statements that are listed; ``file`` beside the page has the rest."""
+    batch, opened = release.plan.workload, MOST_OPEN
     parts: list[Document] = []
     for part in grouped_tables(tables):
         if isinstance(part, list):
@@ -236,7 +244,7 @@ def answer_parts(
         folded = part.count > min(OPEN, opened)
         opened -= 0 if folded else part.count
         parts.append(part.document(folded=folded))
-    body = [search_box("Search answers")] if limit - room > FEW else []
+    body = [search_box("Search answers")] if sum(one.count for one in tables) > FEW else []
     if len(parts) > FEW // 2:
         body.append(contents(parts))
     body += map(render_part, parts)

@@ -281,14 +281,15 @@ def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
 
     >>> title_of(["patients", "mean_age"], ["state", "sex"])
     'patients and mean age by state and sex'
-    >>> title_of(["by_month"], ["hospital", "month"])
-    'by month: hospital and month'
+    >>> title_of(["by_month"], ["hospital", "month"]), title_of(["by_month"], ["month"])
+    ('by month and hospital', 'by month')
     """
     names = _listed([_words(one) for one in answers])
-    by = _listed([_words(one) for one in columns])
-    if not by:
-        return names
-    return f"{names}: {by}" if re.match(r"(?i)by\b", names) else f"{names} by {by}"
+    by = [_words(one) for one in columns]
+    if re.match(r"(?i)by\b", names):
+        more = _listed([one for one in by if one not in names])
+        return f"{names} and {more}" if more else names
+    return f"{names} by {_listed(by)}" if by else names
 
 
 def _words(name: str) -> str:

@@ -1,0 +1,20 @@
+"""What can be done with answers of a relative error."""
+
+from __future__ import annotations
+
+__all__ = ["ROUGH", "USABLE", "verdict"]
+
+USABLE, ROUGH = 0.10, 0.50
+"""Half an interval, beside the answer, up to which a table is usable, and up to which it is rough.
+
+Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
+"""
+
+
+def verdict(relative: float, usable: float = USABLE, rough: float = ROUGH) -> str:
+    """What can be done with answers of this relative error: usable, rough or noise.
+
+    >>> verdict(0.02), verdict(0.3), verdict(2.0)
+    ('usable', 'rough', 'noise')
+    """
+    return "usable" if relative <= usable else "rough" if relative <= rough else "noise"

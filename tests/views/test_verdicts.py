@@ -1,0 +1,45 @@
+"""Errors that people can use: a verdict per table, from stated or released sizes."""
+
+import numpy as np
+
+import lrm
+from lrm.domain import Categories, Domain
+from lrm.views.answers import statement_tables, usable_words
+from lrm.views.plans import explanation_facts, statement_error_rows
+from lrm.views.verdicts import verdict
+
+DOMAIN = Domain([Categories("ward", ["a", "b"]), Categories("sex", ["f", "m"])], "visits")
+TEXT = """
+-- expected: 10,000
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward;
+-- expected: 20
+SELECT sex, COUNT(*) AS m FROM visits GROUP BY sex;
+SELECT COUNT(*) AS total FROM visits
+"""
+
+
+def test_thresholds_can_be_chosen():
+    assert [verdict(x) for x in (0.1, 0.11, 0.5, 0.51)] == ["usable", "rough", "rough", "noise"]
+    assert verdict(0.1, usable=0.05) == "rough"
+
+
+def test_expected_sizes_make_a_verdict_before_anything_is_spent():
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
+    accuracy = plan.accuracy(plan.privacy("0.1"))
+    columns, rows = statement_error_rows(plan, accuracy, 0.95)
+    assert columns[-1] == "verdict"
+    assert [row[-1] for row in rows] == ["usable", "noise", ""]
+    facts = explanation_facts(plan, accuracy, 0.95, 1)["statements"]
+    assert [one["verdict"] for one in facts] == ["usable", "noise", None]
+    half = accuracy.half_widths(0.95, [0])[0]
+    assert facts[0]["half_width"] == half
+
+
+def test_a_release_is_judged_by_its_noisy_answers():
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
+    release = lrm.release(plan, np.full(4, 1_000_000), epsilon=1)
+    tables = list(statement_tables(release))
+    assert [one.verdict for one in tables] == ["usable", "usable", "usable"]
+    assert usable_words(tables) == "3 of 3 tables are within ±10 % in the median"
+    small = lrm.release(plan, np.array([0, 0, 0, 0]), epsilon="0.001")
+    assert {one.verdict for one in statement_tables(small)} <= {"rough", "noise"}
