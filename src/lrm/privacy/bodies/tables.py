@@ -49,6 +49,9 @@ MOST_FREE_CELLS = 2000
 
 LARGEST_UNIT = 1 << 62
 
+LISTED_TABLES = 6
+"""Tables whose sizes are all named in words."""
+
 
 @dataclass(frozen=True, eq=False)
 class Tables(Body):
@@ -245,6 +248,10 @@ class Tables(Body):
             return f"independent Laplace noise on {self.size} cells"
         if not self.has_total and max(self.sizes) == 1:
             return f"the hull of all yes/no patterns of {self.size} counts"
+        if len(self.sizes) > LISTED_TABLES:
+            least, most = min(self.sizes), max(self.sizes)
+            cells = f"{most}" if least == most else f"{least} to {most}"
+            return f"the hull of {len(self.sizes)} tables of {cells} cells"
         return "the hull of tables of " + ", ".join(map(str, self.sizes)) + " cells"
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
