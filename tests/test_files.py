@@ -1,6 +1,7 @@
 """Damaged, foreign and newer files are clear errors; nothing is half-written."""
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import lrm
 from forging import resealed
 from lrm.errors import FileFormatError
 from lrm.files.archive import write_archive
+from lrm.workload import Quantile
 
 
 @pytest.fixture
@@ -87,3 +89,28 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
 def test_unwritable_folder_is_a_sentence(tmp_path):
     with pytest.raises(FileFormatError, match="cannot write"):
         lrm.plan(np.eye(2), "noise-on-data").save(tmp_path / "no" / "such" / "plan.lrm")
+
+
+def test_files_written_before_quantiles_had_methods_are_read():
+    """What is left out of a file has one meaning for ever, and so has its digest."""
+    folder = Path(__file__).with_name("older")
+    plan = lrm.load_plan(folder / "plan-with-median.lrm")
+    assert plan.digest.startswith("e182096eb0461a59")
+    (median,) = [one for one in plan.workload.derived if isinstance(one, Quantile)]
+    assert median.method == "lower"
+    release = lrm.load_release(folder / "release-with-median.lrm")
+    assert release.plan.digest == plan.digest
+    assert release["m"].to_pandas()["answer"].tolist() == [5.0, 5.0]
+
+
+def test_every_method_of_a_quantile_is_read_back(tmp_path):
+    domain = lrm.Domain([lrm.Integers("age", 0, 9)], "people")
+    text = """
+        SELECT MEDIAN(age) AS a FROM people;
+        SELECT QUANTILE_DISC(age, 0.5) AS b FROM people;
+    """
+    plan = lrm.plan(lrm.sql(text, domain), effort="quick")
+    plan.save(tmp_path / "plan.lrm")
+    loaded = lrm.load_plan(tmp_path / "plan.lrm")
+    assert loaded.digest == plan.digest
+    assert [one.method for one in loaded.workload.derived] == ["continuous", "lower"]

@@ -139,6 +139,31 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, patience):
     assert ("polish, round 7, best error 38/ε²" in terminal.text) == (patience == 0.0)
 
 
+@pytest.mark.parametrize("patience", [0.0, 100.0])
+def test_work_that_takes_a_while_is_named_on_a_terminal(monkeypatch, patience):
+    """Explaining, releasing and reporting have no rounds to report, and show what they do."""
+    terminal = Terminal()
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(progress, "BEGAN", time.monotonic())
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def interrupted():
+        deadline = time.monotonic() + (30.0 if patience == 0.0 else 0.1)
+        with progress.waiting("errors"):
+            while "errors; Ctrl-C ends it" not in terminal.text and time.monotonic() < deadline:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert ("errors; Ctrl-C ends it" in terminal.text) == (patience == 0.0)
+    shown = terminal.text
+    time.sleep(0.2)
+    assert terminal.text == shown  # the line is gone
+
+
 def test_progress_counts_the_records_of_a_privacy_unit():
     """As the error of the finished plan does: five rows of a person have 25 times the error."""
     line = progress.ProgressLine("plan", "laplace", 5)

@@ -6,6 +6,8 @@ import pytest
 
 import lrm
 from lrm.derived import Noisy, derived_numbers
+from lrm.derived.computed import _may_be_zero
+from lrm.derived.expected import _largest
 from lrm.derived.noise import _ranges
 
 DOMAIN = lrm.Domain(
@@ -94,3 +96,33 @@ def table():
             "rest": rng.integers(0, 10_000, rows),
         }
     )
+
+
+def test_the_largest_half_width_is_found_without_looking_at_all_of_them(accuracy):
+    """Where another sum must be narrower whatever its law is, its law is not looked at."""
+    _, errors = accuracy
+    index = np.array([[0, 5, 17], [31, 40, 17], [8, 9, 10]])
+    noise = Noisy(None, errors).joint(index, np.ones(3))
+    directions = [np.random.default_rng(k).normal(size=(3, 3)) for k in range(4)]
+    asked = []
+    of = type(noise).of
+
+    def count(self, groups):
+        asked.append(int(np.sum(groups)))
+        return of(self, groups)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(noise), "of", count)
+        error, half = _largest(noise, directions, 0.95)
+    assert error == pytest.approx(max(noise.deviations(one).max() for one in directions))
+    assert half == pytest.approx(max(noise.half_widths(one, 0.95).max() for one in directions))
+    assert sum(asked) < 12
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.999, 1.001, 1.05, 3.0])
+def test_a_denominator_may_be_zero_where_its_interval_holds_zero(accuracy, ratio):
+    _, errors = accuracy
+    noise = Noisy(None, errors).joint(np.array([[0, 5], [31, 40]]), np.ones(2))
+    half = noise.half_widths(np.array([[0.0, 1.0], [0.0, 1.0]]), 0.95)
+    found = _may_be_zero(ratio * half * np.array([1.0, -1.0]), noise, 0.95)
+    assert found.tolist() == [ratio < 1.0] * 2

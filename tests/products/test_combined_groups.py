@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.clock import Clock
 from lrm.errors import StopSolver, WorkloadError
 from lrm.exact.products import combine
 from lrm.exact.products.combine import LEAST_GAIN, Combination, find_combination
@@ -86,12 +87,10 @@ def test_limits_are_checked_before_anything_is_computed(reconstruction, limit, m
 
 def test_a_combination_can_be_stopped(reconstruction):
     strategy = ProductStrategy(reconstruction.combination.groups, 0.0, combined=True)
-
-    def stop(_):
-        raise StopSolver
-
+    clock = Clock()
+    clock.stop()
     with pytest.raises(StopSolver):
-        Combination(reconstruction.batch, strategy, stop)
+        Combination(reconstruction.batch, strategy, clock)
 
 
 def test_a_combination_is_used_where_it_saves_the_stated_share(monkeypatch):

@@ -53,6 +53,7 @@ def explain(plan: str, **choices: Any) -> None:
     """
     from lrm.cli.output import print_expected, print_facts, print_json, print_table, print_worst
     from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.progress import waiting
     from lrm.plans.file import load_plan
     from lrm.views.figures import KINDS, errors_drawing
     from lrm.views.plans import error_lines, explanation_facts, statement_error_rows
@@ -62,7 +63,8 @@ def explain(plan: str, **choices: Any) -> None:
     _check_asked(choices)
     check_apart({"--plot": plot}, {"PLAN": plan})
     check_output(plot, kinds=KINDS)
-    loaded = load_plan(plan)
+    with waiting("reading the plan"):
+        loaded = load_plan(plan)
     privacy = _privacy(loaded, choices)
     expected = loaded.accuracy(privacy)
     if plot is not None:
@@ -70,7 +72,9 @@ def explain(plan: str, **choices: Any) -> None:
         errors = {loaded.mechanism: expected.standard_errors}
         errors_drawing(errors, privacy.described, title=heading).save(plot)
     if choices["as_json"]:
-        print_json({"plan": plan, **explanation_facts(loaded, expected, confidence, limit, expect)})
+        with waiting("errors"):
+            facts = explanation_facts(loaded, expected, confidence, limit, expect)
+        print_json({"plan": plan, **facts})
         return
     print_facts(error_lines(loaded, expected))
     if len(loaded.workload.statements) > 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrm.cli.progress import waiting
 from lrm.spelling import escape_controls, many, visible
 
 if TYPE_CHECKING:
@@ -95,9 +96,10 @@ def print_answers(
     batch, width = release.plan.workload, _width()
     chosen = batch.tables if name is None else (find_statement(batch, name),)
     listed = chosen[:MOST_STATEMENTS] if limit else ()
-    tables = [
-        statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
-    ]
+    with waiting("answers"):
+        tables = [
+            statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
+        ]
     cut = len(listed) < len(chosen)
     for one in grouped_tables(tables):
         table = single_numbers(one) if isinstance(one, list) else one.table(MOST_COLUMNS)
@@ -129,7 +131,8 @@ def print_expected(
     from lrm.spelling import number
     from lrm.views.derived import derived_notes, expected_columns, expected_rows
 
-    rows = expected_rows(plan, expected, confidence, expect)
+    with waiting("errors of derived answers"):
+        rows = expected_rows(plan, expected, confidence, expect)
     if not rows:
         return
     columns = expected_columns(confidence)
@@ -146,10 +149,11 @@ def print_worst(plan: "Plan", expected: "Accuracy", confidence: float, limit: in
     from lrm.views.plans import worst_queries
 
     queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
-    rows = [
-        (label.name, number(error), f"±{number(half)}")
-        for label, error, half in worst_queries(plan, expected, confidence, limit)
-    ]
+    with waiting("errors"):
+        rows = [
+            (label.name, number(error), f"±{number(half)}")
+            for label, error, half in worst_queries(plan, expected, confidence, limit)
+        ]
     if not rows:
         if queries:
             echo(f"none of {queries:,} queries listed")

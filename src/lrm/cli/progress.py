@@ -1,7 +1,10 @@
-"""A solver's reports as a line on the terminal."""
+"""What is being done, as a line on the terminal: a solver's reports, or other work."""
 
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -10,10 +13,58 @@ if TYPE_CHECKING:
     from lrm.clock import Step
     from lrm.privacy.budget import Noise
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "waiting"]
 
 PATIENCE = 2.0
 """Seconds of work before a bar appears: what is over sooner needs none."""
+
+BEGAN = time.monotonic()
+"""When the command was started."""
+
+
+@contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Show ``label`` on a terminal while work goes on, once the command has taken a while.
+
+    Nothing may be printed within. Ctrl-C ends the work as it does elsewhere.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    lock, bars, over = threading.Lock(), [], threading.Event()
+
+    def show() -> None:
+        with lock:
+            if not over.is_set():
+                bar = _spinner()
+                bar.add_task(f"{label}; Ctrl-C ends it", total=None)
+                bar.start()
+                bars.append(bar)
+
+    timer = threading.Timer(max(0.0, BEGAN + PATIENCE - time.monotonic()), show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        over.set()
+        with lock:
+            for bar in bars:
+                bar.stop()
+
+
+def _spinner() -> Any:
+    """A line that is gone when it is stopped."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 class ProgressLine:
@@ -57,15 +108,7 @@ class ProgressLine:
 
     def _show(self, step: "Step") -> None:
         if self._bar is None:
-            from rich.console import Console
-            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-            columns = (
-                SpinnerColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.description}", markup=False),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = _spinner()
             self._task = self._bar.add_task(self._label, total=None)
             self._bar.start()
         self._bar.update(self._task, description=self._describe(step))

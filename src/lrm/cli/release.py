@@ -72,6 +72,7 @@ def release(plan: str, **choices: Any) -> None:
       lrm release plan.lrm --counts counts.csv --epsilon 0.1 \
           -o answers.lrm --no-ledger
     """
+    from lrm.cli.progress import waiting
     from lrm.cli.release_checks import check_choices, check_confidence, check_places
     from lrm.plans.file import load_plan
     from lrm.releases import preview
@@ -83,18 +84,24 @@ def release(plan: str, **choices: Any) -> None:
     amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
     table, counts = choices["table"], choices["counts"]
+    with waiting("reading the plan"):
+        loaded = load_plan(plan)
     asked = {
-        "plan": load_plan(plan),
+        "plan": loaded,
         "data": CountsFile(counts) if table is None else table,
         **amounts,
         **{name: choices[name] for name in ("ledger", "budget", "neighbours", "max_rows")},
     }
     if choices["dry_run"]:
-        _print_preview(preview(**asked), choices)
+        with waiting("checking the table"):
+            found = preview(**asked)
+        _print_preview(found, choices)
         return
     with paying(choices["ledger"], (choices["output"], choices["csv"])):
-        answered = make_release(**asked)
-        _save(answered, choices)
+        with waiting("counting, and adding noise"):
+            answered = make_release(**asked)
+        with waiting("saving answers"):
+            _save(answered, choices)
         _print_release(answered, choices)
 
 
@@ -119,11 +126,14 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.cli.progress import waiting
     from lrm.views.releases import release_lines, summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
     if choices["as_json"]:
-        print_json({**summary_facts(answered, confidence), "file": output, "csv": csv})
+        with waiting("answers"):
+            facts = summary_facts(answered, confidence)
+        print_json({**facts, "file": output, "csv": csv})
         return
     print_facts(release_lines(answered))
     print_answers(answered, confidence, choices["limit"])
@@ -134,11 +144,14 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
 
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
     from lrm.cli.output import print_expected, print_facts, print_json, print_worst
+    from lrm.cli.progress import waiting
     from lrm.views.previews import preview_facts, preview_lines
 
     confidence = choices["confidence"]
     if choices["as_json"]:
-        print_json(preview_facts(preview, confidence))
+        with waiting("errors"):
+            facts = preview_facts(preview, confidence)
+        print_json(facts)
         return
     print_facts(preview_lines(preview))
     print_worst(preview.plan, preview.accuracy, confidence, choices["limit"])

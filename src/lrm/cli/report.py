@@ -73,11 +73,13 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     """
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.progress import waiting
 
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file})
     check_output(place, force=choices["force"], kinds=(".html", ".htm"))
-    kind, beside = _write(file, place, choices)
+    with waiting("writing the page"):
+        kind, beside = _write(file, place, choices)
     if choices["as_json"]:
         size = Path(place).stat().st_size
         print_json({"kind": kind, "file": file, "page": place, "bytes": size, "answers": beside})

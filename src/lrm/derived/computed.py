@@ -88,21 +88,21 @@ def _fieller(
     _core: Formula, inputs: Floats, noise: JointNoise, confidence: float
 ) -> tuple[Floats, Floats]:
     groups = inputs.shape[1]
-    alone = np.tile([0.0, 1.0], (groups, 1))
-    kappa = np.tile(noise.quantile_ratios(alone, confidence), 2)
-    unbounded = np.abs(inputs[1]) <= kappa[:groups] * np.sqrt(noise.covariance[:, 1, 1])
-    # Lower and upper ends are looked for together.
+    unbounded = _may_be_zero(inputs[1], noise, confidence)
+    # Lower and upper ends are looked for together, from the ratio itself on.
     top, bottom = np.tile(inputs, 2)
     sums = np.tile(noise.covariance, (2, 1, 1))
-    twice = np.tile(noise.weights, (2, 1, 1)), np.tile(noise.counts, (2, 1))
-    both = JointNoise(*twice, noise.accuracy)
+    both = noise.of(np.tile(np.arange(groups), 2))
     sign = np.repeat([-1.0, 1.0], groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = top / bottom
+        ratio = inputs[0] / inputs[1]
         for _ in range(ROUNDS):
             direction = np.column_stack([np.ones_like(ratio), -ratio])
             direction[~np.isfinite(ratio)] = (0.0, 1.0)
-            kappa = both.quantile_ratios(direction, confidence)
+            if len(ratio) == groups:
+                kappa = np.tile(noise.quantile_ratios(direction, confidence), 2)
+            else:
+                kappa = both.quantile_ratios(direction, confidence)
             a = bottom**2 - kappa**2 * sums[:, 1, 1]
             b = top * bottom - kappa**2 * sums[:, 0, 1]
             c = top**2 - kappa**2 * sums[:, 0, 0]
@@ -110,6 +110,17 @@ def _fieller(
             ratio = np.where(a > 0, (b + sign * root) / a, sign * np.inf)
     ends = np.where(np.tile(unbounded, 2), sign * np.inf, ratio)
     return ends[:groups], ends[groups:]
+
+
+def _may_be_zero(values: Floats, noise: JointNoise, confidence: float) -> NDArray[np.bool_]:
+    """Whether the interval of each group's second input holds 0."""
+    deviations = np.sqrt(noise.covariance[:, 1, 1])
+    found: NDArray[np.bool_] = np.abs(values) <= noise.widest(deviations, confidence)
+    if found.any():  # only here does it depend on the law of the sum
+        alone = np.tile([0.0, 1.0], (int(found.sum()), 1))
+        ratios = noise.of(found).quantile_ratios(alone, confidence)
+        found[found] = np.abs(values[found]) <= ratios * deviations[found]
+    return found
 
 
 def _ranges(

@@ -8,6 +8,7 @@ so many rows: a share from 0 to 1, an average from the least declared number to 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
 from lrm.derived.computed import places
-from lrm.derived.noise import Noisy
+from lrm.derived.noise import JointNoise, Noisy
 from lrm.derived.quantiles import quantile_half_widths
 from lrm.maps.linear import Floats, LinearMap
 from lrm.workload import Computed, Derived, Formula, Quantile
@@ -84,6 +85,7 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
     core = one.formula.core
     error = half = -1.0
     each = 1.0 - (1.0 - confidence) / len(scales)
+    directions: list[Floats] = []
     for point in _points(core, index, scales, queries, rows):
         inputs = np.tile(point[:, None], stop)
         (value, gradient), _ = core.dual(inputs)
@@ -92,15 +94,38 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
             continue
         direction = gradient.T * steep[:, None]
         if noise is not None:
-            error = max(error, float(noise.deviations(direction).max()))
-            half = max(half, float(noise.half_widths(direction, confidence).max()))
+            directions.append(direction)
         else:
             size = np.abs(direction)
             error = max(error, float((size * noisy.errors(index, scales)).sum(axis=1).max()))
             widths = noisy.half_widths(index, scales, each)
             half = max(half, float((size * widths).sum(axis=1).max()))
+    if noise is not None and directions:
+        error, half = _largest(noise, directions, confidence)
     # Where no point has a finite slope, rows alone do not tell the error.
     return (error, half) if half >= 0.0 else (math.inf, math.inf)
+
+
+def _largest(
+    noise: JointNoise, directions: Sequence[Floats], confidence: float
+) -> tuple[float, float]:
+    """The largest deviation and the largest half-width in any group and direction.
+
+    The law of a sum is looked at where the sum varies most, and then where the widest law of its
+    deviation would be wider than that.
+    """
+    deviations = np.array([noise.deviations(direction) for direction in directions])
+    bounds = noise.widest(deviations.ravel(), confidence).reshape(deviations.shape)
+    most = np.unravel_index(np.argmax(deviations), deviations.shape)
+    first: NDArray[np.bool_] = np.zeros(deviations.shape, dtype=bool)
+    first[most] = True
+    half = -1.0
+    for chosen in (first, ~first):
+        for direction, asked in zip(directions, chosen & (bounds > half), strict=True):
+            if asked.any():
+                widths = noise.of(asked).half_widths(direction[asked], confidence)
+                half = max(half, float(widths.max()))
+    return float(deviations[most]), half
 
 
 def _points(

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
-from lrm.accuracy.intervals import sum_half_widths
+from lrm.accuracy.intervals import norm_half_widths, sum_half_widths
 from lrm.maps.linear import Floats
 
 __all__ = ["JointNoise", "Noisy"]
@@ -63,20 +64,33 @@ class JointNoise:
         rows = np.einsum("gk,gkr->gr", directions, self.weights)
         return sum_half_widths(rows, self.accuracy.law, confidence, self.counts)
 
+    def widest(self, deviations: Floats, confidence: float) -> Floats:
+        """What half-widths of sums with these standard deviations are at most."""
+        law = self.accuracy.law
+        if not law.independent:
+            return np.full(len(deviations), math.inf)
+        return norm_half_widths(deviations / law.deviation, law, confidence)
+
     def quantile_ratios(self, directions: Floats, confidence: float) -> Floats:
         """Half-widths over standard deviations; those of one variable where there is no noise."""
         deviations = self.deviations(directions)
-        found = np.full(len(deviations), self._single(confidence))
         some = deviations > 0
+        if some.all():
+            return self.half_widths(directions, confidence) / deviations
+        found = np.full(len(deviations), self._single(confidence))
         if some.any():
-            chosen = JointNoise(self.weights[some], self.counts[some], self.accuracy)
-            found[some] = chosen.half_widths(directions[some], confidence) / deviations[some]
+            found[some] = self.of(some).half_widths(directions[some], confidence)
+            found[some] /= deviations[some]
         return found
 
     def _single(self, confidence: float) -> float:
         law, first = self.accuracy.law, np.eye(1, self.weights.shape[2])
         deviation = math.sqrt(float(law.covariance(first[None])[0, 0, 0]))
         return float(sum_half_widths(first, law, confidence)[0]) / deviation
+
+    def of(self, groups: NDArray[Any]) -> JointNoise:
+        """The noise of some groups, given by a mask or by their numbers."""
+        return JointNoise(self.weights[groups], self.counts[groups], self.accuracy)
 
 
 @dataclass(frozen=True, eq=False)

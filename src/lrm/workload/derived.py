@@ -217,15 +217,16 @@ class Quantile:
 
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
-        return {
+        facts = {
             "label": next(label_facts(self.label, lines=lines)),
             "level": self.level,
             "totals": self.totals.facts(),
             "lows": [_spelt(low) for low in self.lows],
             "highs": [_spelt(high) for high in self.highs],
             "attribute": self.attribute,
-            "method": self.method,
         }
+        # Older files know no other method than "lower": without it they keep their digest.
+        return facts if self.method == "lower" else {**facts, "method": self.method}
 
     @property
     def note(self) -> str:
@@ -287,7 +288,7 @@ def _one(fact: Any) -> Derived:
     if not isinstance(fact, dict) or set(fact) not in (
         _COMPUTED,
         _QUANTILE,
-        _QUANTILE - {"method"},  # written before quantiles had one: all were values of rows
+        _QUANTILE - {"method"},
     ):
         raise WorkloadError("a derived answer has facts that are missing or not known")
     # A label without groups reads back as a plain name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.solvers.products.gaussian import optimise_gaussian_groups, optimise_gaussian_products
 from lrm.solvers.products.group import EFFORTS, GroupSearch
-from lrm.solvers.products.optimise import optimise_products
+from lrm.solvers.products.optimise import _Search, optimise_products
 from solvers.products.reference_errors import (
     classical_marginals_error,
     noise_on_data_error,
@@ -79,6 +80,23 @@ def test_a_stopped_search_returns_the_best_so_far():
     assert clock.interrupted
     assert math.isfinite(found.error)
     assert found.error <= min(step.error for step in steps) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("gain", [-0.5, 0.0, 1e-5, 0.5])
+def test_more_effort_is_never_worse_than_a_quick_search(monkeypatch, gain):
+    """However a longer search ends: what rounding may take away again is no gain."""
+    batch = BATCHES["ranges"]
+    quick = optimise_products(batch, effort="quick")
+
+    def further(self, effort, clock):
+        del effort, clock
+        found = self._found[0]
+        other = replace(quick, error=(1.0 - gain) * quick.error, combined=False)
+        self._found = [replace(found, strategy=other)]
+
+    monkeypatch.setattr(_Search, "further", further)
+    found = optimise_products(batch, effort="normal")
+    assert found.error == (0.5 if gain == 0.5 else 1.0) * quick.error
 
 
 def test_folding_takes_a_third_off_one_way_tables_of_two_values():

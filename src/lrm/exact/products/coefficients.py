@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,33 +15,35 @@ from lrm.exact.products.strategy import Axis
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
-__all__ = ["product_rows", "term_rows"]
+__all__ = ["add_term_rows", "product_rows"]
 
 Floats = NDArray[np.float64]
 
 
-def term_rows(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int) -> Floats:
-    """The rows of B of one term, over the measurements of its group.
+def add_term_rows(
+    whole: Floats, axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int
+) -> None:
+    """Add the rows of B of one term, over the measurements of its group, to ``whole``.
 
     The estimate of a product weighs what was measured of set B (for unit noise) by
     ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``, where ``N_i`` is ``W·P·Sᵀ/κ`` for i in A, ``W·h/κ`` times
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
-    whole: Floats | None = None
     for coefficient, factors in batch.summands(term):
-        rows = product_rows(lattice, [axis.factor(factors) for axis in axes])
-        if coefficient != 1.0:
-            rows *= coefficient
-        if whole is None:
-            whole = rows
-        else:
-            whole += rows
-    assert whole is not None  # noqa: S101 - every term has a product
-    return whole
+        stop = 0
+        for rows in _set_rows(lattice, [axis.factor(factors) for axis in axes]):
+            stop += rows.shape[1]
+            part = whole[:, stop - rows.shape[1] : stop]
+            part += rows if coefficient == 1.0 else coefficient * rows
 
 
 def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
     """The rows of B of one product over a group's axes."""
+    return np.hstack(list(_set_rows(lattice, factors)))
+
+
+def _set_rows(lattice: Lattice, factors: Sequence[Factor]) -> Iterator[Floats]:
+    """Yield the rows of B of one product, over the measurements of one set after the other."""
     support = [i for i, factor in enumerate(factors) if factor.total_factor is None]
     bases = lattice.bases
     means = [
@@ -59,11 +61,10 @@ def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
         for i in support
     }
     count = math.prod(map(len, factors))
-    blocks: list[Floats] = []
     for b, one in enumerate(lattice.sets):
         inner = [i for i in support if i in one]
         # One array axis for each axis of the product, then one for each member of the set.
-        rows = _inverse_informations(lattice, b, inner)
+        rows = _inverse_informations(lattice, b, inner) * float(lattice.weights[b])
         for i in inner:
             rows = np.tensordot(rows, both[i], axes=(0, 0))
         order = [axis for i in inner for axis in (i, len(factors) + i)]
@@ -80,13 +81,7 @@ def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
         if lattice.folds[b]:
             heights = [len(averages[i]) for i in sorted(one)]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
-        blocks.append(rows)
-    whole = np.empty((count, sum(block.shape[1] for block in blocks)))
-    stop = 0
-    for block, weight in zip(blocks, lattice.weights.tolist(), strict=True):
-        stop += block.shape[1]
-        np.multiply(block, weight, out=whole[:, stop - block.shape[1] : stop])
-    return whole
+        yield rows
 
 
 def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:

@@ -400,31 +400,29 @@ class Combination:
                     whole = whole - self._ordered(g, term, part)
         return np.asarray(whole)
 
-    def term_corrections(self, g: int, term: int, lattices: Sequence[Lattice]) -> list[Floats]:
-        """What combining adds to the rows of B of one term, over the measurements of each group.
+    def add_corrections(
+        self, parts: Sequence[Floats], g: int, term: int, lattices: Sequence[Lattice]
+    ) -> None:
+        """Add what combining changes in the rows of B of one term.
 
         Parameters
         ----------
+        parts
+            The rows over the measurements of each group, which are changed.
         g, term
             The term, and the group that answers it.
         lattices
             Those of the measured integers of both groups.
         """
-        found: list[Floats] = []
-        for other, lattice in enumerate(lattices):
+        for other, (whole, lattice) in enumerate(zip(parts, lattices, strict=True)):
             sign = -1.0 if other == g else 1.0
-            whole: Floats | None = None
             for (component, reaches), middle in zip(
                 self._each(g, term), self._middles, strict=True
             ):
                 for shared, reach in reaches:
                     weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
                     part = self._weighted_tables(weights, other, component, shared, lattice)
-                    part = self._ordered(g, term, part)
-                    whole = part if whole is None else whole + part
-            assert whole is not None  # noqa: S101 - a combination has components
-            found.append(whole)
-        return found
+                    np.add(whole, self._ordered(g, term, part), out=whole)
 
     def _weighted_tables(
         self,

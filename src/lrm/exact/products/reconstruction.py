@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
-from lrm.exact.products.coefficients import term_rows
+from lrm.exact.products.coefficients import add_term_rows
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
 from lrm.exact.products.merged_terms import (
@@ -246,15 +247,12 @@ class ProductReconstruction:
 
     def _term_rows(self, term: int) -> Floats:
         g = int(self._group_of[term])
-        before = sum(sum(group.heights) for group in self.measured.groups[:g])
-        own = term_rows(self.measured.groups[g].axes, self.lattices[g], self.batch, term)
-        rows = np.zeros((len(own), self.shape[1]))
-        rows[:, before : before + own.shape[1]] = own
+        rows = np.zeros((int(self.batch.term_queries()[term]), self.shape[1]))
+        ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
+        parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
+        add_term_rows(parts[g], self.measured.groups[g].axes, self.lattices[g], self.batch, term)
         if self.combination is not None:
-            start = 0
-            for correction in self.combination.term_corrections(g, term, self.lattices):
-                rows[:, start : start + correction.shape[1]] += correction
-                start += correction.shape[1]
+            self.combination.add_corrections(parts, g, term, self.lattices)
         return rows
 
     def matrix(self) -> Floats:

@@ -45,6 +45,8 @@ GROUPS_SECONDS: dict[Effort, float] = {
 }
 #: Seconds of the quick search that every other begins with: as many as a quick search alone has.
 FIRST_SECONDS = 3.4
+#: Share of the error that rounding to integers may add: what a longer search gains must be more.
+ROUNDING = 2e-4
 #: How often groups are searched for again, from other random starts, while there is time.
 RENEWALS = 3
 #: Share of the time for the search; the rest is for combining what it found.
@@ -91,11 +93,14 @@ def optimise_products(
         return ProductStrategy.combine([one.run(effort, searching)])
     search = _Search(batch, rng, seed, clock)
     search.quick(searching.part(FIRST_SECONDS))
-    if effort != "quick":
-        several = len(search.best.groups) > 1
-        left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
-        search.further(effort, searching.part(left))
-    return search.best
+    quick = search.best
+    if effort == "quick":
+        return quick
+    several = len(quick.groups) > 1
+    left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
+    search.further(effort, searching.part(left))
+    found = search.best
+    return found if found.error <= (1.0 - ROUNDING) * quick.error else quick
 
 
 class _Best:
