@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,9 @@ MOST_COLUMNS = 12
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines, their control characters made visible."""
-    click.echo(visible(text, lines=True), err=err, nl=nl)
+    # With a stream of its own choice click writes UTF-8 to terminals that are not UTF-8.
+    stream = sys.stderr if err else sys.stdout
+    click.echo(visible(text, lines=True), file=stream, nl=nl)
 
 
 def print_json(document: dict[str, Any]) -> None:
