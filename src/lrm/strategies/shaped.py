@@ -63,9 +63,8 @@ HULL_CELLS = {
     6: 1000,
     7: 100,
     8: 48,
-    9: 28,
-    10: 20,
-    11: 16,
+    9: 16,
+    10: 12,
 }
 """Merged cells for each rank up to which the facets of their hull are listed: a few seconds."""
 
@@ -77,6 +76,9 @@ FREE_STARTS = ((1.5, 1.2), (1.5, 1.0), (1.0, 1.4))
 
 FREE_FACETS = 60_000
 """Facets of a hull above which no free points are looked for."""
+
+HIGH_RANK, HIGH_FACETS = 8, 2000
+"""Above this rank a few free points multiply the facets: so many of the hull are the most."""
 
 MARGINS = (2e-5, 2e-4, 2e-3)
 """How far vertices are moved outwards, so that facets are simplices and hold the columns."""
@@ -495,7 +497,7 @@ def _hull_candidates(
         rounds += 1
         search.clock.tick(Step("shaped noise", rounds, min(error, laplace_error)))
 
-    if len(hull.facets) <= FREE_FACETS:
+    if len(hull.facets) <= (FREE_FACETS if k <= HIGH_RANK else HIGH_FACETS):
         typical = math.sqrt(2 * hull.error / ((k + 1) * (k + 2)))
         starts = []
         for each, length in FREE_STARTS:
