@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.solvers.augmented import AugmentedResult, optimise_augmented, round_work
-from lrm.solvers.gram_operators import GramOperator
+from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family
 from lrm.solvers.products.work import joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
@@ -69,11 +69,35 @@ class MixedGram(GramOperator):
         squares = np.asarray(sum(share * gram.squares for share, gram in self.shares))
         return np.asarray(np.add.reduceat(squares, self._starts))
 
+    @cached_property
+    def _parts(self) -> tuple[list[ChainGram], list[tuple[float, PairGram]]]:
+        """Totals, tables, prefixes and ranges as chains over the blocks; the Grams of the rest."""
+        chains: dict[str, ChainGram] = {}
+        rest: list[tuple[float, PairGram]] = []
+        for share, gram in self.shares:
+            kind = gram.left.kind if gram.left is gram.right else "rows"
+            if kind == "rows":
+                rest.append((share, gram))
+                continue
+            chain = _chain(gram.left.size, kind, share)
+            key = "all-ranges" if kind == "all-ranges" else ""
+            if key in chains:  # of the same `left`
+                right, excess = chains[key].right + chain.right, chains[key].excess + chain.excess
+                chain = replace(chain, right=right, excess=excess)
+            chains[key] = chain
+        return [chain.coarser(self.block) for chain in chains.values()], rest
+
     def times(self, columns: Floats) -> Floats:
-        if self.block > 1:
-            columns = np.repeat(columns, self.widths.astype(np.int64), axis=0)
-        image = np.asarray(sum(share * gram.times(columns) for share, gram in self.shares))
-        return image if self.block == 1 else np.asarray(np.add.reduceat(image, self._starts))
+        chains, rest = self._parts
+        image = np.zeros_like(columns)
+        for chain in chains:
+            image += chain.times(columns)
+        if rest:
+            if self.block > 1:
+                columns = np.repeat(columns, self.widths.astype(np.int64), axis=0)
+            added = np.asarray(sum(share * gram.times(columns) for share, gram in rest))
+            image += added if self.block == 1 else np.add.reduceat(added, self._starts)
+        return image
 
     def coarser(self, factor: int) -> MixedGram:
         return MixedGram(self.shares, self.block * factor)
@@ -98,6 +122,14 @@ class MixedGram(GramOperator):
         values, vectors = np.linalg.eigh(dense)
         kept = values > 1e-12 * values[-1]
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+
+
+def _chain(size: int, kind: str, share: float) -> ChainGram:
+    """``share·WᵀW`` of a factor that is not given by its rows, over single values."""
+    place, ones = np.arange(1.0, size + 1), np.ones(size)
+    left = place if kind == "all-ranges" else ones
+    right = {"total": share * ones, "identity": 0.0 * ones}.get(kind, share * place[::-1])
+    return ChainGram(ones, ones, left, right, (share if kind == "identity" else 0.0) * ones)
 
 
 def own_basis(
