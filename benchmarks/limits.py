@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 import lrm
@@ -189,6 +190,103 @@ def _ranges(queries: int, cells: int) -> list[tuple[int, int]]:
     rng = np.random.default_rng(1)
     first, length = rng.integers(0, cells - 500, queries), rng.integers(0, 500, queries)
     return list(zip(first.tolist(), (first + length).tolist(), strict=True))
+
+
+def _from_sql(text: str, values: int, effort: str, *, beside: bool, **options: object) -> str:
+    """From a statement to its errors and to a release on 5,000 rows."""
+    attributes: list[lrm.Integers | lrm.Categories] = [lrm.Integers("x", 0, values - 1)]
+    if beside:
+        attributes.append(lrm.Categories("g", ["a", "b", "c"]))
+    plan = lrm.plan(lrm.sql(text, lrm.Domain(attributes, "t")), effort=effort, **options)
+    amount = {"rho" if options.get("noise") == "gaussian" else "epsilon": 1}
+    numbers = np.arange(5000)
+    groups = np.array(["a", "b", "c"])[numbers % 3]
+    rows = pd.DataFrame({"x": numbers * (values // 5000), "g": groups})
+    released = lrm.release(plan, rows, ledger=None, **amount)
+    return f"error {plan.strategy_error:.6g}, {len(released.answers)} answers"
+
+
+MEDIAN = "SELECT MEDIAN(x) AS m FROM t"
+MEDIANS = "SELECT g, MEDIAN(x) AS m FROM t GROUP BY g"
+RUNNING = "SELECT x, SUM(COUNT(*)) OVER (ORDER BY x) AS up_to FROM t GROUP BY x"
+
+
+@case
+def sql_median_of_30000(effort: str) -> str:
+    """A median of 30,000 values."""
+    return _from_sql(MEDIAN, 30_000, effort, beside=False)
+
+
+@case
+def sql_median_of_100000(effort: str) -> str:
+    """A median of 100,000 values."""
+    return _from_sql(MEDIAN, 100_000, effort, beside=False)
+
+
+@case
+def sql_median_of_100000_gaussian(effort: str) -> str:
+    """A median of 100,000 values, Gaussian noise."""
+    return _from_sql(MEDIAN, 100_000, effort, beside=False, noise="gaussian")
+
+
+@case
+def sql_median_of_100000_beside_3(effort: str) -> str:
+    """A median of 100,000 values, beside an attribute that is not used."""
+    return _from_sql(MEDIAN, 100_000, effort, beside=True)
+
+
+@case
+def sql_medians_of_30000_by_3(effort: str) -> str:
+    """Medians of 30,000 values in three groups."""
+    return _from_sql(MEDIANS, 30_000, effort, beside=True)
+
+
+@case
+def sql_medians_of_100000_by_3(effort: str) -> str:
+    """Medians of 100,000 values in three groups."""
+    return _from_sql(MEDIANS, 100_000, effort, beside=True)
+
+
+@case
+def sql_medians_of_100000_by_3_gaussian(effort: str) -> str:
+    """Medians of 100,000 values in three groups, Gaussian noise."""
+    return _from_sql(MEDIANS, 100_000, effort, beside=True, noise="gaussian")
+
+
+@case
+def sql_running_totals_of_100000(effort: str) -> str:
+    """Running totals over 100,000 values."""
+    return _from_sql(RUNNING, 100_000, effort, beside=False)
+
+
+@case
+def sql_running_totals_of_100000_beside_3(effort: str) -> str:
+    """Running totals over 100,000 values beside medians in groups and a table."""
+    several = "; ".join([RUNNING, MEDIANS, "SELECT g, COUNT(*) AS n FROM t GROUP BY g"])
+    return _from_sql(several, 100_000, effort, beside=True)
+
+
+@case
+def sql_list_of_50000(effort: str) -> str:
+    """A list of 50,000 constants over 1,000,000 values."""
+    listed = ", ".join(map(str, range(0, 100_000, 2)))
+    text = f"SELECT COUNT(*) AS n FROM t WHERE x IN ({listed})"  # noqa: S608 - numbers
+    return _from_sql(text, 1_000_000, effort, beside=False)
+
+
+@case
+def sql_list_of_50000_by_3(effort: str) -> str:
+    """A list of 50,000 constants over 1,000,000 values, in three groups."""
+    listed = ", ".join(map(str, range(0, 100_000, 2)))
+    text = f"SELECT g, COUNT(*) AS n FROM t WHERE x IN ({listed}) GROUP BY g"  # noqa: S608
+    return _from_sql(text, 1_000_000, effort, beside=True)
+
+
+@case
+def sql_first_1000_of_100000(effort: str) -> str:
+    """A table of the first 1,000 of 100,000 values."""
+    text = "SELECT x, COUNT(*) AS n FROM t WHERE x < 1000 GROUP BY x"
+    return _from_sql(text, 100_000, effort, beside=False)
 
 
 def _measure(name: str, effort: str) -> dict[str, float | str]:

@@ -43,6 +43,8 @@ LONG_ROWS = 3
 LONG_ENTRIES = 1 << 22
 #: Rows of a long basis at quick effort, which has a second or two for it.
 BRIEF_ROWS = 64
+#: Seconds of counted work for the rows of a long basis: a plan takes at most 10 s.
+LONG_SECONDS = 3.0
 #: Entries of all bases up to which they are moved together with the weights.
 MOST_VARIABLES = 1 << 19
 
@@ -181,7 +183,12 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
     rows = max(1, min(LONG_ROWS * math.isqrt(n), LONG_ENTRIES // n, BRIEF_ROWS if brief else n))
     levels = stages(n, rows)
     found = optimise_sparse_rows(
-        gram, rows, levels[:1] if brief else levels, rng=rng, clock=clock, name="products"
+        gram,
+        rows,
+        levels[:1] if brief else levels,
+        rng=rng,
+        clock=clock.part(LONG_SECONDS),
+        name="products",
     )
     clock.check()
     return Basis(np.minimum(found.rows.toarray(), LONGEST))

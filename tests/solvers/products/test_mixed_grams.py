@@ -1,0 +1,37 @@
+"""Sums of Grams over blocks of values: those of the dense arrays, without work per single value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lrm.exact.products.quadratic import PairGram
+from lrm.maps.products.factors import Factor
+from lrm.solvers.products.joint import MixedGram
+
+VALUES = 37
+KINDS = ["total", "identity", "prefix", "all-ranges"]
+
+
+@pytest.mark.parametrize("block", [1, 4, 5])
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), ["rows"], [*KINDS, "rows"]])
+def test_times_is_that_of_the_dense_array_over_blocks(kinds, block):
+    rng = np.random.default_rng(0)
+    rows = rng.random((4, VALUES))
+    factors = [Factor(kind, VALUES, rows if kind == "rows" else None) for kind in kinds]
+    shares = rng.random(len(factors))
+    dense = sum(s * f.dense().T @ f.dense() for s, f in zip(shares, factors, strict=True))
+    gram = MixedGram([(s, PairGram(f, f)) for s, f in zip(shares, factors, strict=True)]).coarser(
+        block
+    )
+    sums = (np.arange(VALUES) // block == np.arange(gram.cells)[:, None]).astype(float)
+    columns = rng.random((gram.cells, 3))
+    assert np.allclose(gram.times(columns), sums @ dense @ sums.T @ columns)
+    assert np.allclose(gram.energies, sums @ np.diag(dense))
+
+
+def test_no_prefix_is_applied_to_single_values_of_a_coarse_gram(monkeypatch):
+    factor = Factor("prefix", 1000)
+    gram = MixedGram([(1.0, PairGram(factor, factor))]).coarser(100)
+    monkeypatch.setattr(Factor, "gram_times", lambda *_: pytest.fail("over single values"))
+    assert gram.times(np.ones((10, 1))).shape == (10, 1)
