@@ -262,8 +262,8 @@ def sql_running_totals_of_100000(effort: str) -> str:
 @case
 def sql_running_totals_of_100000_beside_3(effort: str) -> str:
     """Running totals over 100,000 values beside medians in groups and a table."""
-    several = "; ".join([RUNNING, MEDIANS, "SELECT g, COUNT(*) AS n FROM t GROUP BY g"])
-    return _from_sql(several, 100_000, effort, beside=True)
+    table = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+    return _from_sql(f"{RUNNING}; {MEDIANS}; {table}", 100_000, effort, beside=True)
 
 
 @case
