@@ -228,7 +228,7 @@ class Scope:
             raise refuse_node(node.this, PREDICATES)
         only(node, "this", "table", "db", "catalog")
         name, table = folded(node.name), folded(node.text("table"))
-        at = place(node)
+        at = (node.args.get("table") or node.this).meta.get("start")
         found = self._found(name, table, at, alias_first=alias_first)
         if found is None:
             raise self.unknown(node)

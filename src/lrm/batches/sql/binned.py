@@ -15,7 +15,7 @@ from lrm.batches.sql.refusals import refuse
 from lrm.domain import Bins, Categories, Dates, Integers, SteppedAttribute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,11 +51,11 @@ def is_binned(attribute: Attribute) -> bool:
 def sums_bins(node: Expr, cells: Cells) -> bool:
     """Whether an aggregate may add up numbers in bins."""
     sums = (one for one in node.walk() if isinstance(one, ir.Aggregate) and one.name == "SUM")
-    axes = {axis for one in sums for argument in one.args for axis in ir.attributes(argument)}
+    axes = {axis for one in sums for argument in one.args for axis in argument.axes}
     return reads_bins(axes, cells)
 
 
-def reads_bins(axes: set[int], cells: Cells) -> bool:
+def reads_bins(axes: Iterable[int], cells: Cells) -> bool:
     """Whether one of some attributes is in bins."""
     return any(is_binned(cells.domain.attributes[axis]) for axis in axes)
 

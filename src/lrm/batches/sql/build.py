@@ -166,8 +166,8 @@ class _Builder:
             plan = self.query(node, known, names)
             if not parts:
                 names = self._part_names(plan)
+            places.append(place(node) if parts else None)
             parts.append(plan)
-            places.append(place(node))
         return rel.UnionAll(tuple(parts), tuple(places), tuple(keys), count, offset, at)
 
     def _selects(
@@ -282,7 +282,7 @@ class _Select:
         if source is None:
             only(node, "expressions", "with_")
             items = [self._item(one, place_) for place_, one in enumerate(node.expressions)]
-            if not all(one.expr.find(ir.Scalar) is not None for one in items):
+            if not all(one.expr.has(ir.Scalar) for one in items):
                 raise refuse("clause", "SELECT without FROM", "name the table", at=place(node))
             return rel.Aggregate(rel.Scan(), ((),), tuple(items), grouped=False)
         plan = self._from(source, node.args.get("joins") or [])
@@ -306,7 +306,7 @@ class _Select:
             condition = self.bind.expr(having.this)
         keys = () if order is None else self._order(order, items)
         every = [*(one.expr for one in items), *keys, *(() if condition is None else [condition])]
-        adds = group is not None or any(one.find(ir.Aggregate) is not None for one in every)
+        adds = group is not None or any(one.has(ir.Aggregate) for one in every)
         if adds:
             plan = rel.Aggregate(plan, sets, tuple(items), grouped=group is not None)
         else:
@@ -704,8 +704,10 @@ class _Select:
             while type(inner) is exp.Paren:
                 inner = inner.this
             position = self._position(inner, items, "ORDER BY")
-            if folded(inner.sql()) == "all" and not any(
-                "all" in one.columns for one in self.sources
+            if (
+                type(inner) is exp.Var
+                and folded(inner.name) == "all"
+                and not any("all" in one.columns for one in self.sources)
             ):
                 found += [ir.SortKey(one.expr, *flags) for one in items]
             elif position is not None:
@@ -738,7 +740,7 @@ def _is_own(node: Expr) -> bool:
 
 
 def _is_answer(node: Expr) -> bool:
-    return node.find(ir.Aggregate, ir.Window) is not None or ir.is_constant(node)
+    return node.has(ir.Aggregate, ir.Window) or ir.is_constant(node)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:

@@ -294,7 +294,7 @@ class Cells:
             return _joined(all_of, found)
         if isinstance(node, ir.Binary) and node.op in COMPARISONS:
             left, right, operation = node.left, node.right, node.op
-            if isinstance(right, ir.Attribute) or not ir.attributes(left):
+            if isinstance(right, ir.Attribute) or not left.axes:
                 left, right, operation = right, left, COMPARISONS[operation]
             return self._comparison(node, operation, left, right)
         return None
@@ -303,10 +303,10 @@ class Cells:
         self, node: Expr, operation: str, left: Expr, right: Expr
     ) -> tuple[int, Truths] | None:
         """Compare an attribute, or a monotone expression of one, with a constant."""
-        if right.find(ir.Attribute) is not None or left.find(ir.Attribute) is None:
+        if right.has(ir.Attribute) or not left.has(ir.Attribute):
             return None
         if isinstance(left, ir.Attribute):
-            value = self._constant(right)
+            value = self._constant(right, node)
             return left.axis, self._compared(node, left.axis, operation, value)
         axis = self._chain_axis(left)
         if axis is None or isinstance(left, ir.Row):
@@ -329,7 +329,7 @@ class Cells:
         return axis, truths
 
     def _in(self, node: ir.In) -> tuple[int, Truths] | None:
-        if any(item.find(ir.Attribute) is not None for item in node.items):
+        if any(item.has(ir.Attribute) for item in node.items):
             return None
         if not isinstance(node.this, ir.Attribute):
             if self._chain_axis(node.this) is None or isinstance(node.this, ir.Row):
@@ -338,7 +338,8 @@ class Cells:
             return _joined(any_of, found)
         axis = node.this.axis
         attribute = self.domain.attributes[axis]
-        values = list(dict.fromkeys((type(one), one) for one in map(self._constant, node.items)))
+        constants = [self._constant(item, node) for item in node.items]
+        values = list(dict.fromkeys((type(one), one) for one in constants))
         try:
             truths = among(attribute, [value for _, value in values])
         except SqlError as error:
@@ -346,14 +347,14 @@ class Cells:
         self._note(node, axis, truths, [value for _, value in values])
         return axis, truths
 
-    def _constant(self, node: Expr) -> Constant:
-        """Read a constant, or compute one such as ``2 * 500``."""
+    def _constant(self, node: Expr, whole: Expr) -> Constant:
+        """Read a constant of a condition, or compute one such as ``2 * 500``."""
         if isinstance(node, ir.Number):
             return Decimal(node.text)
         if isinstance(node, ir.Text | ir.Boolean):
             return node.value
         if isinstance(node, ir.Null):
-            raise refuse("null", *ADVICE["null"], node)
+            raise refuse("null", *ADVICE["null"], whole)
         if isinstance(node, ir.Cast) and node.to == "DATE" and isinstance(node.this, ir.Text):
             try:
                 return date(node.this.value)

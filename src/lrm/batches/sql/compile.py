@@ -204,7 +204,7 @@ def _shared_names(read: list[_Read]) -> set[str]:
         for select in statement.selects:
             groups = _group_names(select)
             for item in select.items:
-                if item.name and item.expr.find(ir.Aggregate) is not None:
+                if item.name and item.expr.has(ir.Aggregate):
                     own = users.setdefault(item.name, {}).setdefault(groups, set())
                     own.add(statement.number)
     return {
@@ -306,8 +306,8 @@ def _compile_statement(statement: _Read, context: Context, shared: set[str]) -> 
         told: list[str] = []
         remarks = remarks_before(chunk.whole, chunk.start)
         for number, answers in enumerate(statement.selects):
-            at = union.places[number] if number else None
-            line = chunk.line + chunk.whole.count("\n", chunk.start, at or chunk.start)
+            at = union.places[number] or chunk.start
+            line = chunk.line + chunk.whole.count("\n", chunk.start, at)
             select = _Select(answers, Cells(context), statement.number, number, line)
             found = select.answers(seen, shared)
             display = select.display()
@@ -442,7 +442,7 @@ class _Select:
         seen.update(self.named)
         for node in [] if self.wanted is None else self.wanted.aggregates:
             if node not in self.named.values():
-                self.named[f"{query}.sort{len(self.named) + 1}"] = node
+                self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
 
     def display(self) -> Display | None:
         """How the answers are displayed."""

@@ -43,7 +43,7 @@ class Wanted:
     @property
     def aggregates(self) -> list[Expr]:
         """The aggregates that are compared and sorted by."""
-        keys = [one.this for one in self.order if one.find(ir.Aggregate) is not None]
+        keys = [one.this for one in self.order if one.has(ir.Aggregate)]
         return [node for clause in self.having for node, _, _ in clause] + keys
 
     def display(
@@ -102,7 +102,7 @@ def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
         for part in parts
     ]
     aggregates = [
-        tuple(item.alias or "" for item in part.items if item.expr.find(ir.Aggregate) is not None)
+        tuple(item.alias or "" for item in part.items if item.expr.has(ir.Aggregate))
         for part in parts
     ]
     queries = aggregates[0]
@@ -162,7 +162,7 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
 
 
 def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Expr, str, float]:
-    if node.find(ir.Aggregate) is None:
+    if not node.has(ir.Aggregate):
         raise refuse("display", f"HAVING with {shown(node)}", _HAVING, node)
     return node, _OPPOSITE[operation] if negated else operation, value
 

@@ -43,7 +43,6 @@ __all__ = [
     "SortKey",
     "Text",
     "Window",
-    "attributes",
     "conjuncts",
     "is_constant",
     "render",
@@ -78,6 +77,20 @@ class Expr:
     def size(self) -> int:
         """How many nodes it has, those of repeated parts counted again."""
         return 1 + sum(one.size for one in self.children)
+
+    @cached_property
+    def kinds(self) -> frozenset[type[Expr]]:
+        """The kinds of its nodes."""
+        return frozenset([type(self)]).union(*(one.kinds for one in self.children))
+
+    @cached_property
+    def axes(self) -> frozenset[int]:
+        """The attributes that it reads."""
+        return frozenset[int]().union(*(one.axes for one in self.children))
+
+    def has(self, *kinds: type[Expr]) -> bool:
+        """Whether some part is of one of some kinds."""
+        return not self.kinds.isdisjoint(kinds)
 
     def walk(self) -> Iterator[Expr]:
         """The expression and all parts of it, from the outside in."""
@@ -126,6 +139,11 @@ class Attribute(Expr):
 
     axis: int
     name: str
+
+    @cached_property
+    def axes(self) -> frozenset[int]:
+        """The attribute itself."""
+        return frozenset([self.axis])
 
 
 @dataclass(frozen=True)
@@ -367,11 +385,6 @@ class Apart(Expr):
 def is_constant(node: Expr) -> bool:
     """Whether a node is a literal."""
     return isinstance(node, Number | Text | Boolean | Null)
-
-
-def attributes(node: Expr) -> set[int]:
-    """The attributes that an expression reads."""
-    return {one.axis for one in node.walk() if type(one) is Attribute}
 
 
 def conjuncts(node: Expr | None) -> tuple[Expr, ...]:

@@ -152,7 +152,7 @@ def asked(node: Expr, middle: Middle) -> Asked:
         found.leaves.append(Leaf(ir.Aggregate("COUNT", (), node.where, at=node.at)))
         found.steps, found.quantile = [0], node
         return found
-    if node.find(ir.Aggregate, ir.Window, ir.Apart) is None and ir.attributes(node):
+    if not node.has(ir.Aggregate, ir.Window, ir.Apart) and node.axes:
         raise _no_aggregate(node)
     found.steps = _steps(node, found)
     if not found.leaves:

@@ -66,7 +66,7 @@ def groupings(answers: Answers) -> list[Grouping]:
     """The grouping sets of a statement, by the expressions that they share."""
     named: dict[Expr, str] = {}
     for item in answers.items:
-        plain = item.expr.find(ir.Aggregate, ir.Window) is None
+        plain = not item.expr.has(ir.Aggregate, ir.Window)
         alias = item.alias or ("" if item.name == own_name(item.expr) else item.name)
         if not plain or not alias or ir.is_constant(item.expr):
             continue
@@ -88,7 +88,7 @@ def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[Grouping
     """
     others = [node for node in nodes if not isinstance(node, ir.Attribute)]
     plain = [node for node in nodes if isinstance(node, ir.Attribute)]
-    read = {axis for node in others for axis in ir.attributes(node)}
+    read = {axis for node in others for axis in node.axes}
     keys: Keys = {
         node: (named.get(node, node.name), ir.CellLabel(node, at=node.at))
         for node in plain

@@ -34,7 +34,7 @@ Ends = list["NDArray[np.float64] | NDArray[np.int64]"]
 
 def chain(node: Expr) -> ir.Attribute | None:
     """The attribute of which an expression is a chain of monotone functions, if it is one."""
-    if sum(isinstance(one, ir.Attribute) for one in node.walk()) != 1:
+    if len(node.axes) != 1 or sum(isinstance(one, ir.Attribute) for one in node.walk()) != 1:
         return None
     found: Expr | None = node
     while found is not None and not isinstance(found, ir.Attribute):
@@ -57,7 +57,7 @@ def _inner(node: Expr) -> Expr | None:
         parts = node.args
     elif isinstance(node, ir.Cast) and not node.safe and node.to.partition("(")[0] in _NUMBERS:
         parts = (node.this,)  # TRY_CAST is NULL beyond the ends of a type
-    return next((part for part in parts if ir.attributes(part)), None)
+    return next((part for part in parts if part.axes), None)
 
 
 def turning(node: Expr) -> list[Expr]:

@@ -114,7 +114,7 @@ def normal(plan: rel.Plan, domain: Domain) -> Answers:
     found = _Rules(domain).of(plan)
     if isinstance(found, Rows):
         for item in found.items:
-            if item.expr.find(ir.Apart) is not None:
+            if item.expr.has(ir.Apart):
                 advice = "leave out FROM, or GROUP BY"
                 raise refuse("subquery", "a subquery beside every row", advice, item.expr)
         found = Answers(found.where, ((),), found.items, found.env, grouped=False)
@@ -150,8 +150,8 @@ def _completed(answers: Answers) -> Answers:
     added: list[Expr] = []
     for item in answers.items:
         node = item.expr
-        plain = isinstance(node, ir.Attribute) or not ir.attributes(node)
-        if plain or node.find(ir.Aggregate, ir.Window, ir.Apart) is not None or node in every:
+        plain = isinstance(node, ir.Attribute) or not node.axes
+        if plain or node.has(ir.Aggregate, ir.Window, ir.Apart) or node in every:
             continue
         if len(sets) > 1:
             advice = "select the column itself: a row without its label is a total"
@@ -244,10 +244,10 @@ class _Rules:
         return self._filtered(inner, self.put(plan.condition, inner.env))
 
     def _filtered(self, inner: Relation, condition: Expr) -> Relation:
-        if condition.find(ir.Apart) is not None:
+        if condition.has(ir.Apart):
             raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
         if isinstance(inner, Rows):
-            if condition.find(ir.Aggregate, ir.Window) is not None:
+            if condition.has(ir.Aggregate, ir.Window):
                 found = f"WHERE {shown(condition)}"
                 raise refuse("clause", found, "compare aggregates in HAVING", condition)
             return replace(inner, where=(*inner.where, *conjuncts(condition)))
@@ -261,7 +261,7 @@ class _Rules:
 
     def _restricted(self, inner: Answers, part: Expr, *, after: bool) -> Answers:
         """Answers with one more condition; ``after`` says that it is tested after windows."""
-        if part.find(ir.Aggregate, ir.Window) is not None:
+        if part.has(ir.Aggregate, ir.Window):
             return replace(inner, having=(*inner.having, part))
         if len(inner.sets) > 1 or not of_groups(part, inner.keys):
             return replace(inner, having=(*inner.having, part))
@@ -274,7 +274,7 @@ class _Rules:
         items = tuple(replace(one, expr=self.put(one.expr, inner.env)) for one in plan.items)
         if isinstance(inner, Rows):
             for item in items:
-                if item.expr.find(ir.Window) is not None:
+                if item.expr.has(ir.Window):
                     advice = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
                     raise refuse("window", "OVER without GROUP BY", advice, item.expr)
             return replace(inner, items=items)
@@ -310,10 +310,10 @@ class _Rules:
             tuple(dict.fromkeys(self._into(found, one) for one in keys)) for keys in plan.sets
         )
         for key in (key for keys in sets for key in keys):
-            if key.find(ir.Aggregate, ir.Window) is not None and not isinstance(key, ir.Apart):
+            if key.has(ir.Aggregate, ir.Window) and not isinstance(key, ir.Apart):
                 raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
         items = tuple(replace(one, expr=self._into(found, one.expr)) for one in plan.items)
-        windows = any(one.expr.find(ir.Window) is not None for one in items)
+        windows = any(one.expr.has(ir.Window) for one in items)
         _check_unique(sets)
         return replace(found, sets=sets, items=items, windows=windows)
 
@@ -339,7 +339,7 @@ class _Rules:
                 return self._sum(answers, one)
             if isinstance(one, ir.Column):
                 found = answers.env[one.table, one.name]
-                if found.find(ir.Aggregate, ir.Window) is not None:
+                if found.has(ir.Aggregate, ir.Window):
                     what = f"answer {one.name!r} beside sums of answers"
                     raise refuse("nested", what, _SUMS, one)
                 return found
@@ -360,7 +360,7 @@ class _Rules:
                 where = (*where, *conjuncts(inner.conditions[0]))
                 inner = inner.results[0]
         found = answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
-        if node.name != "SUM" or found is None or found.find(ir.Aggregate) is None:
+        if node.name != "SUM" or found is None or not found.has(ir.Aggregate):
             raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
         if not is_linear(found):
             raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
@@ -372,9 +372,9 @@ class _Rules:
             advice = "HAVING compares aggregates with numbers; write other conditions in WHERE"
             raise refuse("display", "HAVING without an aggregate", advice, plan.condition)
         condition = self._into(inner, plan.condition)
-        if condition.find(ir.Apart) is not None:
+        if condition.has(ir.Apart):
             raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
-        if inner.windows and condition.find(ir.Aggregate) is not None:
+        if inner.windows and condition.has(ir.Aggregate):
             advice = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
             raise refuse("nested", "OVER beside HAVING", advice, condition)
         return self._restricted(inner, condition, after=False)
@@ -425,11 +425,11 @@ class _Rules:
         for mine, their in plan.pairs:
             left = self.put(mine, one.env)
             right = self.put(their, theirs) if isinstance(their, ir.Column) else None
-            if left != right or left.find(ir.Aggregate) is not None:
+            if left != right or left.has(ir.Aggregate):
                 found = f"JOIN ON {shown(mine)} = {shown(their)}"
                 raise refuse("join", found, "compare the same columns of groups", at=plan.at)
             compared.add(left)
-        groups = {expr for expr in theirs.values() if expr.find(ir.Aggregate, ir.Apart) is None}
+        groups = {expr for expr in theirs.values() if not expr.has(ir.Aggregate, ir.Apart)}
         if compared != groups:
             found = "JOIN of answers by some of their groups"
             raise refuse("join", found, "name all of them", at=plan.at)
@@ -513,7 +513,7 @@ def _check_unique(sets: tuple[tuple[Expr, ...], ...]) -> None:
 
 def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
     """A column of a SELECT that has one row, for an expression that stands elsewhere."""
-    if isinstance(inner, Rows) or item.find(ir.Aggregate) is None:
+    if isinstance(inner, Rows) or not item.has(ir.Aggregate):
         raise refuse("subquery", "a subquery without an aggregate", _ONE, at=at)
     clauses = {"GROUP BY": inner.grouped, "HAVING": inner.having, "LIMIT": inner.is_cut}
     for name, given in clauses.items():

@@ -16,7 +16,7 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import TRUE
 from lrm.batches.sql.binned import Form, linear_form, reads_bins, represented
 from lrm.batches.sql.cells import Cut
-from lrm.batches.sql.expr import Expr, attributes, shown
+from lrm.batches.sql.expr import Expr, shown
 from lrm.batches.sql.formulas import factor, is_linear, number
 from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.summands import Summand, Weighed, Weights, filtered, multiplied
@@ -223,7 +223,7 @@ def _sides(  # noqa: PLR0911 - one per reason
             return None
     else:
         return None
-    read = [attributes(side) for side in sides]
+    read = [side.axes for side in sides]
     if not all(read) and not _has_constant(step, sides, cells, moment):
         return None
     if read[0] & read[1] or any(reads_bins(axes, cells) for axes in read):
@@ -339,11 +339,11 @@ def _pieces(node: Expr, cells: Cells) -> Expr:
     """
     if not isinstance(node, ir.Call) or node.name not in {"GREATEST", "LEAST", "ABS", "COALESCE"}:
         return node
-    if not reads_bins(attributes(node), cells):
+    if not reads_bins(node.axes, cells):
         return node
     sides = (*node.args, ir.Number("0")) if node.name == "ABS" else node.args
-    moving = [one for one in sides if attributes(one)]
-    fixed = [one for one in sides if not attributes(one)]
+    moving = [one for one in sides if one.axes]
+    fixed = [one for one in sides if not one.axes]
     if len(moving) != 1 or len(fixed) != 1:
         return node
     (this,), (other,) = moving, fixed
