@@ -6,6 +6,8 @@ what to do. None of them ever holds a value that was computed from private data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class LrmError(Exception):
     """Base of all errors that lrm raises on purpose."""
@@ -40,6 +42,8 @@ class SqlError(UsageError):
         Characters before it in its statement, until line and column are known.
     others
         Further errors of the same text.
+    source
+        The file that the text is from.
     """
 
     def __init__(  # noqa: PLR0913 - a record
@@ -53,8 +57,10 @@ class SqlError(UsageError):
         advice: str = "",
         at: int | None = None,
         others: tuple[SqlError, ...] = (),
+        source: str = "",
     ) -> None:
         where = "" if line is None else f"line {line}: "
+        where = f"{source} {where}" if source else where
         super().__init__("\n".join([f"{where}{sentence}", *map(str, others)]))
         self.sentence = sentence
         self.code = code
@@ -64,6 +70,24 @@ class SqlError(UsageError):
         self.advice = advice
         self.at = at
         self.others = others
+        self.source = source
+
+    def beside(self, others: Sequence[SqlError], source: str = "") -> SqlError:
+        """The same error with others of the text, which is from a file where one is named."""
+        return SqlError(
+            self.sentence,
+            code=self.code,
+            line=self.line,
+            column=self.column,
+            found=self.found,
+            advice=self.advice,
+            others=tuple(others),
+            source=source or self.source,
+        )
+
+    def in_file(self, source: str) -> SqlError:
+        """The same errors, each with the name of the file that they are in."""
+        return self.beside([one.in_file(source) for one in self.others], source)
 
 
 class BudgetError(UsageError):

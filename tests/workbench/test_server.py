@@ -160,7 +160,8 @@ def test_the_compiler_speaks_at_the_line(client):
     twice = told(
         batch=QUESTIONS.replace("men", "visits").replace("age,", "sex,").replace("BY age", "BY sex")
     )
-    assert "already taken on line 1" in twice["batch"]["problems"][0]["message"]
+    titles = [one["title"] for one in twice["batch"]["statements"]]
+    assert titles == ["q1.visits by sex", "q2.visits by sex"]
     spaced = told(batch="-- a remark\n\n" + QUESTIONS)
     assert spaced["key"] == good["key"]
     heavy = told(batch="-- importance: 4\n-- expected: 1,000\n" + QUESTIONS)

@@ -137,7 +137,7 @@ def _statements(text: str, domain: Domain, source: str) -> Workload:
     try:
         return sql(text, domain)
     except SqlError as error:
-        raise SqlError(f"{source} {error}") from None
+        raise error.in_file(source) from None
 
 
 def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Workload:

@@ -1,8 +1,7 @@
 """What the compiler says about a domain and a batch while they are typed.
 
-A batch of 500 statements takes a second to compile, and a person changes one of them at a time.
-So each statement is compiled by itself and remembered; what holds between statements (names that
-differ) is checked on their labels. A plan is made of the whole text, compiled in one piece.
+A batch of 500 statements takes a second to compile, and a person changes one of them at a time:
+the compiler remembers the others. A plan is made of the whole text.
 """
 
 from __future__ import annotations
@@ -12,27 +11,23 @@ import json
 import math
 import re
 import threading
-import time
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 from lrm.batches import parse_batch, sql
+from lrm.batches.sql.compile import Memory, outcomes
 from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
-from lrm.errors import LrmError, UsageError
+from lrm.errors import LrmError, SqlError, UsageError
 from lrm.spelling import how_many
 from lrm.workbench.folder import Text
 from lrm.workbench.selects import Select, parts_by_select, selects
 from lrm.workbench.warned import caught
-from lrm.workload import CrossTabs, Grouped, Labels, TakenLabels, Workload
+from lrm.workload import Labels, TakenLabels, Workload
 
 __all__ = ["SLICE", "Compiler", "Outcome", "Problem", "compile_whole"]
-
-REMEMBERED = 4000
-"""Statements that are remembered."""
 
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""
@@ -55,15 +50,6 @@ class Problem:
     def facts(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return {"line": self.line, "message": self.message}
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """One statement, compiled by itself: lines count from its own first one."""
-
-    labels: Labels | None
-    problem: Problem | None
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +138,7 @@ class Compiler:
     """Compiles what changed, and remembers the rest."""
 
     def __init__(self) -> None:
-        self._pieces: OrderedDict[tuple[str, str], Piece] = OrderedDict()
+        self._memory = Memory()
         self._last: tuple[Text, Text, Outcome] | None = None
         self._cut: tuple[str, list[Chunk]] | None = None
         self._lock = threading.Lock()
@@ -181,64 +167,43 @@ class Compiler:
         if not self._cut[1]:
             empty = Problem(1, "the batch is empty; write at least one SELECT COUNT(*) FROM …")
             return Outcome(declared, None, (empty,), (), (), None, None)
-        return self._compile_pieces(declared, *self._cut, time.thread_time() + seconds)
+        return self._compile_statements(declared, self._cut[1], seconds)
 
-    def _compile_pieces(self, domain: Domain, text: str, cut: list[Chunk], end: float) -> Outcome:
+    def _compile_statements(self, domain: Domain, cut: list[Chunk], seconds: float) -> Outcome:
         problems: list[Problem] = []
         told: list[Problem] = []
         found: list[tuple[Select, float, float | None, int]] = []
-        taken, number, pending = TakenLabels(), 0, 0
-        for chunk in cut:
-            piece = self._piece(text[chunk.start : chunk.stop], domain, end)
-            if piece is None:
+        taken, pending = TakenLabels(), 0
+        with caught():  # a size that is no number is told below
+            every = outcomes(cut, domain, self._memory, seconds)
+        for one in every:
+            chunk = one.chunk
+            if one.made is None and one.error is None:
                 pending += 1
                 continue
-            told += [Problem(chunk.line, message) for message in piece.warnings]
             weight, problem = _weight(chunk)
             problems += [problem] if problem else []
             expected, doubt = _expected(chunk)
             told += [doubt] if doubt else []
-            if piece.problem is not None or piece.labels is None:
-                problems.append(_moved(piece.problem, chunk.line))
+            if one.made is None:
+                problems += [_problem(one.error)] if one.error is not None else []
                 continue
-            labels = _placed(piece.labels, chunk.line, number)
+            told += [_problem(warning) for warning in one.made.warnings]
+            labels = Labels(one.made.labels(domain))
             clash = next(filter(None, map(taken.add, labels.parts)), None)
             if clash is not None:
                 problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
-            for one in selects(labels):
-                if found and found[-1][0].line == one.line:  # two statements on one line
-                    both = replace(one, tables=(*found[-1][0].tables, *one.tables))
+            for select in selects(labels):
+                if found and found[-1][0].line == select.line:  # two statements on one line
+                    both = replace(select, tables=(*found[-1][0].tables, *select.tables))
                     found[-1] = (both, *found[-1][1:])
                 else:
-                    found.append((one, weight, expected, chunk.line))
-            number += 1 + sum(word == "UNION:UNION" for word in map(str.upper, chunk.words))
+                    found.append((select, weight, expected, chunk.line))
         weights = [chunk_weight for _, chunk_weight, *_ in found]
         words = [chunk.words for chunk in cut]
         own, equal = (None, None) if problems or pending else _keys(domain, words, weights)
         told_all = tuple(problems), tuple(told), tuple(found)
         return Outcome(domain, None, *told_all, own, equal, pending)
-
-    def _piece(self, text: str, domain: Domain, end: float) -> Piece | None:
-        """Compile a statement, unless it is known; None where there is no time to."""
-        key = (domain.digest, text)
-        piece = self._pieces.pop(key, None)
-        if piece is None:
-            if time.thread_time() > end:
-                return None
-            piece = _compile_piece(text, domain)
-        self._pieces[key] = piece
-        while len(self._pieces) > REMEMBERED:
-            self._pieces.popitem(last=False)
-        return piece
-
-
-def _compile_piece(text: str, domain: Domain) -> Piece:
-    with caught() as told:
-        try:
-            labels = sql(text, domain).shown
-        except LrmError as reason:
-            return Piece(None, _problem(reason), ())
-    return Piece(labels, None, tuple(told))
 
 
 def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
@@ -276,6 +241,8 @@ def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) ->
 
 def _problem(reason: LrmError) -> Problem:
     """Take the line out of a sentence: it is shown there."""
+    if isinstance(reason, SqlError) and reason.line is not None:
+        return Problem(reason.line, reason.sentence)
     text = str(reason)
     place = _LINE.match(text)
     if place is None:
@@ -283,12 +250,6 @@ def _problem(reason: LrmError) -> Problem:
     field = re.match(r"(?:\S+ )?line \d+(?:, ([^:]*))?: ", text)
     named = f"{field[1]}: " if field and field[1] else ""
     return Problem(int(place[1]), named + text[place.end() :])
-
-
-def _moved(problem: Problem | None, line: int) -> Problem:
-    if problem is None:
-        return Problem(line, "this statement asks for nothing")
-    return Problem(problem.line + line - 1, problem.message)
 
 
 def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
@@ -311,21 +272,6 @@ def _expected(chunk: Chunk) -> tuple[float | None, Problem | None]:
         return size, None
     words = f"the expected size before this statement must be a number above 0, not {said[1]!r}"
     return None, Problem(chunk.line, words)
-
-
-def _placed(labels: Labels, line: int, number: int) -> Labels:
-    """Move labels to where their statement stands; q1 of the statement is qN of the batch."""
-    parts: list[Any] = []
-    for part in labels.parts:
-        if not isinstance(part, Grouped | CrossTabs):
-            parts.append(part)
-            continue
-        unnamed = re.fullmatch(r"q(\d+)(\..*)?", part.query)
-        query = part.query
-        if unnamed and number:
-            query = f"q{int(unnamed[1]) + number}{unnamed[2] or ''}"
-        parts.append(replace(part, query=query, line=(part.line or 1) + line - 1))
-    return Labels(parts)
 
 
 def _clash_words(name: str, line: int | None) -> str:

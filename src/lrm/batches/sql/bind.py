@@ -104,6 +104,7 @@ _NAMED = frozenset(
     {
         *("date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"),
         *("yearweek", "century", "decade", "prefix", "suffix", "strlen", "even", "gcd", "printf"),
+        *("like_escape", "ilike_escape"),
     }
 )
 _DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
@@ -564,10 +565,10 @@ class Binder:
             raise refuse_node(node, EXPRESSIONS)
         if name in {"date_part", "datepart", "date_diff"}:
             self._check_part(node, given[0].name)
-        if name != "printf":
+        if name not in {"printf", "like_escape", "ilike_escape"}:
             return self._written(node)
         args = tuple(map(self.expr, given))
-        return ir.Call("PRINTF", args, at=self._at(node, *args))
+        return ir.Call(name.upper(), args, at=self._at(node, *args))
 
     def _to_char(self, node: exp.Expr) -> Expr:
         return self._strftime(node, "to_char", node.this, node.args.get("format"))

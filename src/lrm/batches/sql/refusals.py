@@ -125,13 +125,13 @@ def placed(error: SqlError, chunk: Chunk) -> SqlError:
     """The same error with its line and column in the batch."""
     if error.line is not None:
         return error
-    at = chunk.start if error.at is None else error.at
-    start = chunk.whole.rfind("\n", 0, at) + 1
+    at = 0 if error.at is None else error.at - chunk.start
+    lines = chunk.text.count("\n", 0, at)
     return SqlError(
         error.sentence,
         code=error.code,
-        line=chunk.line + chunk.whole.count("\n", chunk.start, at),
-        column=at - start + 1,
+        line=chunk.line + lines,
+        column=at - chunk.text.rfind("\n", 0, at) if lines else chunk.column + at,
         found=error.found,
         advice=error.advice,
     )

@@ -11,7 +11,7 @@ A comment before a statement may say how much its error counts for:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -63,6 +63,10 @@ class Chunk:
     comments: tuple[str, ...]
     tokens: list[Token] = field(repr=False)
     whole: str = field(repr=False)
+
+    def alone(self) -> Chunk:
+        """The statement without its tokens and the rest of the batch, which need much memory."""
+        return replace(self, tokens=[], whole="")
 
     @property
     def words(self) -> tuple[str, ...]:

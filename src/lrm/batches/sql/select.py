@@ -1,0 +1,200 @@
+"""One SELECT in normal form → its answers, how they are displayed, and the table they form."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.answers import Answer, Compiled, Weighted
+from lrm.batches.sql.binned import middle, sums_bins
+from lrm.batches.sql.cells import Cells
+from lrm.batches.sql.displays import wanted
+from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.formulas import Asked, Leaf, asked
+from lrm.batches.sql.groups import (
+    Grouping,
+    Labels,
+    check_groups,
+    groupings,
+    key_groups,
+    key_values,
+    sorted_labels,
+    table_columns,
+)
+from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
+from lrm.batches.sql.present import GroupBlock, group_blocks
+from lrm.batches.sql.refusals import fail, refuse
+from lrm.batches.sql.rewrite import Answers
+from lrm.batches.sql.summands import filtered
+from lrm.batches.sql.tables import Truth, all_of
+from lrm.batches.sql.weights import weights
+from lrm.batches.sql.windows import KeyGroup
+from lrm.batches.sql.words import AGGREGATES
+from lrm.batches.terms import Names
+from lrm.errors import SqlError
+from lrm.workload import Column, Statement
+from lrm.workload.display import Display
+
+__all__ = ["AnyAnswer", "Select"]
+
+AnyAnswer = Answer | DerivedAnswer | QuantileAnswer
+"""An answer of a statement: linear, or computed from linear ones."""
+
+
+class Select:
+    """One SELECT: its columns, and the answers that it compiles to."""
+
+    def __init__(
+        self, answers: Answers, cells: Cells, statement: int, part: int, line: int
+    ) -> None:
+        self.normal, self.cells, self.line = answers, cells, line
+        self.statement, self.part = statement, part
+        self.variants = groupings(answers)
+        self.constants: list[tuple[str, str]] = []
+        self.renamed: dict[int, str] = {}
+        self.columns: list[tuple[str | None, Expr]] = []
+        self._read_columns()
+        self.wanted = wanted(answers)
+        self.named: dict[str, Expr] = {}
+        self.labels: dict[Expr, tuple[str, Labels]] = {}
+        self.groups: dict[Expr, tuple[str, Column]] = {}
+
+    def _read_columns(self) -> None:
+        """Split SELECT's list into columns of groups (checked) and answers."""
+        grouped = {axis for one in self.variants for axes in one.sets for axis in axes}
+        keys = {key for one in self.variants for key in one.keys}
+        for item in self.normal.items:
+            node = item.expr
+            if node in keys:
+                continue
+            if item.alias is not None and isinstance(node, ir.Text | ir.Number):
+                text = node.value if isinstance(node, ir.Text) else node.text
+                self.constants.append((item.alias, text))
+                continue
+            if isinstance(node, ir.Attribute) and node.axis in grouped:
+                if item.alias is not None:
+                    self.renamed[node.axis] = item.alias
+                elif item.name != node.name:
+                    self.renamed.setdefault(node.axis, item.name)
+                continue
+            if isinstance(node, ir.Attribute | ir.LookedUp):
+                sentence = f"column {shown(node)!r} must appear in GROUP BY or inside an aggregate"
+                raise fail("group-by", sentence, node)
+            self.columns.append((item.name or None, node))
+        if not self.columns:
+            first = self.normal.items[0].expr if self.normal.items else None
+            raise refuse("no-answer", "a SELECT without an aggregate", AGGREGATES, first)
+
+    def answers(self, seen: set[str], shared: set[str]) -> list[AnyAnswer]:
+        """Compile the answers."""
+        cells = self.cells
+        self._name_answers(seen, shared)
+        split_up = [
+            (name, asked(node, partial(middle, cells=cells))) for name, node in self.named.items()
+        ]
+        leaves = [leaf for _, answer in split_up for leaf in answer.leaves]
+        windows = [leaf.window for leaf in leaves if leaf.window is not None]
+        if len(self.normal.sets) > 1 and windows:
+            advice = "write one statement per set"
+            raise refuse("window", "OVER beside several grouping sets", advice, windows[0])
+        self._weigh(leaves)
+        for part_later in self.normal.later:
+            cells.truths(part_later)
+        for one in self.variants:
+            key_groups(key_values(one.keys, cells), one.keys, cells)
+        cells.merge()
+        weighed, where = self._weigh(leaves)
+        conditions = [] if where is None else [where]
+        conditions += [cells.truths(one) for one in self.normal.later]
+        found: list[AnyAnswer] = []
+        for one in self.variants:
+            values = key_values(one.keys, cells)
+            groups = key_groups(values, one.keys, cells)
+            check_groups(groups, where, cells)
+            self.labels |= sorted_labels(one, self.renamed, values, cells)
+            self.groups |= table_columns(one, self.renamed, values, cells)
+            blocks = [group_blocks(one.sets, group, conditions, cells) for group in groups]
+            found += self._of_groups(one, list(zip(groups, blocks, strict=True)), split_up, weighed)
+        if not found:
+            sentence = (
+                "the conditions of the statement leave none of its declared groups: it has no rows"
+            )
+            raise SqlError(sentence, code="no-answer")
+        return found
+
+    def _of_groups(
+        self,
+        one: Grouping,
+        groups: list[tuple[KeyGroup, list[GroupBlock]]],
+        split_up: list[tuple[str, Asked]],
+        weighed: list[Weighted],
+    ) -> list[AnyAnswer]:
+        compiled = iter(weighed)
+        every = [group for group, _ in groups]
+        found: list[AnyAnswer] = []
+        for name, answer in split_up:
+            own = [next(compiled) for _ in answer.leaves]
+            names = Names(name, self.line, tuple(self.constants), self.renamed)
+            made = Compiled(names, one.sets, answer, own, self.cells, one.keys, every)
+            for group, blocks in groups:
+                found += made.answers(group, blocks)
+        return found
+
+    def _name_answers(self, seen: set[str], shared: set[str]) -> None:
+        """Give every answer a name: its alias, or its place; those only sorted by come last.
+
+        An alias that several statements use is named with its statement: ``q2.n``.
+        """
+        several = len(self.columns) > 1
+        query = f"q{self.statement + self.part}"
+        for position, (alias, node) in enumerate(self.columns, start=1):
+            name = alias or query + (f".{position}" if several else "")
+            if alias in shared:
+                name = f"q{self.statement}.{alias}"
+            if name in seen and not self.constants:  # in another SELECT of a UNION ALL
+                name = f"{name}.{self.part + 1}"
+            if name in self.named:
+                sentence = f"two answers are called {name!r}; give each its own name with AS"
+                raise fail("name", sentence, node)
+            self.named[name] = node
+        seen.update(self.named)
+        for node in [] if self.wanted is None else self.wanted.aggregates:
+            if node not in self.named.values():
+                self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
+
+    def display(self) -> Display | None:
+        """How the answers are displayed."""
+        if self.wanted is None:
+            return None
+        names = {node: name for name, node in reversed(self.named.items())}
+        return self.wanted.display(list(self.named)[: len(self.columns)], names, self.labels)
+
+    def table(self) -> Statement:
+        """The table that the answers form: its columns of groups in the order of SELECT."""
+        found = dict(self.groups.values())
+        order: dict[str, None] = {}
+        for item in self.normal.items:
+            if item.expr in self.groups:
+                order.setdefault(self.groups[item.expr][0])
+            elif item.alias is not None and isinstance(item.expr, ir.Text | ir.Number):
+                text = dict(self.constants)[item.alias]
+                found.setdefault(item.alias, Column(item.alias, labels=(text,)))
+                order.setdefault(item.alias)
+        order |= dict.fromkeys(found)
+        columns = tuple(found[name] for name in order)
+        answers = tuple(self.named)[: len(self.columns)]
+        return Statement("", "", columns, answers, line=self.line)
+
+    def _weigh(self, leaves: list[Leaf]) -> tuple[list[Weighted], Truth | None]:
+        cells = self.cells
+        parts = [cells.truths(one) for one in self.normal.where]
+        kept = all_of(parts) if parts else None
+        compiled: list[Weighted] = []
+        for leaf in leaves:
+            own = weights(leaf.node, cells, "square" if leaf.square else "value")
+            error = weights(leaf.node, cells, "binning") if sums_bins(leaf.node, cells) else None
+            if kept is not None and not leaf.apart:
+                own = filtered(own, kept)
+                error = None if error is None else filtered(error, kept)
+            compiled.append((own, error))
+        return compiled, kept
