@@ -16,7 +16,7 @@ STATEMENTS = [
     "SELECT COUNT(*) FROM people",
     "SELECT state, AVG(age) AS mean FROM people GROUP BY state ORDER BY mean",
     "SELECT COUNT(*) AS n FROM people WHERE age < 3",
-    "SELECT COUNT(*) AS n, SUM(age) FROM people\nUNION ALL SELECT COUNT(*) AS n, SUM(age) FROM people",
+    "SELECT COUNT(*) AS n, SUM(age) FROM people\nUNION ALL SELECT COUNT(*), SUM(age) FROM people",
     "SELECT state, MEDIAN(age) AS m FROM people GROUP BY state",
 ]
 
