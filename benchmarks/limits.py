@@ -193,7 +193,7 @@ def _ranges(queries: int, cells: int) -> list[tuple[int, int]]:
 
 
 def _from_sql(text: str, values: int, effort: str, *, beside: bool, **options: object) -> str:
-    """From a statement to a release and to a release on 5,000 rows."""
+    """From a statement to a plan, and to a release on 5,000 rows."""
     attributes: list[lrm.Integers | lrm.Categories] = [lrm.Integers("x", 0, values - 1)]
     if beside:
         attributes.append(lrm.Categories("g", ["a", "b", "c"]))
