@@ -23,6 +23,8 @@ STATEMENTS = [
     HAVING a AND (COUNT(*) > 3 OR COUNT(*) < 2)""",
     """WITH a AS (SELECT day + INTERVAL 1 DAY AS next, late FROM flights)
     SELECT COUNT(*) AS n FROM a WHERE next - INTERVAL 1 DAY = DATE '2024-02-01'""",
+    """SELECT COUNT(*) AS n FROM flights WHERE DATE '2024-02-03'
+    < (CASE WHEN late THEN day ELSE day + INTERVAL 1 DAY END) + INTERVAL 2 DAY""",
     "WITH a AS (SELECT -month AS m FROM flights) SELECT SUM(-m) AS s, SUM(2 - m) AS t FROM a",
     """WITH a AS (SELECT month - 1 AS m, score + 1 AS s FROM flights)
     SELECT SUM(m * s) AS p, SUM(10 - m) AS q, SUM(m * 2) AS r FROM a""",

@@ -107,6 +107,7 @@ _NAMED = frozenset(
         *("like_escape", "ilike_escape"),
     }
 )
+_FUNCTION = re.compile(r"[A-Z_]+\([^()]*\)")
 _DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
 _TYPES = frozenset(
     {
@@ -514,6 +515,8 @@ class Binder:
 
         copy = type(node)(**{key: held(value) for key, value in node.args.items()})
         text = str(_generator().generate(copy, copy=True))
+        if _FUNCTION.fullmatch(text) is None:  # day + INTERVAL …, CASE … END
+            text = f"({text})"
         found = re.split('"?\x00(\\d+)\x00"?', text)
         order = [int(number) for number in found[1::2]]
         name = node.name if type(node) is exp.Anonymous else node.key
