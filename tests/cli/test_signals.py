@@ -29,8 +29,9 @@ def first(function):
         return function(*args, **kwargs)
     return called
 
-if moment == "ignored":
-    signal.signal(number, signal.SIG_IGN)
+# As in a terminal, whatever the tests themselves inherited (nohup ignores SIGHUP).
+usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+signal.signal(number, signal.SIG_IGN if moment == "ignored" else usual)
 if moment in ("counting", "ignored"):
     from lrm.tables.duckdb_table import DuckDbTable
     DuckDbTable.counts = first(DuckDbTable.counts)

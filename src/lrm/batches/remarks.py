@@ -40,7 +40,7 @@ def remarks_before(text: str, start: int) -> Remarks:
     A blank line ends them: what stands above it is about the file. Lines that look like SQL, which
     somebody has taken out, are no title.
 
-    >>> remarks_before("-- a file\n\n-- Visits\n-- expected: 500\nSELECT 1", 40)
+    >>> remarks_before("-- a file\n\n-- Visits\n-- expected: 500\nSELECT 1", 38)
     Remarks(title='Visits', expected=500.0)
     """
     lines = _comment_lines(text[:start])
