@@ -23,6 +23,7 @@ OTHERS = {
     "long": "benchmarks.long",
     "limits": "benchmarks.limits",
     "tools": "benchmarks.tools.__main__",
+    "readme": "benchmarks.readme",
     "report": "benchmarks.report",
     "shaped": "benchmarks.shaped",
     "workbench": "benchmarks.workbench",

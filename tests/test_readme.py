@@ -11,13 +11,17 @@ def test_the_sessions_print_what_the_page_shows(tmp_path):
     run_page(README, tmp_path, as_processes=True)
 
 
-def test_the_first_screen_is_a_session():
-    first = blocks(README)[0]
-    assert first.language == "console"
-    assert first.line < 12
-    typed = [command.split()[:2] for command, _ in commands(first.text)]
+def test_the_first_screen_shows_the_chart_and_then_a_session():
+    text = README.read_text(encoding="utf-8")
+    chart = re.search(r"!\[[^\]]+\]\((docs/img/[a-z]+\.svg)\)", text)
+    assert chart
+    assert text[: chart.start()].count("\n") < 12
+    assert (ROOT / chart[1]).exists()
+    session = next(block for block in blocks(README) if block.language == "console")
+    assert chart.start() < text.index(session.text)
+    typed = [command.split()[:2] for command, _ in commands(session.text)]
     assert [words for words in typed if words[0] == "lrm"] == [
-        ["lrm", word] for word in ("demo", "plan", "budget", "release", "release", "report")
+        ["lrm", word] for word in ("demo", "plan", "budget", "release", "report")
     ]
     assert ["cat", "questions.sql"] in typed
 
