@@ -3,9 +3,10 @@
 import numpy as np
 
 import lrm
-from lrm.domain import Categories, Domain
+from lrm.domain import Bins, Categories, Domain
 from lrm.views.answers import statement_tables, usable_words
-from lrm.views.plans import explanation_facts, statement_error_rows
+from lrm.views.plans import explanation_facts
+from lrm.views.statement_errors import StatementErrors, error_table, usable_sentence
 from lrm.views.verdicts import verdict
 
 DOMAIN = Domain([Categories("ward", ["a", "b"]), Categories("sex", ["f", "m"])], "visits")
@@ -26,9 +27,12 @@ def test_thresholds_can_be_chosen():
 def test_expected_sizes_make_a_verdict_before_anything_is_spent():
     plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
     accuracy = plan.accuracy(plan.privacy("0.1"))
-    columns, rows = statement_error_rows(plan, accuracy, 0.95)
-    assert columns[-1] == "verdict"
-    assert [row[-1] for row in rows] == ["usable", "noise", ""]
+    errors = StatementErrors(plan).at(accuracy)
+    table = error_table(errors, 0.95)
+    assert table.headings[-1].name == "verdict"
+    assert [row[-1].text for row in table.rows] == ["usable", "noise", ""]
+    said = usable_sentence(errors, "ε = 0.1")
+    assert said.startswith("at ε = 0.1, 1 of 2 tables with an expected size are within ±10 %")
     facts = explanation_facts(plan, accuracy, 0.95, 1)["statements"]
     assert [one["verdict"] for one in facts] == ["usable", "noise", None]
     half = accuracy.half_widths(0.95, [0])[0]
@@ -43,3 +47,20 @@ def test_a_release_is_judged_by_its_noisy_answers():
     assert usable_words(tables) == "3 of 3 tables are within ±10 % in the median"
     small = lrm.release(plan, np.array([0, 0, 0, 0]), epsilon="0.001")
     assert {one.verdict for one in statement_tables(small)} <= {"rough", "noise"}
+
+
+MIXED = "SELECT s, COUNT(*) AS n, SUM(x) AS total, AVG(x) AS mean FROM t GROUP BY s"
+
+
+def test_counts_sums_and_rates_are_never_mixed():
+    domain = Domain([Categories("s", ["a", "b"]), Bins("x", [0, 10, 100, 1000])], "t")
+    plan = lrm.plan(lrm.sql(MIXED, domain), effort="quick")
+    accuracy = plan.accuracy(plan.privacy("0.5"))
+    errors = StatementErrors(plan).at(accuracy)
+    assert [one.part.kind for one in errors] == ["count", "sum", "derived"]
+    stated = lrm.release(plan, [3] * domain.size, epsilon="0.5").to_pandas()
+    for one, query in zip(errors, ("n", "total"), strict=False):
+        own = stated[stated["query"] == query]["standard_error"].to_numpy()
+        assert np.isclose(one.typical, np.sqrt(np.mean(own**2)))
+        assert np.isclose(one.largest, own.max())
+    assert errors[1].typical > 100 * errors[0].typical

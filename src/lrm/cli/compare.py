@@ -104,7 +104,7 @@ _SOLVING = ("mechanisms", "seed", "effort")
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
     """The noises to compare with, each with the promise at which its errors are stated."""
     from lrm.accuracy import privacy_of
-    from lrm.views.plans import unit_privacy
+    from lrm.privacy.budget import unit_privacy
 
     amounts = read_amounts(choices)
     if noise == "both":

@@ -51,12 +51,19 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output import print_expected, print_facts, print_json, print_table, print_worst
+    from lrm.cli.output import (
+        print_block,
+        print_expected,
+        print_facts,
+        print_json,
+        print_worst,
+    )
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import waiting
     from lrm.plans.file import load_plan
     from lrm.views.figures import KINDS, errors_drawing
-    from lrm.views.plans import error_lines, explanation_facts, statement_error_rows
+    from lrm.views.plans import error_lines, explanation_facts
+    from lrm.views.statement_errors import StatementErrors, error_table, usable_sentence
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -69,8 +76,8 @@ def explain(plan: str, **choices: Any) -> None:
     expected = loaded.accuracy(privacy)
     if plot is not None:
         heading = f"Error of each query by {loaded.mechanism}"
-        errors = {loaded.mechanism: expected.standard_errors}
-        errors_drawing(errors, privacy.described, title=heading).save(plot)
+        curve = {loaded.mechanism: expected.standard_errors}
+        errors_drawing(curve, privacy.described, title=heading).save(plot)
     if choices["as_json"]:
         with waiting("errors"):
             facts = explanation_facts(loaded, expected, confidence, limit, expect)
@@ -78,8 +85,10 @@ def explain(plan: str, **choices: Any) -> None:
         return
     print_facts(error_lines(loaded, expected))
     if len(loaded.workload.statements) > 1:
-        columns, rows = statement_error_rows(loaded, expected, confidence)
-        print_table(columns, rows, words=("statement", "verdict"))
+        errors = StatementErrors(loaded).at(expected, confidence)
+        print_block(error_table(errors, confidence))
+        if sentence := usable_sentence(errors, privacy.symbols):
+            echo(sentence)
     print_worst(loaded, expected, confidence, 10 if limit is None else limit)
     print_expected(loaded, expected, confidence, expect)
     if plot is not None:

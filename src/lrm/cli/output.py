@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from lrm.accuracy import Accuracy
     from lrm.plans import Plan
     from lrm.releases import Release
+    from lrm.views.blocks import Block
 
 __all__ = [
     "echo",
     "print_answers",
+    "print_block",
     "print_facts",
     "print_json",
     "print_table",
@@ -63,6 +65,13 @@ def _width() -> int:
     from rich.console import Console
 
     return Console().width
+
+
+def print_block(block: "Block") -> None:
+    """Print a block of a document, between empty lines."""
+    from lrm.views.text import block_text
+
+    echo(f"\n{block_text(block, _width())}\n")
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -40,7 +40,7 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.plans.file import load_plan
-    from lrm.views.plans import unit_privacy
+    from lrm.privacy.budget import unit_privacy
     from lrm.views.rehearsal import rehearse as make_rehearsal
     from lrm.views.release_page import answers_beside, write_release_page
 

@@ -141,7 +141,7 @@ def _write_release(file: str, place: str, choices: dict[str, Any]) -> str | None
 
 def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
     from lrm.plans.file import load_plan
-    from lrm.views.plans import unit_privacy
+    from lrm.privacy.budget import unit_privacy
 
     loaded = load_plan(file)
     amounts = read_amounts(choices)

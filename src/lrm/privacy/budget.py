@@ -39,6 +39,7 @@ __all__ = [
     "parse_delta",
     "rho_for",
     "rho_of_pure",
+    "unit_privacy",
     "upward_float",
     "zcdp_of",
 ]
@@ -367,3 +368,8 @@ def _root(increasing: Callable[[float], float]) -> float:
         else:
             high = middle
     return math.exp(high)
+
+
+def unit_privacy(noise: Noise) -> Privacy:
+    """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
+    return ZCDP(Fraction(1)) if noise == "gaussian" else PureDP(Fraction(1))

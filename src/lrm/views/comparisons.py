@@ -13,9 +13,9 @@ from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
 from lrm.plans.comparison import Comparison, SideBySide
 from lrm.privacy.amounts import equation, parse_amount
-from lrm.privacy.budget import LEAST_DELTA, Privacy, zcdp_of
+from lrm.privacy.budget import LEAST_DELTA, Privacy, unit_privacy, zcdp_of
 from lrm.spelling import number, ratio, seconds, text_table
-from lrm.views.plans import certificate, unit_privacy
+from lrm.views.plans import certificate
 
 __all__ = [
     "advice",

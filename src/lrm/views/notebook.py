@@ -14,6 +14,7 @@ from lrm.files.writing import write_text
 from lrm.ledger import Budget
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison
+from lrm.privacy.budget import unit_privacy
 from lrm.releases import Release
 from lrm.spelling import many, number
 from lrm.views.batches import domain_table, query_table
@@ -25,7 +26,7 @@ from lrm.views.elements import figure as drawn_figure
 from lrm.views.error_section import error_figure
 from lrm.views.figures import answers_drawing, table_drawing
 from lrm.views.plan_page import plan_page
-from lrm.views.plans import bound_words, unit_privacy
+from lrm.views.plans import bound_words
 from lrm.views.release_page import write_release_page
 from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload

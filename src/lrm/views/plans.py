@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from lrm.accuracy import Accuracy
 from lrm.errors import BudgetError
 from lrm.plans import Plan
 from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import ZCDP, ApproxDP, Noise, Privacy, PureDP, zcdp_of
+from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
 from lrm.spelling import many, number, ratio, seconds
 from lrm.views.derived import expected_facts
-from lrm.views.verdicts import verdict
-from lrm.workload import EXPLICIT_QUERIES, Label, Statement, Workload
+from lrm.views.statement_errors import StatementErrors, statement_facts
+from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
 __all__ = [
     "Lines",
@@ -30,12 +29,9 @@ __all__ = [
     "mechanism_words",
     "plan_facts",
     "plan_lines",
-    "statement_error_rows",
-    "statement_errors",
     "title",
     "total_for_typical",
     "total_lines",
-    "unit_privacy",
     "worst_queries",
 ]
 
@@ -46,11 +42,6 @@ NOT_KNOWN = "how near to the best possible is not known"
 
 PROVED = 1.0005
 """A ratio to the best possible up to which a plan is called optimal."""
-
-
-def unit_privacy(noise: Noise) -> Privacy:
-    """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
-    return ZCDP(Fraction(1)) if noise == "gaussian" else PureDP(Fraction(1))
 
 
 def total_for_typical(plan: Plan, wanted: float) -> float:
@@ -289,46 +280,6 @@ def worst_queries(
     ]
 
 
-def statement_errors(
-    plan: Plan, expected: Accuracy, confidence: float
-) -> list[tuple[Statement, float, float]]:
-    """Each statement with the typical standard error and the half-width of its linear answers.
-
-    Counts, sums and rates are never mixed: a statement that has none of its own is left out.
-    """
-    batch = plan.workload
-    if batch.shape[0] > EXPLICIT_QUERIES:
-        return []
-    found = []
-    for one in batch.tables:
-        if not one.count:
-            continue
-        errors = expected.errors_of(*one.rows)
-        if not errors.any():
-            continue
-        typical = int(np.argsort(errors)[len(errors) // 2])
-        half = expected.half_widths(confidence, [one.rows[0] + typical])
-        found.append((one, float(errors[typical]), float(half[0])))
-    return found
-
-
-def statement_error_rows(
-    plan: Plan, expected: Accuracy, confidence: float
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and one row per statement, with a verdict where a comment states the usual size."""
-    rows: list[tuple[str, ...]] = []
-    judged = any(one.expected is not None for one in plan.workload.tables)
-    for one, error, half in statement_errors(plan, expected, confidence):
-        row: tuple[str, ...] = (one.title, f"{one.count:,}", number(error), f"±{number(half)}")
-        if judged:
-            share = math.inf if one.expected is None else half / one.expected
-            words = f"±{100 * share:.2g} %" if share < 1 else "over 100 %"
-            row += ("", "") if one.expected is None else (words, verdict(share))
-        rows.append(row)
-    columns = ("statement", "answers", "standard error", f"{100 * confidence:.4g} % interval")
-    return (*columns, "of expected", "verdict") if judged else columns, rows
-
-
 def explanation_facts(
     plan: Plan,
     expected: Accuracy,
@@ -342,17 +293,6 @@ def explanation_facts(
         "noise": plan.noise,
         **expected.privacy.facts,
         **error_facts(plan, expected, confidence, limit),
-        "statements": [
-            {
-                "name": one.name,
-                "title": one.title,
-                "answers": one.count,
-                "expected": one.expected,
-                "standard_error": error,
-                "half_width": half,
-                "verdict": None if one.expected is None else verdict(half / one.expected),
-            }
-            for one, error, half in statement_errors(plan, expected, confidence)
-        ],
+        "statements": statement_facts(StatementErrors(plan).at(expected, confidence)),
         "derived": expected_facts(plan, expected, confidence, expect),
     }

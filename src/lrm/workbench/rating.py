@@ -16,7 +16,7 @@ from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.amounts import spell_amount
-from lrm.privacy.budget import Privacy
+from lrm.privacy.budget import Privacy, unit_privacy
 from lrm.spelling import number
 from lrm.views.comparisons import (
     SIDE_BY_SIDE_COLUMNS,
@@ -24,7 +24,7 @@ from lrm.views.comparisons import (
     side_by_side_facts,
     side_by_side_rows,
 )
-from lrm.views.plans import bound_words, total_for_typical, unit_privacy
+from lrm.views.plans import bound_words, total_for_typical
 from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.workbench.selects import Rows, Select, parts_by_select, scale_of, selects
 from lrm.workload import EXPLICIT_QUERIES, Labels

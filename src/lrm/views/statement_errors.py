@@ -1,0 +1,325 @@
+"""The errors of each statement of a plan, at any guarantee, and what they make of its answers.
+
+Answers of different kinds are never averaged: the counts of a statement are one row, each of its
+sums is one, and its rates, averages and quantiles, whose errors depend on the table, are one that
+states the errors of the counts and sums that they are computed from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from lrm.accuracy import Accuracy
+from lrm.maps.linear import Floats
+from lrm.plans import Plan
+from lrm.spelling import number
+from lrm.views.blocks import Cell, Heading, Table
+from lrm.views.verdicts import USABLE, verdict
+from lrm.workload import Computed, Derived, Grouped, Statement, Workload
+from lrm.workload.label_columns import spans_of
+
+__all__ = [
+    "Part",
+    "StatementError",
+    "StatementErrors",
+    "error_table",
+    "statement_facts",
+    "statement_parts",
+    "usable_sentence",
+]
+
+BLOCK = 1 << 20
+"""Answers whose errors are computed at a time."""
+
+EXACT_ROWS = 80
+"""Intervals that are computed for each guarantee anew."""
+
+SMOOTH = 1000.0
+"""Steps of a noise's deviation from which on its law only changes in scale."""
+
+Kind = Literal["count", "sum", "derived"]
+
+
+class Rows(NamedTuple):
+    """Linear queries ``start:stop``, and the multiple of them that answers are."""
+
+    start: int
+    stop: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """The answers of one kind of a statement.
+
+    Parameters
+    ----------
+    statement
+        Which one.
+    kind
+        Counts are linear queries; sums are multiples of linear queries; others are derived.
+    name
+        The answer, where the statement has answers of several kinds.
+    count
+        Number of answers.
+    rows
+        The linear queries that they are, or that they are computed from.
+    """
+
+    statement: Statement
+    kind: Kind
+    name: str
+    count: int
+    rows: tuple[Rows, ...]
+
+    @property
+    def title(self) -> str:
+        """The title of the statement, with the name of the answer where it has several kinds."""
+        name = self.name.replace("_", " ")
+        return f"{self.statement.title}: {name}" if name else self.statement.title
+
+
+def statement_parts(batch: Workload) -> list[Part]:
+    """The statements of a batch, each as one part for each kind of its answers."""
+    found = []
+    for one in batch.tables:
+        parts: list[tuple[Kind, str, int, list[Rows]]] = []
+        counts = list(_linear(batch, one))
+        if counts:
+            size = sum(rows.stop - rows.start for rows in counts)
+            parts.append(("count", "counts", size, counts))
+        inputs: list[Rows] = []
+        size = 0
+        for derived in batch.derived[slice(*one.derived)]:
+            scale = scale_of(derived)
+            if scale is None:
+                inputs += _ranges(derived, 1.0)
+                size += derived.label.count
+            else:
+                rows = _ranges(derived, scale)
+                parts.append(("sum", derived.label.query, derived.label.count, rows))
+        if size:
+            parts.append(("derived", "rates and averages", size, _distinct(inputs)))
+        several = len(parts) > 1
+        found += [
+            Part(one, kind, name if several else "", count, tuple(rows))
+            for kind, name, count, rows in parts
+        ]
+    return found
+
+
+def _linear(batch: Workload, one: Statement) -> Iterator[Rows]:
+    """The linear queries that are answers of a statement."""
+    start, stop = one.rows
+    if start == stop:
+        return
+    for span in next(spans_of(batch.labels, [(start, stop)])):
+        if not (isinstance(span.part, Grouped) and span.part.hidden):
+            yield Rows(start, start + len(span), 1.0)
+        start += len(span)
+
+
+def scale_of(one: Derived) -> float | None:
+    """The multiple of one query that an answer is, perhaps with a constant added; None for others.
+
+    >>> from lrm.workload import Block, Formula
+    >>> twice = Computed(Grouped("n"), Formula((0, -2.0, "*", 5.0, "+")), (Block(0, (), 3.0),))
+    >>> scale_of(twice)
+    6.0
+    """
+    if not isinstance(one, Computed) or one.formula.core.steps != (0,):
+        return None
+    scale = float(one.inputs[0].scale)
+    for step, constant in one.formula.tail:
+        if step not in {"+", "-", "*", "/"}:
+            return None
+        scale = scale * constant if step == "*" else scale / constant if step == "/" else scale
+    return abs(scale)
+
+
+def _ranges(one: Derived, scale: float) -> list[Rows]:
+    """The linear queries that a derived answer is computed from, as ranges."""
+    places = np.unique(np.concatenate(list(one.input_rows())))
+    cuts = np.flatnonzero(np.diff(places) != 1) + 1
+    return [Rows(int(run[0]), int(run[-1]) + 1, scale) for run in np.split(places, cuts)]
+
+
+def _distinct(rows: Sequence[Rows]) -> list[Rows]:
+    """Each query once, however many answers are computed from it."""
+    found: list[Rows] = []
+    for one in sorted(rows):
+        if found and one.start <= found[-1].stop:
+            found[-1] = found[-1]._replace(stop=max(one.stop, found[-1].stop))
+        else:
+            found.append(one)
+    return found
+
+
+@dataclass(frozen=True)
+class StatementError:
+    """The errors of the answers of one kind of a statement at a guarantee.
+
+    Parameters
+    ----------
+    part
+        Which answers.
+    typical
+        Root mean square of their standard errors.
+    largest
+        The largest standard error.
+    half
+        Half of the interval of an answer with the typical error.
+    """
+
+    part: Part
+    typical: float
+    largest: float
+    half: float
+
+    @property
+    def relative(self) -> float | None:
+        """Half an interval beside the expected size of a count; None where none is stated."""
+        expected = self.part.statement.expected
+        return None if expected is None or self.part.kind != "count" else self.half / expected
+
+    @property
+    def verdict(self) -> str:
+        """Usable, rough or noise; empty where no size is expected."""
+        return "" if self.relative is None else verdict(self.relative)
+
+
+class StatementErrors:
+    """The errors of all statements of a plan.
+
+    Standard errors at two guarantees differ by one factor, which is that of the noise. So the
+    norms of the rows are computed once.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.parts = statement_parts(plan.workload)
+        self._ratios: dict[float, Floats] = {}
+
+    @cached_property
+    def _norms(self) -> tuple[Floats, Floats, list[int], Floats]:
+        """By part: the typical and the largest norm, a query of about the typical, its norm."""
+        typical, largest, places, own = [], [], [], []
+        for part in self.parts:
+            square, count, most, near = 0.0, 0, 0.0, (part.rows[0].start, 0.0)
+            for start, norms, scale in self._blocks(part):
+                square += float(((norms * scale) ** 2).sum())
+                count += len(norms)
+                most = max(most, float(norms.max()) * scale)
+                middle = math.sqrt(square / count) / scale
+                place = int(np.argmin(np.abs(norms - middle)))
+                if abs(norms[place] * scale - middle * scale) <= abs(near[1] - middle * scale):
+                    near = start + place, float(norms[place])
+            typical.append(math.sqrt(square / count))
+            largest.append(most)
+            places.append(near[0])
+            own.append(near[1])
+        return np.array(typical), np.array(largest), places, np.array(own)
+
+    def _blocks(self, part: Part) -> Iterator[tuple[int, Floats, float]]:
+        """Norms of rows of the reconstruction, so many at a time that they can be held."""
+        squared_norms = self.plan.reconstruction_map.squared_norms
+        for first, last, scale in part.rows:
+            for start in range(first, last, BLOCK):
+                norms = np.sqrt(squared_norms(start, min(start + BLOCK, last)))
+                yield start, norms, scale
+
+    def at(self, accuracy: Accuracy, confidence: float = 0.95) -> list[StatementError]:
+        """The errors at the guarantee of ``accuracy``."""
+        if not self.parts:
+            return []
+        typical, largest, places, own = self._norms
+        wider = np.divide(typical, own, out=np.zeros(len(own)), where=own > 0)
+        wider[np.isclose(wider, 1.0, rtol=1e-9)] = 1.0
+        halves = self.half_widths(accuracy, confidence, places) * wider
+        columns = (typical * accuracy.deviation, largest * accuracy.deviation, halves)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [StatementError(part, *row) for part, row in zip(self.parts, rows, strict=True)]
+
+    def half_widths(self, accuracy: Accuracy, confidence: float, rows: list[int]) -> Floats:
+        """Half of each interval; many of them by the shape of the noise, computed once."""
+        if len(rows) <= EXACT_ROWS or accuracy.law.deviation < SMOOTH:
+            return accuracy.half_widths(confidence, rows)
+        if confidence not in self._ratios:
+            exact = accuracy.half_widths(confidence, rows)
+            self._ratios = {confidence: exact / accuracy.deviation}
+        return self._ratios[confidence] * accuracy.deviation
+
+
+def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
+    """The same as values that JSON can hold."""
+    return [
+        {
+            "name": one.part.statement.name,
+            "title": one.part.title,
+            "kind": one.part.kind,
+            "answers": one.part.count,
+            "expected": one.part.statement.expected,
+            "standard_error": one.typical,
+            "largest_standard_error": one.largest,
+            "half_width": one.half,
+            "relative_half_width": one.relative,
+            "verdict": one.verdict or None,
+        }
+        for one in errors
+    ]
+
+
+def percent(share: float) -> str:
+    """A relative error as text.
+
+    >>> percent(0.0312), percent(3.0)
+    ('±3.1 %', 'over 100 %')
+    """
+    return f"±{100 * share:.2g} %" if share < 1 else "over 100 %"
+
+
+def error_table(errors: Sequence[StatementError], confidence: float, title: str = "") -> Table:
+    """One row per statement and kind, with a verdict where a comment states the usual size."""
+    judged = any(one.relative is not None for one in errors)
+    headings = [
+        Heading("statement", words=True, label=True),
+        Heading("answers"),
+        Heading("standard error"),
+        Heading(f"{100 * confidence:.4g} % interval"),
+    ]
+    headings += [Heading("of expected"), Heading("verdict", words=True)] if judged else []
+    rows = []
+    for one in errors:
+        row = [
+            Cell(one.part.title),
+            Cell(f"{one.part.count:,}", value=one.part.count),
+            Cell(number(one.typical), value=one.typical),
+            Cell(f"±{number(one.half)}", value=one.half),
+        ]
+        if judged:
+            share = one.relative
+            row += [Cell("" if share is None else percent(share), value=share), Cell(one.verdict)]
+        rows.append(tuple(row))
+    note = ""
+    if any(one.part.kind == "derived" for one in errors):
+        note = "Rates and averages: the errors of the counts and sums that they are computed from."
+    return Table(title, tuple(headings), tuple(rows), note)
+
+
+def usable_sentence(errors: Sequence[StatementError], at: str) -> str:
+    """How many tables are usable at a guarantee; empty where no size is expected."""
+    judged = [one for one in errors if one.relative is not None]
+    if not judged:
+        return ""
+    usable = sum(one.verdict == "usable" for one in judged)
+    some = "" if len(judged) == len(errors) else " with an expected size"
+    return (
+        f"at {at}, {usable} of {len(judged)} tables{some} are within ±{100 * USABLE:.0f} % "
+        "of their expected sizes"
+    )
