@@ -7,6 +7,7 @@ import numpy as np
 
 from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import Tabulation, total
 
 MANY = [f"v{number}" for number in range(70)] + STATES
@@ -25,6 +26,9 @@ DOMAINS = {
             Integers("huge", -(2**62), 2**62, width=2**60, **ALL),
         ]
     ),
+    "many whole numbers": Domain([Integers("age", -40, 60, **ALL)]),
+    "many whole floats": Domain([Integers("income", -40, 60, **ALL)]),
+    "many whole decimals": Domain([Integers("exact", -40, 60, **CELL)]),
     "integers at the edge": Domain(
         [Integers("huge", 2**53, 2**53 + 1, **CELL), Integers("age", 0, 20, outside="cell")]
     ),
@@ -166,6 +170,14 @@ def random_domain(seed):
     names = rng.sample(sorted(made), rng.randint(2, 3))
     unit = PrivacyUnit("who", rng.randint(1, 3)) if rng.random() < 0.3 else PrivacyUnit()
     return Domain([made[name]() for name in names], unit=unit)
+
+
+def random_cells(domain, seed):
+    """Random merged cells in many runs, some of which no query looks at."""
+    rng = np.random.default_rng(seed)
+    index = rng.integers(0, 3, domain.size)
+    index[:3] = range(min(3, domain.size))
+    return CellMap(int(index.max()) + 1, index, rng.integers(0, 3, domain.size))
 
 
 def random_tabulations(domain, seed, tables=6):

@@ -205,7 +205,8 @@ def domain(rng, engine, unit):
         Categories("text", ["", "b"], **rules("null", "outside")),
         Categories("flag", [True], **rules("null", "outside")),
         *(
-            Integers(name, 0, 9, rng.randint(1, 10), **rules("null", "outside", "nan"))
+            Integers(name, 0, top, rng.randint(1, top // 9), **rules("null", "outside", "nan"))
+            for top in (9, 90)
             for name in ("small", "whole", "large", "real", "single", "price", "exact")
         ),
         *(

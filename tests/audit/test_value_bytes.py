@@ -2,8 +2,8 @@
 
 Tables of random bits in every format, and neighbours in which one record, or all records of one
 person, are replaced by others of random bits. Counts differ by at most what the privacy unit
-declares, and whether a count succeeds, and what it says, are the same. Tabulations of each table
-are those that follow from its counts.
+declares, and whether a count succeeds, and what it says, are the same. Tabulations and counts of
+merged cells of each table are those that follow from its counts.
 """
 
 import random
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import odd_values
-from awkward_domains import random_tabulations
+from awkward_domains import random_cells, random_tabulations
 from engines import postgres_url
 from long_runs import cases
 from lrm.errors import LrmError
@@ -94,6 +94,10 @@ def audit(engine, folder, seed):
     tabulated, said = outcome(given, domain, tables)
     assert said == ""
     np.testing.assert_array_equal(tabulated, tabulate(tables, base, domain.shape))
+    cells = random_cells(domain, seed)
+    merged, said = outcome(given, domain, cells)
+    assert said == ""
+    np.testing.assert_array_equal(cells.merge_counts(merged), cells.merge_counts(base))
     for _ in range(VARIANTS):
         other = replaced(rng, rows, unit)
         if engine == "objects":

@@ -3,16 +3,22 @@
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from awkward_domains import DOMAINS, random_domain
+from awkward_domains import DOMAINS, random_cells, random_domain
 from long_runs import cases
+from lrm.domain import Domain, Integers
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap, merge_cells
 from lrm.maps.matrices import SparseMap
-from lrm.tables import Table
+from lrm.tables import Table, open_table
 from lrm.tables.axes import flat_axes
+from lrm.tables.base import Column
+from lrm.tables.count import count_of
+from lrm.tables.duckdb_reading import Reading
+from lrm.tables.duckdb_rows import DuckDbRows
 from table_forms import ARROW_FORMS, FORMS
 
 
@@ -99,6 +105,35 @@ def test_merged_counts_are_the_same_where_cells_are_counted_as_one(awkward, name
     np.testing.assert_array_equal(
         cells.merge_counts(counted), cells.merge_counts(domain.count(rows))
     )
+
+
+MANY_RUNS = ["many texts", "many whole numbers", "many whole floats", "many whole decimals", "days"]
+
+
+@pytest.mark.parametrize("name", [*MANY_RUNS, "many bins"])
+def test_merged_counts_are_the_same_where_classes_alternate(awkward, name):
+    _, table, rows = awkward
+    domain = DOMAINS[name]
+    cells = random_cells(domain, 0)
+    table.check(domain, cells)
+    np.testing.assert_array_equal(
+        cells.merge_counts(numbers(table.counts(domain, cells))),
+        cells.merge_counts(domain.count(rows)),
+    )
+
+
+@pytest.mark.parametrize("values", [100, 100_000])
+def test_the_sql_of_duckdb_does_not_grow_with_the_list_of_a_query(values):
+    """A list of 50,000 constants among a million values took DuckDB more than 3 GB."""
+    domain = Domain([Integers("x", 0, values - 1, outside="cell")])
+    listed = np.arange(domain.size) % 2
+    cells = CellMap(2, listed, np.ones(domain.size, dtype=np.int64))
+    count = count_of(domain, cells, lists=False)
+    sql = DuckDbRows(count, Reading("t", [Column("x", "BIGINT", "integer")], None)).grouped()
+    assert len(sql) < 1000
+    rows = pa.table({"x": pa.array([1, 2, 4, None, -7, values], pa.int64())})
+    counted = cells.merge_counts(numbers(open_table(rows).counts(domain, cells)))
+    np.testing.assert_array_equal(counted, cells.merge_counts(domain.count(rows.to_pylist())))
 
 
 def test_cells_that_nothing_tells_apart_are_one_group():

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Attribute, Domain
+from lrm.domain import Attribute, Bins, Domain
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap
 
-__all__ = ["DROPPED", "Axis", "classes", "flat_axes", "plain_axis"]
+__all__ = ["DROPPED", "FEW_RUNS", "Axis", "classes", "flat_axes", "plain_axis"]
 
 DROPPED = -1
 """Class of the cells that no query looks at."""
+
+FEW_RUNS = 16
+"""Runs of cells of one class up to which SQL compares with their ends; beyond, it needs a list."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,13 @@ class Axis:
         """Whether each cell is its own class."""
         return self.size == self.attribute.size
 
+    @property
+    def needs_list(self) -> bool:
+        """Whether SQL must look the class of a cell up in a list; bins are compared with edges."""
+        if self.plain or isinstance(self.attribute, Bins):
+            return False
+        return bool(np.count_nonzero(np.diff(self.codes)) >= FEW_RUNS)
+
     def code(self, cell: int | None) -> int | None:
         """Return the class of a cell, or None where its rows are not counted."""
         if cell is None or self.codes[cell] == DROPPED:
@@ -67,11 +77,11 @@ def plain_axis(attribute: Attribute) -> Axis:
     return Axis(attribute, every, every)
 
 
-def flat_axes(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
+def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> tuple[Axis, ...]:
     """Return the attributes of ``domain`` with the classes that ``cells`` permits.
 
     With a privacy unit, the cells of a person's rows decide which of them stay, so none are
-    merged.
+    merged. Without ``lists``, neither are those whose classes SQL would look up in a list.
 
     Examples
     --------
@@ -96,6 +106,7 @@ def flat_axes(domain: Domain, cells: CellMap | None) -> tuple[Axis, ...]:
     axes = []
     for place, attribute in enumerate(domain.attributes):
         axis = classes(attribute, np.moveaxis(block, place, 0).reshape(attribute.size, -1))
+        axis = plain_axis(attribute) if axis.needs_list and not lists else axis
         axes.append(axis)
         block = np.take(block, axis.firsts, axis=place)  # the next attribute has less to compare
     return tuple(axes)

@@ -168,7 +168,8 @@ def _stepped(axis: Axis, offset: str, width: int, dialect: Dialect, cells: int =
     cells = cells or axis.attribute.regular
     if np.array_equal(axis.codes[:cells], np.arange(cells)):
         return place
-    return dialect.lookup([axis.code(cell) for cell in range(cells)], place)
+    codes = axis.codes[:cells].tolist()
+    return dialect.lookup([None if code == DROPPED else code for code in codes], place)
 
 
 def dates(axis: Axis, day: str, rest: Sequence[Clause], dialect: Dialect) -> str:

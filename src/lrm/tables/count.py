@@ -11,14 +11,14 @@ found from its words, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Attribute, Domain
+from lrm.domain import Bins, Domain
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation
@@ -130,9 +130,7 @@ class Count:
         return counts.reshape(-1)
 
 
-def count_of(
-    domain: Domain, wanted: Wanted, merges: Callable[[Attribute], bool] = lambda _: True
-) -> Count:
+def count_of(domain: Domain, wanted: Wanted, *, lists: bool = True) -> Count:
     """Decide what is counted, from public facts alone.
 
     Parameters
@@ -141,8 +139,9 @@ def count_of(
         Says which cell each row is in.
     wanted
         What is asked for.
-    merges
-        Whether an engine should place values of an attribute in merged cells for tabulations.
+    lists
+        Whether the engine looks merged values up in lists. Where it does not, only numbers among
+        edges are merged for tabulations, and cells only where comparisons tell which.
 
     Examples
     --------
@@ -159,13 +158,13 @@ def count_of(
         _check_size(
             domain.size, "the domain has", "cells", "declare wider cells or fewer attributes"
         )
-        axes = flat_axes(domain, wanted)
+        axes = flat_axes(domain, wanted, lists=lists)
         size = prod(axis.size for axis in axes)
         words = (tuple(range(len(axes))),)
         marginals = (Marginal(0, (0,), size),)
         return Count(domain, axes, words, (Part(0, size),), marginals, of_cells=True)
     _check_tables(domain, wanted)
-    return _tabulated(domain, wanted, merges)
+    return _tabulated(domain, wanted, lists=lists)
 
 
 def _check_size(size: int, what: str, unit: str, advice: str) -> None:
@@ -189,16 +188,15 @@ def _check_tables(domain: Domain, tables: Sequence[Tabulation]) -> None:
     _check_size(size, "the marginals to count have", "entries", "measure smaller marginals")
 
 
-def _tabulated(
-    domain: Domain, tables: Sequence[Tabulation], merges: Callable[[Attribute], bool]
-) -> Count:
+def _tabulated(domain: Domain, tables: Sequence[Tabulation], *, lists: bool) -> Count:
     versions = [_Versions(tables, place) for place in range(len(domain.attributes))]
     axes = []
     for attribute, version in zip(domain.attributes, versions, strict=True):
         # With a privacy unit, the cells of a person's rows decide which of them stay.
-        merged = domain.unit.column is None and merges(attribute)
-        labels = np.stack(version.distinct, axis=1)
-        axes.append(classes(attribute, labels) if merged else plain_axis(attribute))
+        if domain.unit.column is None and (lists or isinstance(attribute, Bins)):
+            axes.append(classes(attribute, np.stack(version.distinct, axis=1)))
+        else:
+            axes.append(plain_axis(attribute))
     parts: list[Part] = []
     numbers: list[dict[int, int]] = []  # for each attribute, the part of each of its versions
     for place, (axis, version) in enumerate(zip(axes, versions, strict=True)):

@@ -12,16 +12,13 @@ from typing import ClassVar
 
 from lrm.domain import Categories
 from lrm.domain.attributes import LARGEST_INTEGER
-from lrm.tables.axes import Axis
+from lrm.tables.axes import FEW_RUNS, Axis
 from lrm.tables.base import Column
 
 __all__ = ["BEYOND", "Clause", "Dialect", "case", "sql_code"]
 
 BEYOND = LARGEST_INTEGER + 1
 """A number above it is outside every declared range, whether or not it is whole."""
-
-FEW_RUNS = 16
-"""Runs of equal elements up to which a list is written as comparisons."""
 
 Clause = tuple[str, str]
 """A condition and the value where it is the first that holds."""
@@ -65,12 +62,15 @@ class Dialect(ABC):
         if len(ends) < FEW_RUNS:  # of equal elements: a list of a million took seconds to parse
             below = [(f"{place} < {end}", sql_code(codes[end - 1])) for end in ends]
             return case([*below, (f"{place} IS NOT NULL", sql_code(codes[-1]))])
-        listed = ", ".join(map(sql_code, codes))
-        return self.element(listed, f"{self.as_bigint(place)} + 1")
+        return self.element(codes, f"{self.as_bigint(place)} + 1")
 
     @abstractmethod
-    def element(self, listed: str, place: str) -> str:
-        """Return the element of a list at ``place``, counted from 1."""
+    def element(self, codes: Sequence[int | None], place: str) -> str:
+        """Return the element of a list at ``place``, counted from 1.
+
+        The list is written as one literal: a list of expressions takes the parser of any engine
+        kilobytes per element.
+        """
 
     def literal(self, value: object) -> str:
         """Write a declared category."""

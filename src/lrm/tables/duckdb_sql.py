@@ -10,7 +10,7 @@ from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME
 from lrm.tables.axes import Axis
 from lrm.tables.base import Column, Kind
 from lrm.tables.csv_values import NAN, WHOLE_TYPE
-from lrm.tables.dialect import BEYOND, Clause, Dialect, case
+from lrm.tables.dialect import BEYOND, Clause, Dialect, case, sql_code
 
 __all__ = ["DuckDbSql", "column_of"]
 
@@ -66,8 +66,8 @@ class DuckDbSql(Dialect):
     def text(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'"
 
-    def element(self, listed: str, place: str) -> str:
-        return f"([{listed}])[{place}]"
+    def element(self, codes: Sequence[int | None], place: str) -> str:
+        return f"CAST('[{', '.join(map(sql_code, codes))}]' AS INTEGER[])[{place}]"
 
     def categories(self, axis: Axis, value: str, rest: Sequence[Clause]) -> str:
         """Class of a value by a cast to ENUM.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME, OFFSET_DIGITS
@@ -65,9 +66,10 @@ class PostgresSql(JoiningDialect):
             return f"E'{doubled}'"
         return f"'{quoted}'"
 
-    def element(self, listed: str, place: str) -> str:
-        # As one literal: of a list of expressions the server would parse each.
-        return f"('{{{listed}}}'::integer[])[{place}]"
+    def element(self, codes: Sequence[int | None], place: str) -> str:
+        # In an array that contains NULL, the server walks through all elements before the wanted.
+        listed = ",".join("-1" if code is None else str(code) for code in codes)
+        return f"nullif(('{{{listed}}}'::integer[])[{place}], -1)"
 
     def as_double(self, x: str, column: Column) -> str:
         """Convert as PostgreSQL does, by way of text, without its errors on huge and tiny."""

@@ -7,6 +7,7 @@ how it reads backslashes in literals.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from lrm.domain.persons import DIGEST_REPEATED, LONGEST_NAME, OFFSET_DIGITS
 from lrm.tables.base import Column, Kind
@@ -55,8 +56,9 @@ class SparkSql(JoiningDialect):
         """Write a text by its bytes, which no setting of the session reads otherwise."""
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
-    def element(self, listed: str, place: str) -> str:
-        return f"element_at(array({listed}), CAST({place} AS INT))"
+    def element(self, codes: Sequence[int | None], place: str) -> str:
+        listed = ",".join("null" if code is None else str(code) for code in codes)
+        return f"element_at(from_json('[{listed}]', 'array<int>'), CAST({place} AS INT))"
 
     def as_double(self, x: str, column: Column) -> str:
         return x if column.type_text == "double" else f"CAST({x} AS DOUBLE)"
