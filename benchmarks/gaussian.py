@@ -43,7 +43,7 @@ ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 
-RIVAL_CELLS = 512
+BASELINE_CELLS = 512
 
 LARGER: Mapping[str, Callable[[], Workload]] = {
     "WRange 1024×8192": lambda: families.wrange(1024, 8192, seed=1),
@@ -138,17 +138,17 @@ def _table(title: str, names: list[str]) -> bool:
     return worst <= CERTIFICATE
 
 
-def _rival_rows() -> None:
-    """Time this project's plans of the rival's workload, as JSON on the last line."""
+def _baseline_rows() -> None:
+    """Time this project's plans of the baseline's workload, as JSON on the last line."""
     rows: dict[str, list[float]] = {}
     runs: dict[str, Callable[[], float]] = {
         "lrm.plan": lambda: lrm.plan(prefix, noise="gaussian").strategy_error,
         "lrm.plan, thorough": lambda: (
             lrm.plan(prefix, noise="gaussian", effort="thorough").strategy_error
         ),
-        "dense solver alone": lambda: optimise_gaussian(np.tri(RIVAL_CELLS)).upper,
+        "dense solver alone": lambda: optimise_gaussian(np.tri(BASELINE_CELLS)).upper,
     }
-    prefix = families.prefix(RIVAL_CELLS)
+    prefix = families.prefix(BASELINE_CELLS)
     lrm.plan(np.eye(2), noise="gaussian")  # modules are imported when first used
     for name, find in runs.items():
         wall, cpu = time.perf_counter(), time.process_time()
@@ -159,11 +159,11 @@ def _rival_rows() -> None:
 
 def _beside_jax_privacy(python: str) -> bool:
     """Print both on prefix sums; return whether ours is faster at no larger error."""
-    ours = _fresh([sys.executable, "-m", "benchmarks.gaussian", "--one", "rival"])
+    ours = _fresh([sys.executable, "-m", "benchmarks.gaussian", "--one", "baseline"])
     script = str(Path(__file__).with_name("jax_privacy_dense.py"))
-    theirs = _fresh([python, script, str(RIVAL_CELLS)])
+    theirs = _fresh([python, script, str(BASELINE_CELLS)])
     rows = {**ours, "jax-privacy dense.optimize": [theirs[k] for k in ("error", "seconds", "cpu")]}
-    print(f"{f'prefix {RIVAL_CELLS}':30}{'error':>14}{'seconds':>9}{'CPU s':>8}")
+    print(f"{f'prefix {BASELINE_CELLS}':30}{'error':>14}{'seconds':>9}{'CPU s':>8}")
     for name, (error, wall, cpu) in rows.items():
         print(f"{name:30}{error:14.2f}{wall:9.2f}{cpu:8.2f}")
     error, wall, cpu = rows["lrm.plan"]
@@ -189,8 +189,8 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one:
-        if chosen.one == "rival":
-            _rival_rows()
+        if chosen.one == "baseline":
+            _baseline_rows()
         else:
             print(json.dumps(measure(chosen.one)))
         return

@@ -82,10 +82,10 @@ plan = lrm.plan(batch, "best", effort=sys.argv[2])
 seconds = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 own = ("sparse rows", "own rows", "periodic rows")
-rivals = [c for c in plan.details["candidates"] if c["name"] not in own]
-rival = min(rivals, key=lambda c: c["error"])
-found = [plan.strategy_error, rival["error"], rival["name"], seconds, peak, plan.details["winner"]]
-print(json.dumps(found))
+baselines = [c for c in plan.details["candidates"] if c["name"] not in own]
+baseline = min(baselines, key=lambda c: c["error"])
+row = [plan.strategy_error, baseline["error"], baseline["name"], seconds, peak]
+print(json.dumps([*row, plan.details["winner"]]))
 """
 
 
@@ -97,11 +97,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
     chosen = parser.parse_args()
     chosen.output.mkdir(parents=True, exist_ok=True)
-    head = ("batch", "error", "best rival", "ratio", "CPU s", "MB")
+    head = ("batch", "error", "best baseline", "ratio", "CPU s", "MB")
     print("{:27}{:>14}{:>14}{:>8}{:>8}{:>7}".format(*head))
     with (chosen.output / "long.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["batch", "tuned", "effort", "error", "rival_error", "rival"])
+        writer.writerow(["batch", "tuned", "effort", "error", "baseline_error", "baseline"])
         for name in (name for name in cases() if chosen.only in name):
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, name, chosen.effort],
@@ -109,12 +109,12 @@ def main() -> None:
                 capture_output=True,
                 text=True,
             )
-            error, rival, rival_name, seconds, peak, winner = json.loads(done.stdout)
-            writer.writerow([name, name in TUNED, chosen.effort, error, rival, rival_name])
+            error, baseline, baseline_name, seconds, peak, winner = json.loads(done.stdout)
+            writer.writerow([name, name in TUNED, chosen.effort, error, baseline, baseline_name])
             mark = " *" if name in TUNED else ""
             print(
-                f"{name + mark:27}{error:14.7g}{rival:14.7g}{error / rival:8.3f}"
-                f"{seconds:8.1f}{peak:7.0f}  {winner}; rival: {rival_name}",
+                f"{name + mark:27}{error:14.7g}{baseline:14.7g}{error / baseline:8.3f}"
+                f"{seconds:8.1f}{peak:7.0f}  {winner}; baseline: {baseline_name}",
                 flush=True,
             )
 

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "kinds",
         nargs="*",
         default=["real", "small", "gaussian", "scale", "flights"],
-        help="of batches; 'unseen' alone draws batches and compares with every rival, 'census' "
+        help="of batches; 'unseen' alone draws batches and compares with every baseline, 'census' "
         "alone goes from a table of persons to a file of answers",
     )
     parser.add_argument("--effort", default="quick,normal", help="comma-separated")

@@ -1,4 +1,4 @@
-"""Error and time of `best` beside the paper's algorithm, the rivals and p-Identity.
+"""Error and time of `best` beside the paper's algorithm, the baselines and p-Identity.
 
 One process, one thread, one row a workload and method, each timed with nothing else running
 in the process. Errors are ``‖B‖²·Δ²`` of final, quantised plans (twice that over ε² is the

@@ -1,4 +1,4 @@
-"""`best` on batches over tables of a few attributes, beside every rival and longer searches.
+"""`best` on batches over tables of a few attributes, beside every baseline and longer searches.
 
 Times are CPU seconds. The constants of the search were chosen with most of these batches in view;
 the last six were written afterwards, and `python -m benchmarks unseen` draws others.
@@ -23,7 +23,7 @@ from lrm.workload import Workload
 __all__ = ["main"]
 
 EFFORTS = ("quick", "normal", "thorough")
-RIVALS = (
+BASELINES = (
     "lowrank",
     "marginals",
     "noise-on-data",
@@ -36,7 +36,7 @@ ROUNDING = 1e-6
 """What rounding a strategy to integers may cost: less is no difference between strategies."""
 
 MOST_ENTRIES = {"lowrank": 1e5, "matrix": 1e5}
-"""Queries × cells up to which slow rivals are measured."""
+"""Queries × cells up to which slow baselines are measured."""
 
 
 def measure(workload: Workload, method: str) -> tuple[float, float]:
@@ -55,10 +55,12 @@ def measure(workload: Workload, method: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Plan, compare, print, write; 1 if `best` is above a rival on any batch."""
+    """Plan, compare, print, write; 1 if `best` is above a baseline on any batch."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks tables", description=__doc__)
     parser.add_argument("--only", default="", help="batches whose name contains this text")
-    parser.add_argument("--methods", default=",".join((*EFFORTS, *RIVALS)), help="comma-separated")
+    parser.add_argument(
+        "--methods", default=",".join((*EFFORTS, *BASELINES)), help="comma-separated"
+    )
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/tables.csv"))
     chosen = parser.parse_args()
     methods = chosen.methods.split(",")
@@ -82,12 +84,13 @@ def main() -> int:
             efforts = "".join(
                 f"{found[e][0]:11.6g} {found[e][1]:6.2f} s" for e in EFFORTS if e in found
             )
-            rivals = " ".join(f"{m} {ratio:.3f}" for m, ratio in others.items() if ratio == ratio)  # noqa: PLR0124
-            print(f"{name:26}{efforts}  ÷ normal: {rivals}", flush=True)
+            shown = {m: ratio for m, ratio in others.items() if not np.isnan(ratio)}
+            baselines = " ".join(f"{m} {ratio:.3f}" for m, ratio in shown.items())
+            print(f"{name:26}{efforts}  ÷ normal: {baselines}", flush=True)
             ratios.append([found[e][0] / best for e in EFFORTS if e in found])
     means = np.exp(np.mean(np.log(ratios), axis=0)) if ratios else []
     print("errors ÷ normal, geometric means:", *(f"{m:.4f}" for m in means))
-    print(f"{above} batches where `best` is above a rival")
+    print(f"{above} batches where `best` is above a baseline")
     return int(above > 0)
 
 

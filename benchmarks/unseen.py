@@ -1,7 +1,7 @@
-"""Batches that nobody tuned for, to see whether `best` is ever above a rival on one of them.
+"""Batches that nobody tuned for, to see whether `best` is ever above a baseline on one of them.
 
 Kinds, sizes, ranks and scalings are drawn at random from a seed, so that another seed is
-another trial. Every batch is planned by `best` and by every rival; the exit code is 1 if
+another trial. Every batch is planned by `best` and by every baseline; the exit code is 1 if
 `best` came out above one of them.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["KINDS", "draw", "main"]
 Matrix = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Matrix]
 
-RIVALS = ("noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "matrix")
+BASELINES = ("noise-on-data", "noise-on-results", "wavelet", "hierarchical", "lowrank", "matrix")
 ROUNDING = 1e-7
 
 
@@ -141,7 +141,7 @@ def _error(workload: Workload, method: str, **options: object) -> float:
     try:
         return lrm.plan(workload, method, **options).weighted_strategy_error
     except ConvergenceError:
-        return np.inf  # a rival that says it cannot
+        return np.inf  # a baseline that says it cannot
 
 
 def main() -> int:
@@ -158,21 +158,21 @@ def main() -> int:
         try:
             with threadpool_limits(1):
                 best, quick = (_error(workload, "best", effort=e) for e in ("normal", "quick"))
-                errors = {rival: _error(workload, rival) for rival in RIVALS}
+                errors = {baseline: _error(workload, baseline) for baseline in BASELINES}
         except LrmError as failure:
             print(f"{number:4} {name:52} FAILED: {failure}", flush=True)
             above += 1
             continue
-        rival = min(errors, key=errors.__getitem__)
-        ratio = best / errors[rival]
+        baseline = min(errors, key=errors.__getitem__)
+        ratio = best / errors[baseline]
         verdict = "ABOVE" if ratio > 1 + ROUNDING else ""
         above += bool(verdict)
         print(
-            f"{number:4} {name:52} best ÷ {rival:16} {ratio:8.4f}"
+            f"{number:4} {name:52} best ÷ {baseline:16} {ratio:8.4f}"
             f"  quick ÷ best {quick / best:7.4f} {verdict}",
             flush=True,
         )
-    print(f"{above} of {chosen.count} batches where `best` is above a rival or fails")
+    print(f"{above} of {chosen.count} batches where `best` is above a baseline or fails")
     return int(above > 0)
 
 

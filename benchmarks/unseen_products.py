@@ -1,8 +1,8 @@
-"""Batches over products that nobody tuned for, and what the rivals would reach on them.
+"""Batches over products that nobody tuned for, and what the baselines would reach on them.
 
 Kinds, numbers of attributes, sizes and factors are drawn from a seed, so that another seed is
-another trial. The errors of the rivals (``‖B‖²·Δ²``) are computed here from their definitions, in
-closed form: a single product has the error ``Π Δ_i² · Σ_j c_j² Π_i tr(W_ij·H_i·W_ijᵀ)``.
+another trial. The errors of the baselines (``‖B‖²·Δ²``) are computed here from their definitions,
+in closed form: a single product has the error ``Π Δ_i² · Σ_j c_j² Π_i tr(W_ij·H_i·W_ijᵀ)``.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
 from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.gaussian import residual_error
-from lrm.solvers.products.rivals import tree_basis
 from lrm.solvers.starts import random_rows
 from lrm.strategies.trees import haar_tree
 
-__all__ = ["KINDS", "draw", "rival_errors", "run", "workload_of"]
+__all__ = ["KINDS", "baseline_errors", "draw", "run", "workload_of"]
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, bool], ProductBatch]
 
 ROUNDING = 1.001
-"""What rounding to integers may cost; nothing may be further above a rival."""
+"""What rounding to integers may cost; nothing may be further above a baseline."""
 
 MOST_VALUES = 256
-"""Values of an attribute up to which its own best basis is searched for, as a rival."""
+"""Values of an attribute up to which its own best basis is searched for, as a baseline."""
 
 FLAT_CELLS = 200
 """Merged cells up to which the paper's mechanism is run on the list of cells."""
@@ -320,8 +320,8 @@ def _alone(factor: Factor, rng: np.random.Generator) -> float:
     return float(np.vdot(chosen.gram, basis.inverse_times(np.eye(chosen.size))))
 
 
-def rival_errors(batch: ProductBatch, noise: str, *, flat: bool = True) -> dict[str, float]:
-    """Errors of all rivals that apply to a batch; with ``flat``, those on lists of few cells."""
+def baseline_errors(batch: ProductBatch, noise: str, *, flat: bool = True) -> dict[str, float]:
+    """Errors of all baselines that apply to a batch; with ``flat``, those on lists of few cells."""
     order = 1 if noise == "laplace" else 2
     reduced = merge_values(batch).batch
     found = {
@@ -349,21 +349,21 @@ def rival_errors(batch: ProductBatch, noise: str, *, flat: bool = True) -> dict[
 
 
 def run(seed: int, count: int, efforts: Sequence[str], *, small: bool) -> int:
-    """Plan batches with either noise, compare and print; the number of errors above a rival."""
+    """Plan batches with either noise, compare and print; the number of errors above a baseline."""
     above = 0
     for number, noise in itertools.product(range(count), ("laplace", "gaussian")):
         name, batch = draw(seed, number, small=small)
-        rivals = rival_errors(batch, noise)
-        rival = min(rivals, key=rivals.__getitem__)
-        print(f"{number:3} {name[:60]:60} {noise:8} {rival:18}", end="")
+        baselines = baseline_errors(batch, noise)
+        baseline = min(baselines, key=baselines.__getitem__)
+        print(f"{number:3} {name[:60]:60} {noise:8} {baseline:18}", end="")
         for effort in efforts:
             begin = time.process_time()
             plan = lrm.plan(workload_of(batch), noise=noise, effort=effort, seed=seed)
             seconds = time.process_time() - begin
-            ratio = plan.weighted_strategy_error / rivals[rival]
+            ratio = plan.weighted_strategy_error / baselines[baseline]
             above += ratio > ROUNDING
             print(f"  {effort} {ratio:.4f} {seconds:5.1f} s", end="")
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(f"  {memory:5.0f} MB", flush=True)
-    print(f"{above} errors above a rival")
+    print(f"{above} errors above a baseline")
     return above

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from study import claims_baselines as riv
 from study import claims_lowrank as low
-from study import claims_rivals as riv
 from study.evidence import Finding, Results
 
 __all__ = ["CLAIMS", "Claim"]
@@ -158,7 +158,7 @@ CLAIMS = (
         (4,),
         riv.lowrank_best_on_large_domains,
         "The paper's search ends in a local optimum, which on some sizes is above noise on data. "
-        "Starting from the rivals' own strategies avoids that.",
+        "Starting from the baselines' own strategies avoids that.",
     ),
     Claim(
         "6.2",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from study.claim_list import CLAIMS
-from study.evidence import IN_PART, NOT, PURE_RIVALS, Results
+from study.evidence import IN_PART, NOT, PURE_BASELINES, Results
 from study.rows import Row
 
 __all__ = ["SOLVER_TOLERANCE", "Judged", "Promise", "evaluate", "promises"]
@@ -88,14 +88,14 @@ def promises(results: Results) -> list[Promise]:
 
 
 def best_ratios(rows: Iterable[Row]) -> list[tuple[float, str]]:
-    """Error of ``best`` over that of each pure rival on the same workload.
+    """Error of ``best`` over that of each pure baseline on the same workload.
 
-    Where figures share a workload, the worst of ``best`` meets the least of the rival.
+    Where figures share a workload, the worst of ``best`` meets the least of the baseline.
     """
     found: dict[tuple[object, ...], dict[str, list[float]]] = {}
     for row in rows:
         key = row.workload, row.queries, row.cells, row.s, row.epsilon
-        if row.label in (*PURE_RIVALS, "best"):
+        if row.label in (*PURE_BASELINES, "best"):
             name = row.label if row.label != "LRM" else f"LRM {row.options}"
             found.setdefault(key, {}).setdefault(name, []).append(row.error_expected)
     return [

@@ -189,18 +189,18 @@ class Results:
         """
         known: dict[tuple[object, ...], dict[str, list[float]]] = {}
         for row in self.rows:
-            if row.epsilon == 0.1 and row.label in (*PURE_RIVALS, "best"):
+            if row.epsilon == 0.1 and row.label in (*PURE_BASELINES, "best"):
                 place = known.setdefault(_setting_of(row), {})
                 place.setdefault(row.label, []).append(float(getattr(row, what)))
         asked = {_setting_of(row) for row in self.rows if row.figure in figures}
         parts = []
-        for against, name in ((("LRM",), "LRM's"), (PURE_RIVALS, "the best other's")):
+        for against, name in ((("LRM",), "LRM's"), (PURE_BASELINES, "the best other's")):
             found = [
-                min(values["best"]) / min(rivals)
+                min(values["best"]) / min(baselines)
                 for place, values in known.items()
                 if place in asked and "best" in values
-                for rivals in [[v for label in against for v in values.get(label, ())]]
-                if rivals
+                for baselines in [[v for label in against for v in values.get(label, ())]]
+                if baselines
             ]
             if found:
                 parts.append(f"{spread(found)} times {name}")
@@ -223,7 +223,7 @@ def is_loose(row: Row) -> bool:
     return not row.converged and row.mechanism != "best" and row.measurements >= row.rank
 
 
-PURE_RIVALS = ("LM", "NOR", "WM", "HM", "AMM", "LRM")
+PURE_BASELINES = ("LM", "NOR", "WM", "HM", "AMM", "LRM")
 """Mechanisms with the same promise as ``best``; the relaxed program and Gaussian are not."""
 
 

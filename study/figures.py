@@ -39,7 +39,7 @@ SERIES: dict[str, tuple[str, str, str]] = {
     "best": ("#0b6e4f", "*", "-"),
     "Gaussian": ("#6a51a3", "x", "--"),
 }
-"""Colour, marker and dashes; each is told apart in grey by its marker."""
+"""Colour, marker and dashes; each is distinguished in grey by its marker."""
 
 EPSILONS = {1.0: ("-", "ε = 1"), 0.1: ("--", "ε = 0.1"), 0.01: (":", "ε = 0.01")}
 

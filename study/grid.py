@@ -118,13 +118,13 @@ class Figure:
 
 
 _ALONE = ("LRM", "LRM relaxed", "best")
-_RIVALS = ("LM", "NOR", "WM", "HM", "LRM", "best", "Gaussian")
+_BASELINES = ("LM", "NOR", "WM", "HM", "LRM", "best", "Gaussian")
 _WITH_AMM = ("LM", "NOR", "WM", "HM", "AMM", "LRM", "best", "Gaussian")
 _ALL_EPSILONS = ("1", "0.1", "0.01")
 
 
 def _figure(number: int, varies: str, workload: str, caption: str, *, amm: bool = False) -> Figure:
-    mechanisms = _WITH_AMM if amm else _RIVALS
+    mechanisms = _WITH_AMM if amm else _BASELINES
     return Figure(number, varies, (workload,), mechanisms, DATASETS, ("0.1",), caption)
 
 

@@ -22,7 +22,7 @@ SELECT COUNT(*) AS none FROM visits WHERE age IS NULL OR income >= 10 AND state 
 STATES = ["NY", "NJ", *(f"S{number}" for number in range(80))]
 
 # As many edges and values as make each engine count in its other way; all states but some are
-# never told apart.
+# never distinguished.
 MANY_BINS = f"""
 SELECT income, COUNT(*) AS n FROM visits GROUP BY income;
 SELECT COUNT(*) AS some FROM visits WHERE state IN ('NY', {", ".join(map(repr, STATES[9:60]))});

@@ -1,30 +1,30 @@
-"""`best` on batches that nobody tuned for: never above a rival, whatever their kind and scale."""
+"""`best` on batches that nobody tuned for: never above a baseline, whatever their kind."""
 
 import pytest
 
 import lrm
-from benchmarks.unseen import KINDS, RIVALS, ROUNDING, draw
+from benchmarks.unseen import BASELINES, KINDS, ROUNDING, draw
 from long_runs import cases
 from lrm.errors import ConvergenceError
 
 
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
-def test_best_is_never_above_a_rival(number):
-    assert_never_above_a_rival(number, "quick")
+def test_best_is_never_above_a_baseline(number):
+    assert_never_above_a_baseline(number, "quick")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(cases(len(KINDS))))
-def test_best_with_more_effort_is_never_above_a_rival(number):
-    assert_never_above_a_rival(number, "normal")
+def test_best_with_more_effort_is_never_above_a_baseline(number):
+    assert_never_above_a_baseline(number, "normal")
 
 
-def assert_never_above_a_rival(number, effort):
+def assert_never_above_a_baseline(number, effort):
     _, workload = draw(7, number, largest=12)
     best = lrm.plan(workload, effort=effort).strategy_error
-    for rival in RIVALS:
+    for baseline in BASELINES:
         try:
-            theirs = lrm.plan(workload, rival).strategy_error
+            theirs = lrm.plan(workload, baseline).strategy_error
         except ConvergenceError:
             continue
-        assert best <= theirs * (1 + ROUNDING), rival
+        assert best <= theirs * (1 + ROUNDING), baseline

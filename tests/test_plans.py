@@ -135,8 +135,8 @@ def test_structured_workloads_agree_with_their_matrices(mechanism):
 
 def test_large_prefix_needs_no_matrix():
     best = lrm.plan(families.prefix(4096), effort="quick").strategy_error
-    rivals = [lrm.plan(families.prefix(4096), name) for name in ("wavelet", "hierarchical")]
-    assert best < min(plan.strategy_error for plan in rivals)
+    baselines = [lrm.plan(families.prefix(4096), name) for name in ("wavelet", "hierarchical")]
+    assert best < min(plan.strategy_error for plan in baselines)
 
 
 def test_relaxed_program_states_its_bias():

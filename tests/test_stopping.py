@@ -27,8 +27,8 @@ BATCHES = {
 
 
 def is_no_worse_than_plain_noise(plan, workload):
-    for rival in ("noise-on-data", "noise-on-results"):
-        if plan.strategy_error > lrm.plan(workload, rival).strategy_error * (1 + 1e-9):
+    for baseline in ("noise-on-data", "noise-on-results"):
+        if plan.strategy_error > lrm.plan(workload, baseline).strategy_error * (1 + 1e-9):
             return False
     return True
 

@@ -79,7 +79,7 @@ _HOMES = {
     "where": "lrm.batches",
     "with_importance": "lrm.batches",
 }
-"""Public name → module. Loaded on first use: ``lrm --help`` must not pay for NumPy."""
+"""Public name → module. Loaded on first use: ``lrm --help`` must not import NumPy."""
 
 rendering.connect(lambda: import_module("lrm.views.notebook"))
 

@@ -37,7 +37,7 @@ class SqlError(UsageError):
     line, column
         Where it is in the text, counted from 1; None where that is not known.
     found, advice
-        What was found, and what to write instead, where they are known apart.
+        What was found, and what to write instead, where they are known separately.
     at
         Characters before it in its statement, until line and column are known.
     others

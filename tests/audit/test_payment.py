@@ -214,7 +214,7 @@ def test_a_fault_while_counting_costs_the_budget_and_tells_no_data(
     result = run("--epsilon", "0.25")
     assert result.exit_code == 1
     said = result.stderr.strip().splitlines()[-1]
-    assert "the budget of 'visits' has paid 0.25 epsilon" in said
+    assert "the budget of 'visits' was charged 0.25 epsilon" in said
     assert SECRET not in result.output
     assert ledger.remaining("visits") == Fraction(3, 4)
     assert not Path("out.lrm").exists()
@@ -227,7 +227,7 @@ def test_an_interrupt_while_counting_tells_what_was_paid(plan_file, ledger, monk
     monkeypatch.setattr(DuckDbTable, "counts", interrupted)
     result = run("--epsilon", "0.25")
     assert result.exit_code == 130
-    assert "has paid 0.25 epsilon" in result.stderr
+    assert "was charged 0.25 epsilon" in result.stderr
     assert ledger.remaining("visits") == Fraction(3, 4)
 
 
@@ -242,7 +242,7 @@ def test_a_table_that_vanishes_after_the_payment_costs_it(plan_file, ledger, mon
     monkeypatch.setattr(Ledger, "spend", spend)
     result = run("--epsilon", "0.25")
     assert result.exit_code == 1
-    assert "has paid 0.25 epsilon" in result.stderr
+    assert "was charged 0.25 epsilon" in result.stderr
     assert ledger.remaining("visits") == Fraction(3, 4)
 
 

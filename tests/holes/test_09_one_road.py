@@ -179,7 +179,7 @@ def test_what_is_wrong_with_counts_is_found_after_the_payment(plan, ledger, coun
     """The same order as for a table: nothing that looks at values decides for free."""
     with pytest.raises(CountsError) as refused:
         lrm.release(plan, counts, epsilon="0.25", ledger=ledger)
-    assert "the budget of 'visits' has paid 0.25 epsilon" in refused.value.__notes__[0]
+    assert "the budget of 'visits' was charged 0.25 epsilon" in refused.value.__notes__[0]
     assert ledger.remaining("visits") == Fraction(3, 4)
     assert preview(plan, counts, epsilon="0.25", ledger=ledger).cost.epsilon == Fraction(1, 4)
 

@@ -1,4 +1,4 @@
-"""Hole 13: ``time_limit=2`` took 10.5 s: reductions, rivals and the certificate saw no clock.
+"""Hole 13: ``time_limit=2`` took 10.5 s: reductions, baselines and the certificate saw no clock.
 
 One deadline goes through all of them. What runs in rounds looks at it in every round; what cannot
 be stopped is not begun where it would not end in time. No test here measures a time: clocks are

@@ -177,5 +177,5 @@ def test_forged_labels_are_refused(fact):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_a_batch_that_asks_for_nothing_is_refused(noise):
     batch = families.products([4, 3], [[[[0.0] * 4], "identity"]])
-    with pytest.raises(WorkloadError, match="no query of this batch counts anything"):
+    with pytest.raises(WorkloadError, match="no query of this batch counts any cell"):
         lrm.plan(batch, noise=noise, effort="quick")

@@ -15,7 +15,7 @@ TEXT = """
 
 
 def test_cells_that_only_some_values_tell_apart():
-    """For b of 5 and more, no query asks about c: 60 of 80 cells are told apart."""
+    """For b of 5 and more, no query asks about c: 60 of 80 cells are distinguished."""
     batch = lrm.sql(TEXT, DOMAIN)
     listed = replace(batch, queries=SparseMap(batch.queries.sparse()))
     error = lrm.plan(batch, effort="quick").strategy_error

@@ -1,32 +1,32 @@
-"""Batches over products that nobody tuned for: a quick search is above no rival.
+"""Batches over products that nobody tuned for: a quick search is above no baseline.
 
-`benchmarks.unseen_products` draws them from a seed and computes the rivals' errors from their
+`benchmarks.unseen_products` draws them from a seed and computes the baselines' errors from their
 definitions; `python -m benchmarks products unseen` tries more of them, and larger ones.
 """
 
 import pytest
 
 import lrm
-from benchmarks.unseen_products import KINDS, ROUNDING, draw, rival_errors, workload_of
+from benchmarks.unseen_products import KINDS, ROUNDING, baseline_errors, draw, workload_of
 from long_runs import cases
 
 
 def check(seed, number, noise, *, small):
     name, batch = draw(seed, number, small=small)
-    rivals = rival_errors(batch, noise, flat=False)
+    baselines = baseline_errors(batch, noise, flat=False)
     plan = lrm.plan(workload_of(batch), noise=noise, effort="quick")
-    rival = min(rivals, key=rivals.get)
-    assert plan.weighted_strategy_error <= ROUNDING * rivals[rival], (name, rival)
+    baseline = min(baselines, key=baselines.get)
+    assert plan.weighted_strategy_error <= ROUNDING * baselines[baseline], (name, baseline)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
-def test_a_quick_search_is_above_no_rival(number, noise):
+def test_a_quick_search_is_above_no_baseline(number, noise):
     check(3, number, noise, small=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_a_quick_search_of_larger_tables_is_above_no_rival(noise):
+def test_a_quick_search_of_larger_tables_is_above_no_baseline(noise):
     for number in range(cases(len(KINDS))):
         check(4, number, noise, small=False)

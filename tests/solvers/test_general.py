@@ -108,5 +108,5 @@ def test_stop_solver_too():
 
     batch = families.wrange(8, 30, seed=0)
     plan = lrm.plan(batch, on_step=stop)
-    for rival in ("noise-on-data", "noise-on-results", "wavelet", "hierarchical"):
-        assert plan.strategy_error <= lrm.plan(batch, rival).strategy_error
+    for baseline in ("noise-on-data", "noise-on-results", "wavelet", "hierarchical"):
+        assert plan.strategy_error <= lrm.plan(batch, baseline).strategy_error

@@ -147,7 +147,7 @@ def test_descents_that_find_nothing_are_not_repeated():
 
 
 def test_rows_are_exchanged_only_while_the_best_strategy_has_some():
-    """A winner without rows beside an identity leaves nothing to exchange."""
+    """A winner without rows next to an identity leaves nothing to exchange."""
     W = np.random.default_rng(0).standard_normal((3, 60))
     for threshold in (1e-4, 1e-5):
         found = find(W, threshold, patience=1.0)

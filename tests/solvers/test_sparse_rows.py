@@ -25,8 +25,8 @@ from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
 from lrm.strategies import large
 from lrm.strategies.base import Problem, Search, Strategy
+from lrm.strategies.baselines import baselines, best_baseline
 from lrm.strategies.large import add_rows
-from lrm.strategies.rivals import best_rival, rivals
 from lrm.workload import Workload, families
 
 seeds = st.integers(0, 10_000)
@@ -157,12 +157,12 @@ def test_own_rows_are_no_worse_than_the_rows_alone(seed: int) -> None:
     assert found.error <= 1.01 * 4 * abs(W).sum(axis=0).max() ** 2
 
 
-def test_many_cells_and_few_queries_get_a_strategy_below_every_rival() -> None:
+def test_many_cells_and_few_queries_get_a_strategy_below_every_baseline() -> None:
     """Sparse rows that do not merge: the queries with weights, and cells besides."""
     rng = np.random.default_rng(0)
     problem = Problem(Workload(sp.csr_array((rng.random((40, 3_000)) < 0.1).astype(float))))
-    offers = rivals(problem, Search())
-    found = add_rows(problem, Search(), "normal", best_rival(offers))
+    offers = baselines(problem, Search())
+    found = add_rows(problem, Search(), "normal", best_baseline(offers))
     plan = plan_of(problem, found)
     errors = {one["name"]: one["error"] for one in plan.details["candidates"]}
     assert plan.strategy_error < 0.9 * min(offer.error for offer in offers)

@@ -33,7 +33,7 @@ from lrm.privacy.unit import PrivacyUnit
 __all__ = ["Accuracy", "amount_for_error", "privacy_of"]
 
 DIGITS = 6
-"""An amount found for a wanted error is rounded up to so many digits."""
+"""An amount found for a wanted error is rounded up to this number of digits."""
 
 
 def privacy_of(

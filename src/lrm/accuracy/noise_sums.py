@@ -70,7 +70,7 @@ def laplace_sum_half_widths(
     checked against the rule with half of the nodes and refined where that disagrees.
 
     Nothing is approximated by a normal law: one dominating term, equal terms, and thousands
-    of small terms beside a large one are all within 1e-8 of the width (measured against
+    of small terms added to a large one are all within 1e-8 of the width (measured against
     40-digit arithmetic).
 
     Cost: O(m·r) with about 40 operations a weight for rows of more than 96 weights (power

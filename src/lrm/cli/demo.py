@@ -210,7 +210,7 @@ def _coverage(table: "SyntheticPatients") -> dict[str, int]:
 def _conclude(table: "SyntheticPatients", place: Path) -> None:
     from lrm.releases.file import load_release
     from lrm.spelling import number
-    from lrm.views.rivals import errors_by_mechanism
+    from lrm.views.baselines import errors_by_mechanism
 
     release = load_release("answers.lrm")
     facts = _coverage(table)

@@ -20,7 +20,7 @@ PRIVATE_COMMANDS = frozenset({"release", "domain", "budget"})
 """Commands that open tables or databases: do not show the message of an unexpected exception."""
 
 PAID = "the budget of "
-"""How the note begins that a release leaves on an error after it has paid."""
+"""How the note begins that a release leaves on an error after the charge."""
 
 SAVED = "the release was saved to "
 """How the note begins that names what was written before an error."""
@@ -88,7 +88,7 @@ def one_line_warnings() -> Iterator[None]:
 def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
     """Say, where a release ends early, what was saved, or that its budget may be charged already.
 
-    If it is known to be charged, the release itself has said so. A file in ``places`` was saved
+    If it is known to be charged, the release itself has reported it. A file in ``places`` was saved
     if there is another one than before: each is written under another name and then renamed.
     """
     files = [place for place in places if place is not None]
@@ -145,7 +145,7 @@ def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
 
 
 def _paid(reason: BaseException | None) -> str:
-    """What a release had paid or saved before it failed; other notes are of a library's making."""
+    """What a release had spent or saved before it failed; other notes are of a library's making."""
     notes = getattr(reason, "__notes__", ())
     return "".join(f"; {note}" for note in notes if note.startswith((PAID, SAVED)))
 

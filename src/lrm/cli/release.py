@@ -1,4 +1,4 @@
-"""``lrm release``: answer a plan's queries on a private table, paid for from a ledger."""
+"""``lrm release``: answer a plan's queries on a private table, charged to a ledger."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     "--ledger",
     envvar="LRM_LEDGER",
     metavar="FILE|URL",
-    help="Ledger that pays before data is read; also from LRM_LEDGER.",
+    help="Ledger to charge before data is read; also from LRM_LEDGER.",
 )
 @click.option(
-    "--budget", metavar="NAME", help="Budget that pays; by default that of the domain's table."
+    "--budget", metavar="NAME", help="Budget to charge; by default that of the domain's table."
 )
 @click.option("--no-ledger", is_flag=True, help="Confirm that nothing records what is spent.")
 @click.option("--dry-run", is_flag=True, help="Show cost and errors; spend nothing, read no row.")
@@ -58,7 +58,7 @@ def release(plan: str, **choices: Any) -> None:
     r"""Answer the queries of PLAN on a private table, under differential privacy.
 
     A plan for Laplace noise takes --epsilon; one for Gaussian noise --rho, or --epsilon with
-    --delta. The ledger pays before any row is read, and does not get back what it paid:
+    --delta. The ledger is charged before any row is read, and a charge is not returned:
     so plan, table and places to write are checked first. Every release spends anew: two
     releases at 0.1 promise 0.2 together. Without a ledger nothing records that sum, so
     --no-ledger must be given explicitly.

@@ -10,7 +10,7 @@ __all__ = ["check_choices", "check_confidence", "check_places"]
 
 
 def check_choices(choices: dict[str, Any]) -> None:
-    """Refuse options that leave open, or contradict, what is read and who pays."""
+    """Refuse options that leave open, or contradict, what is read and what is charged."""
     if (choices["table"] is None) == (choices["counts"] is None):
         raise click.UsageError("give --table, or --counts with the counts of the cells")
     if choices["ledger"] is not None and choices["no_ledger"]:
@@ -18,7 +18,7 @@ def check_choices(choices: dict[str, Any]) -> None:
     unpaid = choices["ledger"] is None
     if unpaid and not choices["no_ledger"] and not choices["dry_run"]:
         raise click.UsageError(
-            "give the ledger that pays with --ledger (`lrm budget create` makes one), or "
+            "give the ledger to charge with --ledger (`lrm budget create` makes one), or "
             "--no-ledger to release without a record of what is spent"
         )
     if unpaid and choices["budget"] is not None:

@@ -1,4 +1,4 @@
-"""``lrm show``: what a plan or a release says."""
+"""``lrm show``: print a plan or a release."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -131,7 +131,7 @@ def _largest(
 def _points(
     core: Formula, index: NDArray[np.int64], scales: Floats, queries: LinearMap, rows: float
 ) -> list[Floats]:
-    """Inputs that tables with so many rows can have: denominators at that, others at their ends."""
+    """Inputs of tables with ``rows`` rows: denominators at that number, others at their ends."""
     probe = np.random.default_rng(0).uniform(1.0, 2.0, (len(scales), 1))
     below = np.zeros(len(scales), dtype=bool)
     for _, gradient in core.dual(probe)[1]:

@@ -250,7 +250,7 @@ class Categories(Attribute):
 
     @cached_property
     def _index(self) -> dict[object, int]:
-        # True == 1 in Python: the type is part of the key, so that they stay apart.
+        # True == 1 in Python: the type is part of the key, so that they stay separate.
         return {(self.value_type, value): cell for value, cell in self.spelled}
 
     @property

@@ -50,7 +50,7 @@ class Domain:
     Parameters
     ----------
     attributes
-        At least one; names differ in more than case (SQL does not tell them apart) and in more
+        At least one; names differ in more than case (SQL does not distinguish them) and in more
         than the Unicode form of their letters (readers do not).
     table
         Name by which SQL batches call the table, or None for any one name.

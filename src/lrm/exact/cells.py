@@ -1,4 +1,4 @@
-"""Merging of cells that no query tells apart: exact, and with a way back.
+"""Merging of cells that no query distinguishes: exact, and invertible.
 
 Cells that every query treats alike are one cell; so are cells that differ by sign, or by a
 whole-number ratio. The strategy then lives on the merged cells and the counts are merged with
@@ -128,7 +128,7 @@ class MergedWorkload:
 
 
 def merge_cells(queries: LinearMap) -> MergedWorkload:
-    """Merge the cells that the queries cannot tell apart (up to sign and ratio).
+    """Merge the cells that the queries cannot distinguish (up to sign and ratio).
 
     Method: divide each column by its first non-zero entry, so that columns that are
     multiples of each other become equal to the last bit; group by two random
@@ -164,7 +164,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
 
 
 def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
-    """The queries over merged cells, or None where they tell merged cells apart.
+    """The queries over merged cells, or None where they distinguish merged cells.
 
     ``W = over_merged(W, cells) · cells.matrix()``, checked weight by weight.
 
@@ -198,7 +198,7 @@ def _equal_columns(columns: sp.csc_array, used: NDArray[np.bool_]) -> NDArray[np
     _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     group = group.ravel().astype(np.int64)
     strangers = np.flatnonzero(~_same_as(columns, first[group]))
-    group[strangers] = len(first) + np.arange(len(strangers))  # a collision: keep it apart
+    group[strangers] = len(first) + np.arange(len(strangers))  # a collision: keep it separate
     group[~used] = -1
     return group
 

@@ -104,7 +104,7 @@ class IntegerStrategy:
 
     @property
     def merged_cell_count(self) -> int:
-        """Number of cells that the queries tell apart."""
+        """Number of cells that the queries distinguish."""
         return self.cell_map.merged_size
 
     @property
@@ -199,7 +199,7 @@ class IntegerStrategy:
     def reconstruction_of(self, queries: LinearMap) -> FlatReconstruction | None:
         """Least-squares answers to queries over the original cells.
 
-        None where they tell cells apart that are measured as one.
+        None where they distinguish cells that are measured as one.
         """
         merged = over_merged(queries, self.cell_map)
         if merged is None:

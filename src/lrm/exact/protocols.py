@@ -1,4 +1,4 @@
-"""What plans, accuracy and releases know of a strategy in integers and of the way back.
+"""What plans, accuracy and releases know of a strategy in integers and of the reconstruction.
 
 Two kinds implement both: a matrix over a list of cells (`lrm.exact.integers`,
 `lrm.exact.reconstruction`), and products of attributes, whose cells are never listed. Whoever
@@ -24,7 +24,7 @@ from lrm.privacy.mechanism import Measurable
 __all__ = ["EXACTNESS", "Measured", "Reconstruction"]
 
 EXACTNESS = 1e-9
-"""Largest |W − B·L|, beside the largest weight of the query, of a plan that counts as exact."""
+"""Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
 
 
 class Measured(Measurable, Protocol):
@@ -54,7 +54,7 @@ class Measured(Measurable, Protocol):
 
     @property
     def merged_cell_count(self) -> int:
-        """Number of cells that the queries tell apart."""
+        """Number of cells that the queries distinguish."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Measured(Measurable, Protocol):
     def reconstruction_of(self, queries: LinearMap, /) -> Reconstruction | None:
         """Least-squares answers to queries over the original cells.
 
-        None where the queries tell cells apart that are measured as one. What the
+        None where the queries distinguish cells that are measured as one. What the
         measurements do not determine shows in the residual.
         """
         ...
@@ -145,7 +145,7 @@ class Reconstruction(Protocol):
 
     @property
     def relative_residual(self) -> float:
-        """The same beside the largest weight of its own query."""
+        """The residual relative to the largest weight of its own query."""
         ...
 
     @property

@@ -162,7 +162,7 @@ class FlatReconstruction:
 
     @cached_property
     def relative_residual(self) -> float:
-        """The same beside the largest weight of its own query: small queries count too."""
+        """The residual relative to the largest weight of its own query: small queries count too."""
         return self._residuals[1]
 
     @cached_property

@@ -62,7 +62,7 @@ class Quantised:
     reconstruction: LinearMap | None
 
     def residual(self, queries: LinearMap) -> float:
-        """``|W − W·L⁺·L|`` beside the largest weight of the same query, at its worst."""
+        """Largest ``|W − W·L⁺·L|`` relative to the largest weight of the same query."""
         assert self.inverse is not None  # noqa: S101 - asked of least-squares routes only
         rows = queries.dense()
         gap = rows - self.strategy.real_map.apply_transpose(self.inverse.rows_times(rows).T).T
@@ -193,7 +193,7 @@ def _column_norm(matrix: LinearMap, cell_map: CellMap, noise: Noise) -> float:
 
 
 def most_bits(max_records: int) -> int:
-    """The binary exponent that leaves room for so many records, and for float64's digits."""
+    """The binary exponent that leaves room for this number of records, and for float64's digits."""
     room = CARRIER_BITS - max(0, int(max_records - 1).bit_length())
     return min(room, LARGEST_WHOLE.bit_length() - 2)
 

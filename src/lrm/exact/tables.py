@@ -109,7 +109,7 @@ class MeasuredTables:
 
     @property
     def merged_cell_count(self) -> int:
-        """Number of cells that the queries tell apart."""
+        """Number of cells that the queries distinguish."""
         return math.prod(self._size(i) for i in range(len(self.labels)))
 
     @property

@@ -2,7 +2,7 @@
 
 A password can be almost anywhere in the address of a database, and badly written addresses
 (an ``@`` or ``/`` in the password, a blank before the scheme) put it where a parser expects the
-host. So of an address nothing is shown but its scheme, and of what a driver says about it only
+host. So of an address nothing is shown but its scheme, and of a driver's message about it only
 which of a few known reasons it gives.
 """
 

@@ -29,7 +29,7 @@ _MOST_SIDES = 8
 def parse_npy(data: bytes) -> NDArray[Any]:
     """Return the array of numbers that ``data`` is, as a read-only view of it.
 
-    ``numpy.load`` allocates whatever the header claims, and reads pickles where it is told to;
+    ``numpy.load`` allocates whatever the header claims, and reads pickles where that is allowed;
     this reads booleans and numbers of at most 64 bits (complex ones of 128) and short text,
     which SciPy writes beside them, and nothing else.
 

@@ -146,7 +146,7 @@ class PostgresStore:
             reason = self._explain(error)
         else:
             return
-        raise LedgerError(reason)  # apart from the driver's own words, which may quote the URL
+        raise LedgerError(reason)  # without the driver's own words, which may quote the URL
 
     def _explain(self, error: Exception) -> str:
         errors = self._driver.errors

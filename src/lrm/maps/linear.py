@@ -43,7 +43,7 @@ class LinearMap(ABC):
     has_closed_forms: ClassVar[bool] = False
     """Whether singular values, and errors of trees, are known without the matrix."""
     is_known_by_gram: ClassVar[bool] = False
-    """Whether the rows are so many that n rows with the same Gram matrix stand for them."""
+    """Whether n rows with the same Gram matrix should replace the rows."""
     has_distinct_columns: ClassVar[bool] = False
     """Whether no two columns are multiples of each other, by construction."""
 

@@ -15,7 +15,7 @@ from lrm.maps.matrices import DenseMap
 __all__ = ["AllRanges", "Prefix", "chain_blocks", "chain_times", "running_totals"]
 
 LOOPED_COLUMNS = 32
-"""Arrays of at least so many columns are summed row by row."""
+"""Arrays of at least this number of columns are summed row by row."""
 
 
 def chain_times(left: Floats, right: Floats, columns: Floats) -> Floats:

@@ -91,7 +91,7 @@ def _way_back(
     flat = measured.flat()
     queries = over_merged(workload.queries, flat.cell_map)
     if queries is None:
-        raise FileFormatError("the plan merges cells that its own queries tell apart")
+        raise FileFormatError("the plan merges cells that its own queries distinguish")
     if facts.has("reconstruction"):
         shape = workload.shape[0], flat.matrix.shape[0]
         given = unpack_map("reconstruction", facts, arrays, shape)
@@ -151,7 +151,7 @@ def _details(facts: Facts) -> dict[str, Any]:
 
 
 def _check_same(plan: Plan, facts: Facts) -> None:
-    """Compare what the file states with what follows from its integers."""
+    """Compare the stated figures with those that follow from the integers."""
     measured = plan.measured
     if facts.whole("sensitivity") != measured.sensitivity:
         raise FileFormatError("the stated sensitivity is not that of the integers")

@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         A ``Workload``, as ``lrm.sql``, ``lrm.read_batch`` and every builder return it; an array,
         a sparse matrix or a frame with one row per query; or SQL, which needs ``domain``.
     mechanism
-        ``"best"`` (default), ``"lowrank"`` (the paper's), or a rival: ``"noise-on-data"``,
+        ``"best"`` (default), ``"lowrank"`` (the paper's), or a baseline: ``"noise-on-data"``,
         ``"noise-on-results"``, ``"wavelet"``, ``"hierarchical"``, ``"matrix"``.
     domain
         The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.

@@ -1,4 +1,4 @@
-"""Plans into files: what a plan file states."""
+"""Plans into files: the content of a plan file."""
 
 from __future__ import annotations
 

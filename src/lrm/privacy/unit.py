@@ -19,7 +19,7 @@ MOST_ROWS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whom a promise protects, and which two tables it makes hard to tell apart.
+    """Whom a promise protects, and which two tables it makes hard to distinguish.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def _answered(release: Release, asked: Workload) -> Release:
     found = plan.measured.reconstruction_of(asked.queries)
     if found is None:
         raise UnsupportedQuery(
-            "these queries tell cells apart that were measured as one; "
+            "these queries distinguish cells that were measured as one; "
             "plan a new release that includes them"
         )
     try:

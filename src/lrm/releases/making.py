@@ -58,7 +58,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
 ) -> Release:
     """Answer the plan's batch on private data under differential privacy.
 
-    Everything public is checked first, then the ledger pays, then the data are read: an error
+    Everything public is checked first, then the ledger is charged, then the data are read: an error
     before the payment costs nothing, and one after it (its note says so) costs all of it.
 
     Parameters
@@ -196,7 +196,7 @@ def _payer(
     if isinstance(ledger, NotGiven):
         if source.needs_ledger:
             raise UsageError(
-                "a release of a table needs ledger=, which pays for it; pass ledger=None if "
+                "a release of a table needs ledger=, which is charged for it; pass ledger=None if "
                 "nothing is to record what is spent"
             )
         return None
@@ -276,7 +276,7 @@ class Prepared:
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 reason.add_note(
-                    f"the budget of {entry.table!r} has paid {spell_amount(entry.amount, 'up')} "
+                    f"the budget of {entry.table!r} was charged {spell_amount(entry.amount, 'up')} "
                     f"{entry.accounting.value} for this release, which it does not get back"
                 )
             raise

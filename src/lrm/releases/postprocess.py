@@ -134,7 +134,7 @@ def _consistent(release: Release) -> Floats:
     if plan.reconstruction_map.given is None:
         return release.answers.copy()  # they follow from one estimate already
     fitted = plan.measured.reconstruction_of(plan.workload.queries)
-    assert fitted is not None  # noqa: S101 - the plan does not merge what its own queries tell apart
+    assert fitted is not None  # noqa: S101 - the plan does not merge what its own queries distinguish
     return fitted.apply(_measurements(release))
 
 

@@ -18,7 +18,7 @@ __all__ = ["FACTS", "VERSION", "save_release", "states_results"]
 VERSION = 5
 
 STATED_ANSWERS = 100_000
-"""Answers up to which a file states them beside the measurements that they follow from."""
+"""Answers up to which a file states them next to the measurements that they follow from."""
 
 FACTS = (
     "software",

@@ -129,7 +129,7 @@ def _rounded(T: Matrix, *, W: Matrix, squares: Matrix, width: float) -> tuple[fl
 
 
 def round_work(W: Matrix, rows: int) -> float:
-    """Counted work of a round of `optimise_augmented` with so many extra rows."""
+    """Counted work of a round of `optimise_augmented` with this number of extra rows."""
     k, n = W.shape
     return work_of(2.0 * n * rows * k + 3.0 * n * rows * rows, 3.0 * n * rows)
 

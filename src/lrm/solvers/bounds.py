@@ -219,7 +219,7 @@ def volume_lower_bound(singular_values: Any, columns: int) -> float:
     Together ``ρ ≥ (R/2)·exp(−εR/r)·(vol/(2v_r))^{1/r}``; R = r/ε is best. ∎
 
     With the thin SVD W = U·Σ·V, ``vol(W·B_1^n) = Π λ_k · vol(V·B_1^n)``, and the singular values
-    leave two lower bounds on the last factor, of which the larger is used: V·B_1^n contains the
+    leave two lower bounds on the last factor, and the larger is used: V·B_1^n contains the
     symmetric hull of any r columns of V, and by Cauchy–Binet some r of them have a determinant of
     at least ``binom(n, r)^{−1/2}``, hence ``2^r/r!·binom(n, r)^{−1/2}``; and it contains
     V·B_2^n/√n, hence ``v_r·n^{−r/2}``.

@@ -32,7 +32,7 @@ Steps = Iterator[tuple[float, float]]
 Schedule = Sequence[tuple[float, int]]
 
 SHARES = (16, 12, 16, 24, 16, 8)
-"""Rows p = n/share beside the identity, in turn. No winner on the panel kept more than n/14."""
+"""Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 
 MOST_ROWS = 96
 """Of n/share rows. Over 2,880 cells of four attributes 180 of them ended 0.5 % above 96, in 1.4
@@ -69,7 +69,7 @@ MANY_SPREAD = 0.01
 """By how much two descents from many rows differ."""
 
 NEAR = 1.3
-"""Many rows beside an identity are tried if few of them are at most so far from the best."""
+"""Many rows next to an identity are tried if few of them are at most this far from the best."""
 
 
 def search(  # noqa: PLR0913 - each is a choice of the caller
@@ -148,7 +148,7 @@ def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
 
 
 class _Shape(NamedTuple):
-    """What random rows beside an identity are like: how many, how large, and rounds to expect."""
+    """What random rows next to an identity are like: how many, how large, and rounds to expect."""
 
     more: int
     size: float
@@ -156,7 +156,7 @@ class _Shape(NamedTuple):
 
 
 def _augmented_steps(race: Race, name: str, rows: Matrix, alive: list[float]) -> Steps:
-    """Extra rows beside an identity: roughly, to the end, and without the identity."""
+    """Extra rows next to an identity: roughly, to the end, and without the identity."""
     W = race.W
     per_round = round_work(W, len(rows))
     smoothing: tuple[float, ...] = SMOOTHING
@@ -180,7 +180,7 @@ def _augmented_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
 
 
 def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[float]) -> Family:
-    """Extra rows beside an identity, from random ones; notes which share of them stays alive."""
+    """Extra rows next to an identity, from random ones; notes which share of them stays alive."""
     W = race.W
     k, n = W.shape
     rng = np.random.default_rng([seed, 1])
@@ -199,7 +199,7 @@ def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[floa
 
 
 def _beside_identity(race: Race, name: str, L: Matrix, error: float) -> Family:
-    """The rows of a start that touch more than one cell, beside an identity."""
+    """The rows of a start that touch more than one cell, next to an identity."""
     rows = L[np.count_nonzero(L, axis=1) > 1]
     name = f"rows of {name}"
 

@@ -126,7 +126,7 @@ class _Run:
     multiplier: Matrix
     work: Workspace
     beta: float = 1.0
-    #: Error once exact and residual, of which the first decides where it is finite.
+    #: Error once exact, and residual; the error decides where it is finite.
     best_score: tuple[float, float] = (float("inf"), float("inf"))
     best: tuple[Matrix, Matrix] | None = None
     rounds: list[Round] = field(default_factory=list)
@@ -230,7 +230,7 @@ def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Ge
     B[np.arange(kept), np.arange(kept)] = singular[:kept] * np.sqrt(rank)
     L[:kept] = Vt[:kept] / np.sqrt(rank)
     R = singular[:, np.newaxis] * Vt
-    # Far below the noise of the rounds: only to tell the spare rows apart.
+    # Far below the noise of the rounds: only to distinguish the spare rows.
     apart = Iterate(L + 1e-8 * rng.standard_normal(L.shape))
     shaken = B + 1e-8 * singular[0] * rng.standard_normal(B.shape)
     run = _Run(R, shaken, apart, np.zeros_like(R), Workspace(L.shape))

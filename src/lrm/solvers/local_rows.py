@@ -26,7 +26,7 @@ BASIS_ROWS = 3
 """Rows of the basis in addition to the cells, from which the search for it starts."""
 
 TOTAL_WEIGHT = 2.0
-"""Weight of the total of a block beside its prefix sums, when its basis is chosen."""
+"""Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
 
 TRIES = 3
 """Random starts of the basis: milliseconds each."""

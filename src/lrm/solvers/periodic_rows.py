@@ -65,7 +65,7 @@ class PeriodicRows:
     iterations: int
 
     def over(self, cells: int) -> sp.csr_array:
-        """All rows that reach one of so many cells, in the order of their first cells."""
+        """All rows that reach one of this number of cells, in the order of their first cells."""
         row, place = np.nonzero(self.rows)
         span = self.rows.shape[1]
         shifts = np.arange(-span, cells, self.period)
@@ -86,7 +86,7 @@ def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
     [3.0, 2.0, 1.0]
     """
     squares = np.bincount(lengths, weights=weights**2)
-    longer = np.cumsum(squares[::-1])[::-1]  # ranges of at least so many cells
+    longer = np.cumsum(squares[::-1])[::-1]  # ranges of at least that number of cells
     return np.asarray(np.cumsum(longer[:0:-1])[::-1] / cells)
 
 
@@ -193,7 +193,7 @@ class _Run:
         self._correlation, self._clock, self.rounds = correlation, clock, 0
 
     def descend(self, start: Matrix, block: int, rounds: int) -> tuple[float, Matrix]:
-        """The error beside noise on data, and the rows over blocks, after so many rounds."""
+        """The error relative to noise on data, and the rows over blocks, after some rounds."""
         run = descend_orthantwise(
             _Ring.of(self._correlation, block, start.shape[2]).evaluate,
             start,

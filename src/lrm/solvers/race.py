@@ -30,7 +30,7 @@ LEAST = 0.1
 """Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
 
 LONGEST = 100.0
-"""What takes longer than so many times the patience is not begun, whatever it may gain."""
+"""What takes longer than this multiple of the patience is not begun, whatever it may gain."""
 
 OVERHEAD = 0.02
 """Seconds that a stage takes at least."""
@@ -212,7 +212,7 @@ class Race:
     ) -> None:
         """Note a candidate, and keep it if it is better than the best.
 
-        ``pair`` makes its exact form, when that is wanted; ``rows`` are those beside an identity.
+        ``pair`` makes its exact form, when that is wanted; ``rows`` are those next to an identity.
         """
         now = self.clock.elapsed()
         self.candidates.append(Candidate(name, float(error), iterations, now - self._noted))

@@ -22,7 +22,7 @@ CORE, MARGIN = 4, 2
 """Lengths of a segment and of the margins around it, in longest ranges."""
 
 LEAST_REACH = 128
-"""Shorter ranges have segments as if the longest had so many cells."""
+"""Shorter ranges have segments as if the longest had this number of cells."""
 
 STAGE = Stage(1, 1e-5, 200, 4)
 """Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""

@@ -12,7 +12,7 @@ Matrix = NDArray[np.float64]
 
 
 def random_rows(count: int, cells: int, rng: np.random.Generator, *, size: float = 0.2) -> Matrix:
-    """Return ``count`` signed rows, large enough not to die at once beside an identity.
+    """Return ``count`` signed rows, large enough not to die at once next to an identity.
 
     Examples
     --------

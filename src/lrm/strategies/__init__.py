@@ -15,9 +15,9 @@ from lrm.errors import UsageError
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
 
 __all__ = [
+    "BASELINES",
     "FOR_PRODUCTS",
     "MECHANISMS",
-    "RIVALS",
     "AnyStrategy",
     "Problem",
     "ProductChoice",
@@ -41,7 +41,7 @@ MECHANISMS: Mapping[str, str] = {
 FOR_PRODUCTS: Mapping[str, str] = {"marginals": "products:marginals"}
 """The same, of mechanisms for batches over several attributes alone."""
 
-RIVALS = tuple(name for name in MECHANISMS if name != "best")
+BASELINES = tuple(name for name in MECHANISMS if name != "best")
 
 
 def check_mechanism(name: str) -> None:

@@ -53,7 +53,7 @@ class Search:
     noise
         Which norm of the columns counts.
     clock
-        When the strategy must be there, and whom to report to.
+        When the strategy must be there, and the progress callback.
     """
 
     seed: int = 0
@@ -274,7 +274,7 @@ class Strategy:
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, and the way back from them."""
+        """The integers that will be measured, and the reconstruction."""
         queries = problem.queries_for(self)
         final = quantise(
             self.matrix,
@@ -311,7 +311,7 @@ class ProductChoice:
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
     ) -> tuple[Measured, Reconstruction]:
-        """The integers that will be measured, and the way back from them."""
+        """The integers that will be measured, and the reconstruction."""
         del noise  # that of ``found``
         assert problem.products is not None  # noqa: S101 - made for such a problem
         if isinstance(self.found, GaussianGroups):

@@ -18,6 +18,7 @@ from lrm.solvers.groups import disjoint_groups, weighted_groups
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.starts import extreme_columns
 from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
+from lrm.strategies.baselines import BaselineResult, baselines, best_baseline, is_proven, own_rows
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import LONG_CELLS, add_rows, best_long, has_long_ranges, least_candidate
@@ -29,7 +30,6 @@ from lrm.strategies.products import (
     merged_rows,
     on_representatives,
 )
-from lrm.strategies.rivals import RivalResult, best_rival, is_proven, own_rows, rivals
 
 __all__ = ["best", "has_few_cells"]
 
@@ -45,7 +45,7 @@ THRESHOLDS: dict[Effort, tuple[float, float]] = {
 first number, which grows with the square of the work after the second number of seconds."""
 
 LOWRANK_SECONDS, LOWRANK_RANK = 1.5e-4, 400
-"""Of the paper's algorithm, per entry of the reduced workload; twice as many at such a rank."""
+"""Of the paper's algorithm, per entry of the reduced workload; twice as many at this rank."""
 
 NEAR = 1.1
 """The paper's strategy is improved further if it is at most this factor above the best."""
@@ -76,12 +76,12 @@ DENSE_ENTRIES = 3e7
 
 
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyStrategy:
-    """Search for the strategy of least error, from every start that a rival offers.
+    """Search for the strategy of least error, from every start that a baseline offers.
 
     Parameters
     ----------
     problem, search
-        The workload, and whom to report to.
+        The workload, and the progress callback.
     effort
         How long to search: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
@@ -151,22 +151,22 @@ def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> A
 def _best_listed(
     problem: Problem, search: Search, effort: Effort, starts: dict[str, Floats]
 ) -> Strategy:
-    """The best over a list of cells, searched from some starts beside its own."""
+    """The best over a list of cells, searched from some starts in addition to its own."""
     in_time = search.clock.affords(problem.reduction_seconds + problem.rounding_seconds)
     if in_time and has_fast_optimum(problem, search, effort):
         return best_gaussian(problem, search, effort)
     if _needs_trees(problem, in_time=in_time):
         return best_long(problem, search, effort)
-    offers = rivals(problem, search)
+    offers = baselines(problem, search)
     rows, cells = problem.merged.queries.shape
     # Noise on results is on cells that are not merged: a search finds its equal on merged ones.
     least = min(offers, key=lambda offer: offer.error)
     proven = is_proven(problem, offers) and least.name == "noise-on-data"
     is_large = min(rows, cells) * cells > DENSE_ENTRIES
     if search.noise == "laplace" and not proven and (is_large or has_long_ranges(problem)):
-        return add_rows(problem, search, effort, best_rival(offers))
+        return add_rows(problem, search, effort, best_baseline(offers))
     if proven or is_large or not in_time:
-        return best_rival(offers, interrupted=not (proven or in_time))
+        return best_baseline(offers, interrupted=not (proven or in_time))
     search = search.less(problem.rounding_seconds)
     if search.noise == "gaussian":
         return best_gaussian(problem, search, effort)
@@ -189,11 +189,11 @@ def _searched(
     problem: Problem,
     search: Search,
     effort: Effort,
-    offers: Sequence[RivalResult],
+    offers: Sequence[BaselineResult],
     given: dict[str, Floats],
 ) -> Strategy:
-    """What the solvers find, or the best rival if that is better."""
-    rival = min(offers, key=lambda offer: offer.error)
+    """What the solvers find, or the best baseline if that is better."""
+    baseline = min(offers, key=lambda offer: offer.error)
     threshold, patience = THRESHOLDS[effort]
     race = search_strategy(
         problem.reduced,
@@ -206,14 +206,14 @@ def _searched(
     _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
     details = {
-        "winner": rival.name if rival.error < race.error else race.winner,
+        "winner": baseline.name if baseline.error < race.error else race.winner,
         "candidates": [asdict(candidate) for candidate in (*tried, *race.candidates)],
         "effort": effort,
         "converged": not search.clock.interrupted,
         "interrupted": search.clock.interrupted,
     }
-    if rival.error < race.error:
-        return replace(rival.make(), mechanism="best", details=details)
+    if baseline.error < race.error:
+        return replace(baseline.make(), mechanism="best", details=details)
     matrix = problem.from_reduced(race.best().strategy)
     return Strategy("best", problem.merged.cell_map, matrix, details=details)
 

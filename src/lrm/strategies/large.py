@@ -139,7 +139,7 @@ def _add_periodic_rows(
 ) -> Strategy | None:
     """The better of what is known and of rows that repeat along the cells, for short ranges.
 
-    None where ranges are too long beside the cells.
+    None where ranges are too long compared with the cells.
     """
     queries = problem.scaled_queries
     W = queries.sparse()

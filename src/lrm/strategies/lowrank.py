@@ -31,7 +31,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     Parameters
     ----------
     problem, search
-        The workload, and whom to report to.
+        The workload, and the progress callback.
     rank
         Number of measurements r; by default ``rank_ratio`` times the rank of W.
     rank_ratio

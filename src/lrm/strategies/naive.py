@@ -13,7 +13,7 @@ from lrm.strategies.base import Problem, Search, Strategy
 __all__ = ["naive_errors", "noise_on_data", "noise_on_results"]
 
 RESULT_ENTRIES = 1 << 26
-"""Noise on results measures the workload itself, as a matrix of at most so many weights."""
+"""Noise on results measures the workload itself, as a matrix of at most this number of weights."""
 
 
 def noise_on_data(problem: Problem, search: Search) -> Strategy:

@@ -1,4 +1,4 @@
-"""Mechanisms over products of attributes: the best known strategy, and the rivals.
+"""Mechanisms over products of attributes: the best known strategy, and the baselines.
 
 Nothing here lists cells, except for the search over small tables.
 """
@@ -24,11 +24,11 @@ from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
+from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.solvers.products.group import Effort
 from lrm.solvers.products.optimise import optimise_products
-from lrm.solvers.products.rivals import tree_basis
 from lrm.strategies.base import Problem, ProductChoice, Search
 from lrm.workload import Workload
 
@@ -58,7 +58,7 @@ def _batch(problem: Problem) -> ProductBatch:
     check_support(problem.products)
     if len(problem.products.idle_terms()) == problem.products.terms:
         raise WorkloadError(
-            "no query of this batch counts anything: every condition selects no declared value; "
+            "no query of this batch counts any cell: every condition selects no declared value; "
             "ask for at least one that does"
         )
     return problem.products
@@ -70,7 +70,7 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     Parameters
     ----------
     problem, search
-        The workload, and whom to report to.
+        The workload, and the progress callback.
     effort
         How long to look: ``"quick"``, ``"normal"`` or ``"thorough"``; ``"brief"`` where a search
         over the list of cells goes on from the result.
@@ -225,7 +225,7 @@ def lift(cells: CellMap, reduction: Reduction) -> CellMap:
 
 
 def on_representatives(rows: Floats, flat: Problem) -> Floats:
-    """A strategy over merged cells, kept at one cell of each class that queries tell apart."""
+    """A strategy over merged cells, kept at one cell of each class that queries distinguish."""
     kept = rows[:, flat.merged.representatives]
     return np.asarray(kept[np.any(kept != 0, axis=1)])
 

@@ -1,7 +1,7 @@
 """Which cells of a domain an engine counts as one.
 
-A batch of queries often tells far fewer cells apart than a domain has. Where cells of one
-attribute are never told apart, whatever the other attributes say, they form one class,
+A batch of queries often distinguishes far fewer cells than a domain has. Where cells of one
+attribute are never distinguished, whatever the other attributes say, they form one class,
 and the engine counts the product of the classes: fewer groups to keep and to send.
 """
 

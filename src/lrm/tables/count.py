@@ -111,7 +111,7 @@ class Count:
 
     @property
     def joint_size(self) -> int:
-        """Number of different rows, as the words tell them apart."""
+        """Number of different rows, as the words distinguish them."""
         return prod(axis.size for axis in self.axes)
 
     def strides(self, word: int) -> dict[int, int]:

@@ -77,7 +77,7 @@ class JoinedRows:
         return {place: keys for place, keys in found.items() if keys is not None}
 
     def wide(self) -> list[int]:
-        """Places of the attributes with so many edges that a CASE is too slow."""
+        """Places of the attributes with too many edges for a fast CASE."""
         return [
             place
             for place, axis in enumerate(self.axes)

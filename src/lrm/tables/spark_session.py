@@ -34,7 +34,7 @@ def session() -> SparkSession:
             built: SparkSession = (
                 sql.SparkSession.builder.appName("lrm").config(map=_SETTINGS).getOrCreate()
             )
-    except Exception as error:  # noqa: BLE001 - no row is near; the usual cause is told
+    except Exception as error:  # noqa: BLE001 - no row is near; the usual cause is reported
         kind = type(error).__name__
     else:
         return built

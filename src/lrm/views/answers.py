@@ -207,7 +207,7 @@ class StatementTable:
 
     @property
     def relative(self) -> float:
-        """Half an interval beside the answer, in the median; infinite where there is none."""
+        """Half an interval relative to the answer, in the median; infinite where there is none."""
         shown = slice(None, len(self.layout.answers))
         answers = np.abs(self.numbers["answer"][:, shown])
         halves = self.half_widths[:, shown]

@@ -17,7 +17,7 @@ MOST_LISTED = 60
 
 
 def query_label(label: Label) -> Markup:
-    """A query's name with its group set apart.
+    """A query's name with its group separated.
 
     >>> query_label(Label("a<b"))
     'a&lt;b'

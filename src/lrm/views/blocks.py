@@ -62,7 +62,7 @@ class Table:
     note
         A line below it.
     ours
-        The first text of a row that is set apart.
+        The first text of a row that is separated.
     key
         Words by which a search finds all of its rows.
     """

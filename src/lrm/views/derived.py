@@ -1,4 +1,4 @@
-"""What is told of derived answers: how they follow, and their errors before anything is spent."""
+"""Derived answers in words: how they follow, and their errors before anything is spent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def derived_facts(workload: Workload) -> list[dict[str, Any]]:
 
 
 def derived_notes(workload: Workload) -> list[str]:
-    """What must be known beside the noise, once for each answer that it holds for."""
+    """What must be known in addition to the noise, once for each answer that it holds for."""
     notes = {f"{one.label.query}: {one.note}": None for one in workload.derived if one.note}
     return list(notes)
 

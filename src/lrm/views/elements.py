@@ -79,7 +79,7 @@ def items(sentences: Iterable[str]) -> Markup:
 
 
 def promise(sentences: Iterable[str]) -> Markup:
-    """Sentences that are set apart."""
+    """Sentences that are separated."""
     return Markup(f'<div class="promise">{"".join(paragraph(one) for one in sentences)}</div>')
 
 

@@ -1,15 +1,15 @@
-"""Errors of a batch, query by query and against rivals, as a section of a page."""
+"""Errors of a batch, query by query and against baselines, as a section of a page."""
 
 from __future__ import annotations
 
 from lrm.accuracy import Accuracy
 from lrm.plans import Plan
 from lrm.spelling import number
+from lrm.views.baselines import BASELINE_COLUMNS, baseline_rows, errors_by_mechanism
 from lrm.views.batches import query_label
 from lrm.views.elements import Markup, figure, paragraph, section, table
 from lrm.views.figures import ON_PAGE, errors_drawing
 from lrm.views.plans import bound_words, worst_queries
-from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.workload import EXPLICIT_QUERIES
 
 __all__ = ["error_figure", "error_section"]
@@ -56,13 +56,13 @@ def error_section(
         "How large the errors are",
         paragraph(bound_words(plan)),
         curves,
-        table(totals, RIVAL_COLUMNS, rival_rows(errors), ours=plan.mechanism),
+        table(totals, BASELINE_COLUMNS, baseline_rows(errors), ours=plan.mechanism),
         _worst(plan, accuracy, confidence, limit),
     )
 
 
 def error_figure(plan: Plan, accuracy: Accuracy) -> Markup:
-    """The drawing alone, without rivals that take long."""
+    """The drawing alone, without baselines that take long."""
     errors = errors_by_mechanism(plan, accuracy, trees=False)
     drawing = errors_drawing(errors, accuracy.privacy.symbols, ON_PAGE)
     caption = "Standard error of every query, sorted for each mechanism by itself; lower is better."

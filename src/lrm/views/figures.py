@@ -39,10 +39,10 @@ KINDS = (".svg", ".png")
 """Endings of the files that can be drawn."""
 
 INK, BEST, OTHER, FAINT = "#1f2430", "#0b6e4f", "#8fa3b8", "#d5dbe3"
-"""Dark enough for print; the best is told apart by lightness, not by hue alone."""
+"""Dark enough for print; the best is distinguished by lightness, not by hue alone."""
 
 MOST_POINTS = 400
-"""Points of a curve: more cannot be told apart at the width of a page."""
+"""Points of a curve: more cannot be distinguished at the width of a page."""
 
 WIDE, ON_PAGE = 7.0, 5.4
 """Inches of a file's width, and of a drawing in a page, whose text is as large as the page's."""
@@ -232,7 +232,7 @@ def side_by_side_drawing(facts: Mapping[str, Any]) -> Drawing:
 def errors_drawing(
     errors: Mapping[str, Floats], at: str, width: float = WIDE, title: str = ""
 ) -> Drawing:
-    """The standard error of every query, largest first: the first mechanism filled, rivals dashed.
+    """The standard error of every query, largest first: one mechanism filled, baselines dashed.
 
     Parameters
     ----------
@@ -244,8 +244,8 @@ def errors_drawing(
         Those of the drawing.
     """
     ours, *others = errors
-    rivals = f", {', '.join(others)} as dashed lines" if others else ""
-    words = f"Standard errors from the largest to the least: {ours} as a filled curve{rivals}"
+    baselines = f", {', '.join(others)} as dashed lines" if others else ""
+    words = f"Standard errors from the largest to the least: {ours} as a filled curve{baselines}"
     drawing = Drawing.blank(width, 3.4, words)
     axes, count = drawing.axes, len(errors[ours])
     axes.stairs(*_stairs(errors[ours]), fill=True, color=FAINT)
@@ -338,7 +338,7 @@ def _log_axis(axes: Any, values: Sequence[float], room: float) -> None:
 
 
 def _error_scale(axes: Any, every: Sequence[Floats]) -> None:
-    """Logarithmic where a rival is far away, else from zero."""
+    """Logarithmic where a baseline is far away, else from zero."""
     largest = max(float(errors.max()) for errors in every)
     typical = float(np.median(every[0]))
     if len(every) > 1 and typical > 0 and largest > 20 * typical:

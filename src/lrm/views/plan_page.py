@@ -61,7 +61,7 @@ def _details(plan: Plan) -> Markup:
     pairs = [
         ("mechanism", plan.mechanism),
         ("measurements", f"{plan.measurement_count:,}, {noise}"),
-        ("cells told apart", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
+        ("cells distinguished", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
         ("records", f"at most {plan.measured.max_records:,} in a table"),
         ("digest", plan.digest),

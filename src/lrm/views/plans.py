@@ -84,7 +84,7 @@ def plan_lines(plan: Plan) -> Lines:
     merged, rank = facts["merged_cells"], facts["rank"]
     cells = f"{facts['cells']:,}"
     if merged != facts["cells"]:
-        cells += f", of which the queries can tell {merged:,} apart"
+        cells += f", {merged:,} after merging"
     amount = "ρ" if plan.noise == "gaussian" else "ε"
     total = number(facts["expected_squared_error"], 6)
     lines = [
@@ -203,7 +203,7 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
     lines += [(name, spell_amount(value)) for name, value in asdict(privacy).items()]
     if isinstance(privacy, ApproxDP):
         rho = spell_amount(zcdp_of(privacy).rho, "up")
-        lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger pays"))
+        lines.append(("", f"by Gaussian noise for rho {rho}, which is what a ledger charges"))
     lines += total_lines(expected)
     if plan.noise == "shaped":  # bounds on Laplace strategies do not hold for it
         return [*lines, ("best possible", certificate(plan))]

@@ -84,9 +84,9 @@ def release_page(
     limit
         How many answers are listed.
     processed
-        Answers after post-processing, to stand beside the raw ones.
+        Answers after post-processing, to stand next to the raw ones.
     file
-        Name of a file beside the page that has all answers, where not all are listed.
+        Name of a file next to the page that has all answers, where not all are listed.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def _tables(
 
 
 def answer_parts(release: Release, tables: Sequence[StatementTable], file: str | None) -> Markup:
-    """All statements that are listed; ``file`` beside the page has the rest."""
+    """All statements that are listed; ``file`` next to the page has the rest."""
     batch, opened = release.plan.workload, MOST_OPEN
     parts: list[Document] = []
     for part in grouped_tables(tables):

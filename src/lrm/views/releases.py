@@ -148,7 +148,7 @@ def release_lines(release: Release) -> Lines:
     ]
     lines += [("rows", limit) for limit in [release.unit.limit] if limit]
     if release.ledger_head is not None:
-        lines.append(("ledger", f"paid for, head {release.ledger_head[:24]}…"))
+        lines.append(("ledger", f"charged, head {release.ledger_head[:24]}…"))
     return lines
 
 
@@ -187,7 +187,7 @@ def cost_lines(release: Release) -> Lines:
         ),
     ]
     if release.ledger_head:
-        lines.append(("ledger", f"paid before data was read; head {release.ledger_head}"))
+        lines.append(("ledger", f"charged before data was read; head {release.ledger_head}"))
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["ROUGH", "USABLE", "verdict"]
 
 USABLE, ROUGH = 0.10, 0.50
-"""Half an interval, beside the answer, up to which a table is usable, and up to which it is rough.
+"""Half an interval, relative to the answer, up to which a table is usable or rough.
 
 Within ±10 % an answer may be quoted; beyond ±50 % not even its size is known.
 """

@@ -18,6 +18,7 @@ from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import Privacy, unit_privacy
 from lrm.spelling import number
+from lrm.views.baselines import BASELINE_COLUMNS, baseline_rows, errors_by_mechanism
 from lrm.views.comparisons import (
     SIDE_BY_SIDE_COLUMNS,
     advice,
@@ -25,7 +26,6 @@ from lrm.views.comparisons import (
     side_by_side_rows,
 )
 from lrm.views.plans import bound_words, total_for_typical
-from lrm.views.rivals import RIVAL_COLUMNS, errors_by_mechanism, rival_rows
 from lrm.workbench.selects import Rows, Select, parts_by_select, scale_of, selects
 from lrm.workload import EXPLICIT_QUERIES, Labels
 
@@ -174,7 +174,11 @@ class Rated:
         with self._lock:
             scaled = {name: errors * scale for name, errors in self._rivals.items()}
         typical = [float(np.sqrt(np.mean(errors**2))) for errors in scaled.values()]
-        return {"columns": list(RIVAL_COLUMNS), "rows": rival_rows(scaled), "typical": typical}
+        return {
+            "columns": list(BASELINE_COLUMNS),
+            "rows": baseline_rows(scaled),
+            "typical": typical,
+        }
 
 
 def _blocks(ranges: Rows) -> Iterator[tuple[int, int]]:

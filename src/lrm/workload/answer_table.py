@@ -42,7 +42,7 @@ class AnswerTable:
     at
         The promise and the confidence level, in a few words.
     groups
-        The columns of groups, with what their labels are; those of text where nothing is said.
+        The columns of groups, with what their labels are; those of text where nothing is stated.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def _finite(value: float) -> float | None:
 
 
 def group_titles(attributes: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Titles of the columns of groups, apart from the other columns and from each other.
+    """Titles of the columns of groups, different from the other columns and from each other.
 
     >>> group_titles(["state", "answer"], ["query", "answer"])
     ['state', 'answer_group']

@@ -115,7 +115,7 @@ class Computed:
             raise WorkloadError("the error of binning must be at least 0")
 
     def check(self, queries: int) -> None:
-        """Refuse inputs that a batch of so many queries does not have."""
+        """Refuse inputs that a batch of this number of queries does not have."""
         for block in self.inputs:
             block.check(self.shape, queries)
 
@@ -144,7 +144,7 @@ class Computed:
 
     @property
     def note(self) -> str:
-        """What a reader must know beside the noise; empty where there is nothing."""
+        """What a reader must know in addition to the noise; empty where there is nothing."""
         if self.binning is None:
             return ""
         if math.isinf(self.binning):
@@ -199,7 +199,7 @@ class Quantile:
             raise WorkloadError("the cells of a quantile must be in ascending order")
 
     def check(self, queries: int) -> None:
-        """Refuse inputs that a batch of so many queries does not have."""
+        """Refuse inputs that a batch of this number of queries does not have."""
         self.totals.check((*self.shape, len(self.lows)), queries)
 
     @property
@@ -245,7 +245,7 @@ Derived = Computed | Quantile
 
 
 def check_derived(derived: Sequence[Derived], queries: int) -> None:
-    """Refuse derived answers that a batch of so many queries cannot have, or too many of them."""
+    """Refuse derived answers that such a batch cannot have, or too many of them."""
     for one in derived:
         one.check(queries)
     count = sum(one.label.count for one in derived)

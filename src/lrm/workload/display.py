@@ -69,7 +69,7 @@ class OrderKey:
     def sort_keys(
         self, groups: Sequence[Group], values: Mapping[Group, float]
     ) -> list[tuple[bool, float]]:
-        """Numbers that sort the groups by this key; NULL and what is missing are kept apart."""
+        """Numbers that sort the groups by this key; NULL and what is missing are kept separate."""
         places = {label: place for place, label in enumerate(self.labels or ())}
         found: list[tuple[bool, float]] = []
         for group in groups:

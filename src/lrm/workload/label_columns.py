@@ -40,7 +40,7 @@ class Span:
 
 
 def spans_of(labels: Labels, ranges: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
-    """Yield the labels of each of some ranges, which are ascending and apart.
+    """Yield the labels of each of some ranges, which are ascending and disjoint.
 
     The tables are gone through once, however many ranges there are.
     """
@@ -106,7 +106,7 @@ class LabelColumns:
         """One text for each whole label.
 
         ``quote`` is applied to the parts of a name that has several: it must do to them what
-        ``spell`` would do to the whole, apart from what it puts around it.
+        ``spell`` would do to the whole, without what it puts around it.
         """
         import pyarrow as pa  # noqa: PLC0415 - as above
 

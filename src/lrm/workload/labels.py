@@ -122,7 +122,7 @@ class Labels(Sequence[Label]):
         return Labels(parts), ranges
 
     def shown_ranges(self) -> list[tuple[int, int]]:
-        """The ranges of positions of all labels that are not hidden, ascending and apart."""
+        """The ranges of positions of all labels that are not hidden, ascending and disjoint."""
         ranges: list[tuple[int, int]] = []
         for part, end in zip(self.parts, self._ends, strict=True):
             if isinstance(part, Grouped) and part.hidden:

@@ -37,8 +37,12 @@ BATCHES = {
 def test_a_quick_search_is_not_above_the_classical_choices(name):
     batch = BATCHES[name]
     found = optimise_products(batch, effort="quick")
-    rivals = [noise_on_data_error(batch), noise_on_results_error(batch), tree_product_error(batch)]
-    assert found.error <= min(rivals) * (1 + 1e-9)
+    baselines = [
+        noise_on_data_error(batch),
+        noise_on_results_error(batch),
+        tree_product_error(batch),
+    ]
+    assert found.error <= min(baselines) * (1 + 1e-9)
     assert found.error <= classical_marginals_error(batch) * (1 + 1e-6)
 
 

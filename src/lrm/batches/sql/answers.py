@@ -51,7 +51,7 @@ Weighted = tuple[Weights, Weights | None]
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """An answer that was taken apart, with the weights of its leaves."""
+    """An answer that was decomposed, with the weights of its leaves."""
 
     names: Names
     sets: list[GroupingSet]

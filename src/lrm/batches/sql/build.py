@@ -193,7 +193,7 @@ class _Builder:
         return found
 
     def _part_names(self, plan: rel.Plan) -> list[str | None]:
-        """The aliases that later parts of UNION ALL take, where texts tell the parts apart."""
+        """The aliases that later parts of UNION ALL take, where texts distinguish the parts."""
         items = items_of(plan)
         texts = any(isinstance(one.expr, ir.Text | ir.Number) for one in items)
         return [one.alias for one in items] if texts else []

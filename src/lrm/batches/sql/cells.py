@@ -4,7 +4,7 @@ A comparison of an attribute with a constant is answered by its cells; any other
 evaluated on declared values (see `lrm.batches.sql.evaluation`). A condition is a conjunction of
 small tables (see `lrm.batches.sql.tables`). Cells of an attribute that a statement cannot tell
 apart are merged before anything is joined: a statement is walked twice, first to see which cells
-its comparisons tell apart.
+its comparisons distinguish.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Cells:
         return Table(values.axes, joint[np.ix_(*places)] if places else joint)
 
     def merge(self) -> None:
-        """Merge the cells of each attribute that the noted values do not tell apart."""
+        """Merge the cells of each attribute that the noted values do not distinguish."""
         for axis, seen in self._seen.items():
             merged = np.zeros(self.domain.shape[axis], dtype=np.intp)
             first = np.zeros(1, dtype=np.intp)

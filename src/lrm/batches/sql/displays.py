@@ -141,7 +141,7 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
         for part in parts:
             joined = [one + two for one in joined for two in part]
             if len(joined) > _MOST_CLAUSES:
-                found = "a HAVING with so many cases"
+                found = "a HAVING with this number of cases"
                 raise refuse("size", found, "write it with fewer OR", node)
         return joined
     if isinstance(node, ir.Between):
@@ -168,7 +168,7 @@ def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Exp
 
 
 def ascending(attribute: Attribute) -> tuple[str, ...]:
-    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are apart."""
+    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are separate."""
     labels = attribute.labels
     regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
     if isinstance(attribute, Categories):

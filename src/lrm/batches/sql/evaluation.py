@@ -51,7 +51,7 @@ class CellColumn:
     values
         The different values.
     places
-        For each cell, the place of its value; −1 for NULL, −2 where it has no one value.
+        For each cell, the place of its value; −1 for NULL, −2 where it is not constant.
     """
 
     axis: int
@@ -92,7 +92,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of an expression over classes of cells that it does not tell apart.
+    """The values of an expression over classes of cells that it does not distinguish.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Values:
 
     @property
     def undecided(self) -> NDArray[np.bool_]:
-        """Classes on which the expression has no one value."""
+        """Classes on which the expression is not constant."""
         return np.asarray(self.codes < 0)
 
     def truths(self) -> Truths:
@@ -318,7 +318,7 @@ class _Side:
     def of(
         cls, cells: Ints, columns: dict[str, NDArray[np.int64]], declared: dict[str, pa.Array]
     ) -> _Side:
-        """Tell rows and cells apart by their columns."""
+        """Distinguish rows and cells by their columns."""
         merged = np.zeros(len(cells), dtype=np.int64)
         first: Ints = np.zeros(1, dtype=np.intp)
         for column in columns.values():

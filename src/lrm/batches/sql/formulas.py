@@ -1,6 +1,6 @@
 """Answers → formulas over linear aggregates.
 
-``AVG``, quotients of aggregates, ``VARIANCE`` and shares of a total are taken apart here; their
+``AVG``, quotients of aggregates, ``VARIANCE`` and shares of a total are decomposed here; their
 linear parts are compiled, and planned, like every other answer. To add an aggregate, add an entry
 to `_AGGREGATES`.
 """
@@ -222,7 +222,7 @@ def _steps(node: Expr, found: Asked) -> Steps:
     if constant is not None:
         return [float(constant)]
     split = _KINDS.get(type(node))
-    # What cannot be taken apart is left to the compiler of linear answers, which says why.
+    # What cannot be decomposed is left to the compiler of linear answers, which says why.
     return [found.leaf(node)] if split is None else split(node, found)
 
 
@@ -294,7 +294,7 @@ def _unless(node: ir.Call, found: Asked) -> Steps:
     """``NULLIF(aggregate, 0)``, which only what is divided by may be, and ``COALESCE(…, 0)``."""
     others = node.args[1:]
     if len(others) != 1 or number(others[0]) != 0:
-        raise refuse("formula", shown(node), "only 0 may stand there", node)
+        raise refuse("formula", shown(node), "only 0 is allowed as the default", node)
     steps = _steps(node.args[0], found)
     return _or_else(steps) if node.name == "COALESCE" else steps
 
@@ -435,4 +435,4 @@ _KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
     ir.Window: _window,
     ir.Aggregate: _aggregate,
 }
-"""What each kind of node is taken apart by."""
+"""What each kind of node is decomposed by."""

@@ -22,7 +22,7 @@ __all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
 
 Vectors = tuple[tuple[int, bytes], ...]
 Key = tuple[tuple[int, ...], Vectors, tuple[tuple[float, Vectors], ...]]
-"""What a linear query asks, apart from its scale: groups, running totals, products."""
+"""What a linear query asks, without its scale: groups, running totals, products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class DerivedAnswer:
     axes
         The attributes that it is grouped by, after the fixed groups of expressions.
     ways
-        Formula and parts: several, of which the first whose parts are all asked anyway is taken, or
+        Formula and parts: several; the first whose parts are all asked anyway is taken, or
         else the last.
     binning, per_row
         As in `lrm.workload.Computed`.
@@ -134,7 +134,7 @@ class Inputs:
         label = answer.label
         count = len(label.axes) - len(answer.axes) if part.fixed else 0
         fixed = tuple((name, labels[0]) for name, labels in label.axes[:count])
-        # Parts of other groups may have the same name and groups: a number tells them apart.
+        # Parts of other groups may have the same name and groups: a number distinguishes them.
         for again in count_from(0):
             more = f".{again}" if again else ""
             names = Names(f"{label.query} (part {number}{more})", label.line, fixed)

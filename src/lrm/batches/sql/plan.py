@@ -70,7 +70,7 @@ class LookupJoin(Plan):
 
 @dataclass(frozen=True)
 class CrossAnswers(Plan):
-    """The rows of the input, each beside the one row of a sub-select."""
+    """The rows of the input, each joined with the one row of a sub-select."""
 
     input: Plan
     other: Plan

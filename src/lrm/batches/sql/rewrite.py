@@ -116,7 +116,7 @@ def normal(plan: rel.Plan, domain: Domain) -> Answers:
         for item in found.items:
             if item.expr.has(ir.Apart):
                 advice = "leave out FROM, or GROUP BY"
-                raise refuse("subquery", "a subquery beside every row", advice, item.expr)
+                raise refuse("subquery", "a subquery next to columns of rows", advice, item.expr)
         found = Answers(found.where, ((),), found.items, found.env, grouped=False)
     return _completed(found)
 
@@ -340,7 +340,7 @@ class _Rules:
             if isinstance(one, ir.Column):
                 found = answers.env[one.table, one.name]
                 if found.has(ir.Aggregate, ir.Window):
-                    what = f"answer {one.name!r} beside sums of answers"
+                    what = f"answer {one.name!r} next to sums of answers"
                     raise refuse("nested", what, _SUMS, one)
                 return found
             if isinstance(one, ir.LookedUp):

@@ -34,10 +34,10 @@ MAX_ENTRIES = 1 << 20
 """Merged cells of attributes that OR or NOT joins."""
 
 MAX_ENTRIES_OF_MANY = 1 << 13
-"""The same for more than eight attributes, which take longer to tell apart."""
+"""The same for more than eight attributes, which take longer to distinguish."""
 
 TOO_MANY = (
-    "OR, NOT or CASE over so many attributes would be too many products; "
+    "OR, NOT or CASE over these attributes would need too many products; "
     "write it as several statements"
 )
 

@@ -235,7 +235,7 @@ def _sides(  # noqa: PLR0911 - one per reason
 
 
 def _has_constant(step: str, sides: tuple[Expr, Expr], cells: Cells, moment: Moment) -> bool:
-    """Whether one side of a sum is a number, and the other one is taken apart itself."""
+    """Whether one side of a sum is a number, and the other one is decomposed itself."""
     numbers = [number(one) is not None for one in sides]
     other = sides[1] if numbers[0] else sides[0]
     sums = step in {"+", "-"} and sum(numbers) == 1

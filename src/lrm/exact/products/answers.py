@@ -49,7 +49,7 @@ HELD_FORMS = 4096
 """Pairs of factors whose quadratic forms are kept."""
 
 MANY_AXES = 6
-"""From so many axes on, all subsets of a product are answered at once, not one by one."""
+"""From this number of axes on, all subsets of a product are answered at once, not one by one."""
 
 MOST_TRANSFORMED = 512
 """Values of an axis up to which that is done: its basis is diagonalised as a dense matrix."""
@@ -66,9 +66,9 @@ def _along(array: Floats, axis: int, function: Callable[[Floats], Floats]) -> Fl
 
 
 class Lattice:
-    """How much the measured sets of a group tell about each subset of its axes: λ.
+    """The information λ of the measured sets of a group on each subset of its axes.
 
-    A set of marginals tells about every subset of it; a set of residuals (``residual``) about
+    A set of marginals informs about every subset of it; a set of residuals (``residual``) about
     itself alone.
     """
 
@@ -109,7 +109,7 @@ class Lattice:
         return cls(marginals.bases, marginals.members, marginals.weights, folds=marginals.folds)
 
     def signs(self, axes: Subset) -> Integers:
-        """The fold that tells about each subset of some axes, as an array like that of ``over``."""
+        """The fold that informs about each subset of some axes, an array like that of ``over``."""
         return signs_over([bool(self._mirrored[i]) for i in axes])
 
     def mirrored(self, b: int) -> list[int]:
@@ -341,7 +341,7 @@ class Estimate:
         )
 
     def _with_totals(self, factors: Product, result: Floats) -> Floats:
-        """The answers of a product from those on the axes where it tells values apart."""
+        """The answers of a product from those on the axes where it distinguishes values."""
         support = _support(factors)
         for place, (i, factor) in enumerate(factors.items()):
             if i not in support:  # a multiple of the total, row by row

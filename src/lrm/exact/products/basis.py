@@ -216,9 +216,9 @@ def identity_basis(n: int) -> Basis:
 
 
 class BasisStatistics:
-    """``φ = tr(H·M)`` and ``ψ = hᵀ·M·h`` for each Gram M of one attribute, and the way back.
+    """``φ = tr(H·M)`` and ``ψ = hᵀ·M·h`` for each Gram M of one attribute, and the reconstruction.
 
-    ``residual`` is ``(φ − ψ/κ)/κ`` (0 where M does not tell values apart), ``total`` is ``ψ/κ²``.
+    ``residual`` is ``(φ − ψ/κ)/κ`` (0 where M does not distinguish values), ``total`` is ``ψ/κ²``.
     """
 
     def __init__(self, basis: Basis, grams: Sequence[PairGram]) -> None:

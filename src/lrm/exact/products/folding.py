@@ -1,7 +1,7 @@
 """Folded tables: what a cell and its mirror image have in common, or what they differ by.
 
 The mirror image of a cell has the other value on every axis of two values. A table plus (even) or
-minus (odd) its mirror image is half as long, one record moves it no further, and it tells about
+minus (odd) its mirror image is half as long, one record moves it no further, and it informs about
 subsets with an even or an odd number of such axes alone, with half the noise: cells and mirror
 images enter those with the same or with opposite signs.
 """

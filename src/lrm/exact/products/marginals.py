@@ -42,7 +42,7 @@ class Marginals:
     """A strategy: sets of attributes with weights that sum to 1, and one basis per attribute.
 
     The table of a set is measured whole (0 in ``folds``), or folded with a sign (see
-    :mod:`lrm.exact.products.folding`), which doubles ``w_B`` for the subsets that it tells about.
+    :mod:`lrm.exact.products.folding`), which doubles ``w_B`` for the subsets that it informs about.
     """
 
     sets: Masks

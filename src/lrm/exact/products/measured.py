@@ -237,7 +237,7 @@ class MeasuredProducts:
     bits
         The binary exponent of the scale.
     residual
-        Whether sets hold residuals, which tell about themselves alone, or marginals.
+        Whether sets hold residuals, which inform about themselves alone, or marginals.
     combined
         Whether two groups are answered from both, by generalised least squares.
     """
@@ -375,7 +375,7 @@ class MeasuredProducts:
 
     @property
     def merged_cell_count(self) -> int:
-        """Number of cells that the queries tell apart."""
+        """Number of cells that the queries distinguish."""
         return max(math.prod(axis.size for axis in group.axes) for group in self.groups)
 
     def counts_of(self, cells: Integers) -> Integers:

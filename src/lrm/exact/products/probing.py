@@ -31,7 +31,7 @@ PROBED_QUERIES = 1 << 20
 """Terms with more queries are compared in a few of them."""
 
 PROBED_IN_ALL = 1 << 20
-"""Queries of all probed terms, of which there are at least some."""
+"""Queries of all probed terms; at least one term is probed."""
 
 FEWEST_TERMS = 30
 """So many of them."""
@@ -44,15 +44,15 @@ MOST_SUPPORT = 20
 
 
 def check_support(batch: ProductBatch) -> None:
-    """Refuse queries over so many attributes that their answers would take too many steps."""
+    """Refuse queries over more attributes than can be answered in reasonable time."""
     if batch.support().sum(axis=1).max(initial=0) > MOST_SUPPORT:
         raise WorkloadError(
-            f"a query over products may tell apart values of at most {MOST_SUPPORT} attributes"
+            f"a query over products may distinguish values of at most {MOST_SUPPORT} attributes"
         )
 
 
 def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
-    """Refuse merged values that some term of the group tells apart, or dropped ones that it counts.
+    """Refuse merged values that some term distinguishes, or dropped ones that it counts.
 
     Looks at every factor once, so that no term is left out.
     """
@@ -62,7 +62,7 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
             for f in own.present(i).tolist():
                 if not axis.keeps(place, batch.factors[i][f]):
                     raise WorkloadError(
-                        "the strategy merges values that its own queries tell apart, or drops "
+                        "the strategy merges values that its own queries distinguish, or drops "
                         "values that they count"
                     )
 

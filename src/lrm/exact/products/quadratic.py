@@ -41,12 +41,12 @@ class PairGram:
 
     @property
     def tells(self) -> bool:
-        """Whether both factors tell values apart; else tr(H·M) = 1ᵀHMH1/κ for every H."""
+        """Whether both factors distinguish values; else tr(H·M) = 1ᵀHMH1/κ for every H."""
         return self.left.total_factor is None and self.right.total_factor is None
 
     @property
     def constant(self) -> float | None:
-        """The a with ``M = a·11ᵀ`` where neither factor tells values apart."""
+        """The a with ``M = a·11ᵀ`` where neither factor distinguishes values."""
         if self.left.total_factor is None or self.right.total_factor is None:
             return None
         if self.left is self.right:
@@ -101,7 +101,7 @@ class Quadratic:
     With ``folded``, two more attributes of one value stand at the end, "even" and "odd": a subset
     contains the one that says whether it has an even number of attributes with two values. A set
     of attributes that contains both is measured whole, one with either is folded (see
-    :class:`~lrm.exact.products.marginals.Marginals`), and a set still tells about its subsets.
+    :class:`~lrm.exact.products.marginals.Marginals`), and a set still informs about its subsets.
     """
 
     def __init__(self, batch: ProductBatch, *, folded: bool = False) -> None:
@@ -186,7 +186,7 @@ class Quadratic:
 
     @cached_property
     def supports(self) -> NDArray[np.uint64]:
-        """The distinct sets of attributes that a product tells values apart in."""
+        """The distinct sets of attributes that a product distinguishes values in."""
         ends = [block.subsets[:, -1] for block in self.blocks]
         numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *ends]))
         return np.asarray(self.index.masks[numbers])

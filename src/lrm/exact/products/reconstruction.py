@@ -270,7 +270,7 @@ class ProductReconstruction:
         """The largest error of answers to a table without noise, relative to their size."""
         try:
             return largest_error(self) if math.isfinite(self.squared_norm) else math.inf
-        except np.linalg.LinAlgError:  # a basis that does not tell all its values apart
+        except np.linalg.LinAlgError:  # a basis that does not distinguish all its values
             return math.inf
 
     @property

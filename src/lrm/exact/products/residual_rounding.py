@@ -62,7 +62,7 @@ def round_residual(
 
     Notes
     -----
-    Two ways, of which the cheaper one is kept. Rows of R are rounded, and a few entries
+    Of two ways the cheaper one is kept. Rows of R are rounded, and a few entries
     are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
     rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
     """
@@ -131,7 +131,7 @@ def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
 
 
 def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
-    """The basis of the rows that are not 0, where these can tell all values apart."""
+    """The basis of the rows that are not 0, where these can distinguish all values."""
     rows = rows[np.abs(rows).max(axis=1) > 0]
     if len(rows) < max(len(u) - 1, 1):
         return None

@@ -65,7 +65,7 @@ class GramBasis:
         return float(self.h.sum())
 
     def blended(self, share: float) -> GramBasis:
-        """The basis of ``(1 − share)·G + share·I``, which tells all values apart."""
+        """The basis of ``(1 − share)·G + share·I``, which distinguishes all values."""
         values, vectors = np.linalg.eigh((1.0 - share) * self.gram + share * np.eye(self.size))
         columns = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         return GramBasis(self.size, columns)

@@ -188,7 +188,7 @@ def _rounded_residuals(
 def _rounded_residual(
     basis: GramBasis, entry_bits: int, cost: Callable[[ResidualBasis], float]
 ) -> ResidualBasis:
-    """A rounded basis; where queries do not tell all values apart, of a Gram that does."""
+    """A rounded basis; where queries do not distinguish all values, of a Gram that does."""
     best = ResidualBasis(basis.size)
     least = cost(best)
     for share in BLENDS:
@@ -238,7 +238,7 @@ class _ResidualShares:
         def cost(basis: ResidualBasis) -> float:
             try:
                 self.put(i, basis.real())
-            except np.linalg.LinAlgError:  # it does not tell all values apart
+            except np.linalg.LinAlgError:  # it does not distinguish all values
                 return math.inf
             found = self.error() / ideal
             return found if math.isfinite(found) else math.inf

@@ -96,7 +96,7 @@ class WeightClasses:
         return _stacked(found, place.reshape(-1))
 
     def _entries(self, widths: Mapping[int, int]) -> int:
-        """The most columns of a row with so many distinct columns on the axes of a term."""
+        """The most columns of a row with this number of distinct columns on the axes of a term."""
         return sum(
             math.prod(widths[k] if k in widths else len(self._total(k).counts) for k in one)
             for one in self.lattice.sets

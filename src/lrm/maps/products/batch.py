@@ -199,7 +199,7 @@ class ProductBatch:
         return self._shapes["order"][starts[term] : starts[term + 1]]
 
     def support(self) -> NDArray[np.bool_]:
-        """Which attributes each summand tells values apart in (summands x attributes)."""
+        """Which attributes each summand distinguishes values in (summands x attributes)."""
         inside = np.zeros(self.choice.shape, dtype=bool)
         for i, choices in enumerate(self.factors):
             tells = np.array([factor.total_factor is None for factor in choices])
@@ -208,7 +208,7 @@ class ProductBatch:
         return inside
 
     def idle_terms(self) -> Integers:
-        """The terms that ask for nothing: each of their summands has a factor of zeros."""
+        """The terms that count no cell: each of their summands has a factor of zeros."""
         zero = np.zeros(len(self.choice), dtype=bool)
         for column, choices in zip(self.choice.T, self.factors, strict=True):
             empty = [one.rows is not None and not one.rows.any() for one in choices]

@@ -258,7 +258,7 @@ class Factor:
 
     @cached_property
     def total_factor(self) -> float | None:
-        """The a with ``WᵀW = a·11ᵀ``, or None where W tells some values apart."""
+        """The a with ``WᵀW = a·11ᵀ``, or None where W distinguishes some values."""
         if self.kind == "total" or self.size == 1:
             return float(self.squares[0])
         if self.rows is None:

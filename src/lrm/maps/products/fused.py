@@ -114,7 +114,7 @@ class FusedFactor(Factor):
 
     @cached_property
     def total_factor(self) -> float | None:
-        """The a with ``WᵀW = a·11ᵀ``, or None where W tells some values apart."""
+        """The a with ``WᵀW = a·11ᵀ``, or None where W distinguishes some values."""
         return float(self.squares[0]) if np.all(self.labels == self.labels[0]) else None
 
     def some_rows(self, count: int) -> Factor:

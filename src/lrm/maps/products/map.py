@@ -35,7 +35,7 @@ class ProductMap(LinearMap):
 
     Cells are numbered in C order, the last attribute varying fastest; so are the queries of a
     term, by the rows of its factors. What needs a list of all cells works for small products
-    alone (`is_flat`), and is refused with a sentence for others.
+    alone (`is_flat`), and is refused, with the reason, for others.
 
     Examples
     --------

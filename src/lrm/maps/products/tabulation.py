@@ -50,7 +50,7 @@ class Tabulation:
     labels
         For each attribute, the merged value of each of its values.
     by
-        The attributes that entries tell apart. Entries are in C order, the last varying fastest.
+        The attributes that entries distinguish. Entries are in C order, the last varying fastest.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reductions per attribute that lose nothing: values that no term can tell apart are one."""
+"""Reductions per attribute that lose nothing: values that no term can distinguish are one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
 
 
 def merge_values(batch: ProductBatch) -> Reduction:
-    """Merge the values that no term can tell apart; drop those that no query counts.
+    """Merge the values that no term can distinguish; drop those that no query counts.
 
     A table has the same answers as its merged table, cell by cell of every term, and a record
     still is one record (or none). So no strategy over the full table has less error than the

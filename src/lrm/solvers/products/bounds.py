@@ -4,7 +4,7 @@ With V the Gram matrix of all queries over N cells, no strategy with columns of 
 none with columns of L1 norm 1, has an error below ``(tr √V)²/N``. As ``tr √V`` grows with V, a
 product may be replaced by a smaller one. With ``q = 1/√n`` (the total), a Gram of one attribute is
 ``M/n = [[a, bᵀ], [b, C]]`` in q and its complement, and for any s below the Schur complement
-``a − bᵀC⁻¹b`` it is at least ``s·q·qᵀ + N`` with ``N = C − b·bᵀ/(a − s)``. Then V falls apart into
+``a − bᵀC⁻¹b`` it is at least ``s·q·qᵀ + N`` with ``N = C − b·bᵀ/(a − s)``. Then V separates into
 one part for each subset of the attributes, and ``tr √V`` into a sum.
 """
 
@@ -49,7 +49,7 @@ SCHUR_SHARE = 0.9
 """s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""
 
 FEW_ATTRIBUTES = 3
-"""So many attributes with other factors than tables and totals are set apart in every way."""
+"""Up to this number of attributes with other factors than tables and totals are separated."""
 
 
 def product_bound(batch: ProductBatch) -> float:
@@ -84,7 +84,7 @@ def _set_apart(special: Sequence[int]) -> Iterable[tuple[int, ...]]:
 def _bound(
     batch: ProductBatch, apart: tuple[int, ...], known: dict[tuple[str, int, bytes], float]
 ) -> float:
-    """The sum over groups of terms that differ in the special factors of the attributes apart.
+    """The sum over groups of terms that differ in the special factors of the separated attributes.
 
     ``known`` holds the bounds of single factors by their keys.
     """

@@ -55,7 +55,7 @@ LONG_SECONDS: dict[Effort, float] = {
 }
 #: Most queries of a term over a long one: each is answered through all rows of its basis.
 MOST_QUERIES = 20_000
-#: Rows of a long fused basis: so many times the root of its values.
+#: Rows of a long fused basis: this multiple of the root of its values.
 LONG_ROWS = 3
 #: Share of a group's queries that must be about several of the attributes of a long one.
 ASKED_TOGETHER = 0.5
@@ -122,7 +122,7 @@ def _share_of_several(own: ProductBatch, axes: Sequence[Axis]) -> float:
 def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
     """Where the axes begin and end that terms ask for differently.
 
-    Those that all terms ask for alike stay apart, but only the first and the last ones: answers
+    Those that all terms ask for alike stay separate, but only the first and the last ones: answers
     are in the order of the attributes, so those that are fused must be consecutive.
     """
     alike = [

@@ -30,7 +30,7 @@ Effort = Literal["quick", "brief", "normal", "thorough"]
 class GroupEffort:
     """How much is tried."""
 
-    starts: int  # random greedy covers beside the fixed starts
+    starts: int  # random greedy covers in addition to the fixed starts
     climbs: int  # starts that are climbed from
     steps: int  # most moves of a climb
     kicks: int  # kicks without a gain before the search ends

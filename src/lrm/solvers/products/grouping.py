@@ -118,7 +118,7 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
     for term in range(batch.terms if batch.terms <= 100 * MOST_ITEMS else 0):
         rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
         same.setdefault(tuple(sorted(rows)), []).append(term)
-    # Terms that ask for nothing would be a group without measurements.
+    # Terms that count no cell would be a group without measurements.
     empty = frozenset(batch.idle_terms().tolist())
     asking = [frozenset(terms) for terms in same.values() if not empty.issuperset(terms)]
     return [asking[0] | empty, *asking[1:]] if asking else []

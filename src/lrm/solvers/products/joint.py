@@ -31,15 +31,15 @@ Masks = NDArray[np.uint64]
 
 #: A row whose largest entry is smaller is dropped at the end of a descent.
 VANISHED = 1e-3
-#: Largest entry of a row, beside the 1 of the identity: longer ones leave the error few digits.
+#: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
 LONGEST = 1e3
 #: Factors of a few rows whose Grams are added up together.
 AT_ONCE = 512
 #: Attributes of more values have no dense Gram.
 MOST_DENSE = 1024
-#: Rows of the basis of a longer one: so many times the root of its values,
+#: Rows of the basis of a longer one: this multiple of the root of its values,
 LONG_ROWS = 3
-#: and at most so many entries in all.
+#: and at most this number of entries in all.
 LONG_ENTRIES = 1 << 22
 #: Rows of a long basis at quick effort, which has a second or two for it.
 BRIEF_ROWS = 64

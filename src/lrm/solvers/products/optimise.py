@@ -70,7 +70,7 @@ def optimise_products(
 ) -> ProductStrategy:
     """Search for the strategy of least error for a batch over a product of attributes.
 
-    Values that no term can tell apart are merged; then weighted marginals over one optimised
+    Values that no term can distinguish are merged; then weighted marginals over one optimised
     basis per attribute are searched for, for all terms together and, where factors of different
     fineness meet on an attribute, for groups of terms. How long it takes is decided by
     counted work. When the clock ends, the best so far is returned. There is always one: noise on
@@ -256,7 +256,7 @@ class _Search:
         if any(strategy.error == found.strategy.error for found in self._found):
             return  # the same groups
         self._found.append(_Found(parts, strategy))
-        # Groups that are worse apart may be better together.
+        # Groups that are worse separately may be better together.
         with contextlib.suppress(StopSolver):
             combination = find_combination(self.batch, strategy, self._whole)
             if combination is not None:
@@ -316,7 +316,7 @@ class _Search:
             while items:
                 grouping.insert(items[-1])
                 items.pop()
-        apart = grouping.groups + items  # where there was no time, terms stay apart
+        apart = grouping.groups + items  # where there was no time, terms stay separate
         scouted = [
             _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in apart
         ]

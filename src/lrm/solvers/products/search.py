@@ -70,7 +70,7 @@ class SetSearch:
         self.asked = point.quadratic.index.masks[point.v > 0]
         inside = members_of(self.asked, self.d)
         self.used = np.flatnonzero(inside.any(axis=0))
-        # Whole sets, which tell about both, are left to the moves.
+        # Whole sets, which inform about both, are left to the moves.
         odd = inside[:, -1] if point.quadratic.folded else np.zeros(len(inside), dtype=bool)
         self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))

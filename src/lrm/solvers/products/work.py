@@ -31,7 +31,7 @@ def settle_work(subsets: int, sets: int, moves: int, rounds: int) -> float:
 
 
 def cover_work(sets: int) -> float:
-    """Of a greedy cover that ended with so many sets."""
+    """Of a greedy cover that ended with this number of sets."""
     return 2.7e-4 + 5.6e-5 * sets
 
 

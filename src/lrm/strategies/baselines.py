@@ -1,4 +1,4 @@
-"""What the rivals offer on a problem: their errors by closed forms, and starts from them."""
+"""What the baselines offer on a problem: their errors by closed forms, and starts from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["RivalResult", "best_rival", "is_proven", "own_rows", "rivals"]
+__all__ = ["BaselineResult", "baselines", "best_baseline", "is_proven", "own_rows"]
 
 FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
@@ -25,28 +25,28 @@ MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
 
 PROVEN = 1.0 + 1e-9
-"""A rival no more above a bound on all strategies is the best of them, but for rounding."""
+"""A baseline no more above a bound on all strategies is the best of them, but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
-class RivalResult:
-    """A rival's strategy, made when it is wanted, and its (weighted) error."""
+class BaselineResult:
+    """A baseline's strategy, made when it is wanted, and its (weighted) error."""
 
     name: str
     error: float
     make: Callable[[], Strategy]
 
 
-def rivals(problem: Problem, search: Search) -> list[RivalResult]:
-    """Every rival that costs next to nothing; noise on data and on results in any case.
+def baselines(problem: Problem, search: Search) -> list[BaselineResult]:
+    """Every baseline that costs next to nothing; noise on data and on results in any case.
 
     Trees over very many cells take their time: when that is up, the others are left out. So are
     all of them where one of the first two is proven to be the best of all strategies.
     """
     on_data, on_results = naive_errors(problem, search.noise)
     results = [
-        RivalResult("noise-on-data", on_data, partial(noise_on_data, problem, search)),
-        RivalResult("noise-on-results", on_results, partial(noise_on_results, problem, search)),
+        BaselineResult("noise-on-data", on_data, partial(noise_on_data, problem, search)),
+        BaselineResult("noise-on-results", on_results, partial(noise_on_results, problem, search)),
     ]
     if is_proven(problem, results):
         return results
@@ -55,11 +55,11 @@ def rivals(problem: Problem, search: Search) -> list[RivalResult]:
         if search.clock.ended:
             break
         error = problem.tree_error(tree, search.noise)
-        results.append(RivalResult(name, error, partial(Strategy, "tree", cells, tree)))
+        results.append(BaselineResult(name, error, partial(Strategy, "tree", cells, tree)))
     return results
 
 
-def is_proven(problem: Problem, results: Sequence[RivalResult]) -> bool:
+def is_proven(problem: Problem, results: Sequence[BaselineResult]) -> bool:
     """Whether the best of them reaches a bound on all strategies: no search can find a better."""
     return min(result.error for result in results) <= PROVEN * problem.quick_bound
 
@@ -71,8 +71,8 @@ def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
         yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
 
 
-def best_rival(results: Sequence[RivalResult], *, interrupted: bool = False) -> Strategy:
-    """The rival of least error, where nothing else is affordable or can be better."""
+def best_baseline(results: Sequence[BaselineResult], *, interrupted: bool = False) -> Strategy:
+    """The baseline of least error, where nothing else is affordable or can be better."""
     best = min(results, key=lambda result: result.error)
     details = {
         "winner": best.name,

@@ -13,28 +13,28 @@ from lrm.plans.planner import plan_of
 from lrm.spelling import number, ratio
 from lrm.strategies import Problem, Search, build_strategy
 
-__all__ = ["RIVAL_COLUMNS", "errors_by_mechanism", "rival_rows"]
+__all__ = ["BASELINE_COLUMNS", "baseline_rows", "errors_by_mechanism"]
 
 SMALL_BATCH = 1 << 22
 """Weights (queries times cells) up to which trees are built to compare with."""
 
 LARGE_BATCH = 1 << 31
-"""Weights from which on no rival is rated: it would list the cells."""
+"""Weights from which on no baseline is rated: it would list the cells."""
 
 TREES = ("hierarchical", "wavelet")
 
-RIVAL_COLUMNS = ("mechanism", "typical error", "largest error", "total squared error")
+BASELINE_COLUMNS = ("mechanism", "typical error", "largest error", "total squared error")
 
 
 def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -> dict[str, Floats]:
-    """Standard errors of the plan, then of rivals that need no search, least total first.
+    """Standard errors of the plan, then of baselines that need no search, least total first.
 
     Parameters
     ----------
     plan
-        Whose batch and noise the rivals share.
+        Whose batch and noise the baselines share.
     accuracy
-        Of the plan at the promise: rivals are rated at the same.
+        Of the plan at the promise: baselines are rated at the same.
     trees
         Whether to build trees too, which takes longer.
     """
@@ -71,8 +71,8 @@ def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
     )
 
 
-def rival_rows(errors: dict[str, Floats]) -> list[tuple[str, ...]]:
-    """One row per mechanism in `RIVAL_COLUMNS`, as text; totals beside that of the first."""
+def baseline_rows(errors: dict[str, Floats]) -> list[tuple[str, ...]]:
+    """One row per mechanism in `BASELINE_COLUMNS`, as text; totals beside that of the first."""
     totals = [float((each**2).sum()) for each in errors.values()]
     rows: list[tuple[str, ...]] = []
     for (name, each), total in zip(errors.items(), totals, strict=True):
