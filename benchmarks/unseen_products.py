@@ -24,7 +24,7 @@ from lrm.maps.products.batch import ProductBatch, product_batch, sum_batch
 from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
-from lrm.solvers.augmented import optimise_augmented
+from lrm.solvers.extra_rows import optimise_extra_rows
 from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.gaussian import residual_error
 from lrm.solvers.starts import random_rows
@@ -258,7 +258,7 @@ def _own_basis(gram: Floats, rng: np.random.Generator) -> Basis:
     W = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     n = len(gram)
     found = [
-        optimise_augmented(
+        optimise_extra_rows(
             W,
             np.abs(random_rows(max(1, n // share), n, rng, size=0.5)),
             nonnegative=True,
@@ -268,7 +268,7 @@ def _own_basis(gram: Floats, rng: np.random.Generator) -> Basis:
         for share in (4, 8, 16)
     ]
     best = min(found, key=lambda one: one.error)
-    return Basis(best.extra_rows if best.error < np.trace(gram) else np.zeros((0, n)))
+    return Basis(best.rows if best.error < np.trace(gram) else np.zeros((0, n)))
 
 
 def _optimised_product(batch: ProductBatch, rng: np.random.Generator) -> float:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lrm.errors import ConvergenceError
-from lrm.exact.inverses import DiagonalPlusFew, NormalEquations, Spectral, left_inverse
+from lrm.exact.inverses import NormalEquations, Spectral, left_inverse
+from lrm.exact.plus_rows import PlusRowsInverse
 from lrm.maps.levels import LevelInverse, LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.ranges import AllRanges, Prefix
@@ -91,7 +92,7 @@ def test_a_declared_rank_counts(matrix):
 def test_a_diagonal_and_few_rows(matrix):
     """The Woodbury form is the pseudoinverse, in whatever order the rows are."""
     inverse = left_inverse(SparseMap(sp.csr_array(matrix)))
-    assert isinstance(inverse, DiagonalPlusFew)
+    assert isinstance(inverse, PlusRowsInverse)
     assert inverse.determines_cells
     assert inverse.is_closed_form == (len(matrix) == matrix.shape[1])
     rows = np.eye(matrix.shape[1])

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 import lrm
 from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
-from lrm.exact.local_inverses import DiagonalPlusLocal, inverse_band
+from lrm.exact.plus_rows import Band, PlusRowsInverse, inverse_band
 from lrm.maps.level_errors import level_energies
 from lrm.maps.matrices import DenseMap, SparseMap
+from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.periodic_rows import _Ring, optimise_periodic_rows, range_correlation
 from lrm.solvers.segments import polish_segments
-from lrm.solvers.sparse_rows import sparse_rows_error, with_cells
+from lrm.solvers.sparse_rows import sparse_rows_error
 from lrm.workload import Workload, families
 
 seeds = st.integers(0, 10_000)
@@ -73,7 +74,8 @@ def test_an_inverse_of_local_rows_is_that_of_the_matrix() -> None:
     L = with_cells(sp.csr_array(rows))
     shuffled = SparseMap(sp.csr_array(L[rng.permutation(L.shape[0])]))
     inverse = left_inverse(shuffled)
-    assert isinstance(inverse, DiagonalPlusLocal)
+    assert isinstance(inverse, PlusRowsInverse)
+    assert isinstance(inverse.plus.inner, Band)
     B = queries.dense() @ np.linalg.pinv(shuffled.dense())
     np.testing.assert_allclose(inverse.rows_times(queries.dense()), B, atol=1e-9)
     np.testing.assert_allclose(inverse.row_squared_norms(queries), (B**2).sum(axis=1))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import lrm
 from lrm.clock import UNLIMITED, Step
-from lrm.exact.block_inverses import blocks_plus_few
+from lrm.exact.plus_rows import blocks_plus_rows
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.ranges import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers import own_rows, sparse_rows
-from lrm.solvers.augmented import augmented_error
+from lrm.solvers.extra_rows import extra_rows_error
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
@@ -72,7 +72,7 @@ def test_the_error_of_rows_over_blocks_is_that_of_the_same_rows_over_cells(
     coarse = gram.coarser(factor)
     rows = _some_rows(rng, 3, coarse.cells)
     spread = rows[:, np.arange(gram.cells) // factor]
-    wanted = augmented_error(queries.dense(), spread)
+    wanted = extra_rows_error(queries.dense(), spread)
     np.testing.assert_allclose(sparse_rows_error(coarse, sp.csr_array(rows)), wanted, rtol=1e-8)
     np.testing.assert_allclose(sparse_rows_error(gram, sp.csr_array(spread)), wanted, rtol=1e-8)
 
@@ -81,12 +81,12 @@ def test_the_error_of_rows_over_blocks_is_that_of_the_same_rows_over_cells(
 def test_derivatives_are_the_slopes_of_the_error(seed: int, factor: int) -> None:
     rng = np.random.default_rng(seed)
     level = _Resolution(gram_operator(_some_map(rng)).coarser(factor), nonnegative=False)
-    X = rng.standard_normal((level.gram.cells, 3))
-    value, by_entry, by_size = level.of_array(X)
-    direction = rng.standard_normal(X.shape)
+    T = rng.standard_normal((3, level.gram.cells))
+    value, by_rows, by_size = level.function.kinked(T)
+    direction = rng.standard_normal(T.shape)
     step = 1e-6 * direction
-    slope = (level.of_array(X + step)[0] - level.of_array(X - step)[0]) / 2e-6
-    expected = float(np.vdot(direction, by_entry + np.sign(X) * by_size))
+    slope = (level.function.value(T + step) - level.function.value(T - step)) / 2e-6
+    expected = float(np.vdot(direction, by_rows + np.sign(T) * by_size))
     assert slope == pytest.approx(expected, rel=1e-5, abs=1e-7 * value)
 
 
@@ -97,13 +97,13 @@ def test_a_support_of_all_entries_has_the_derivatives_of_the_array(seed: int) ->
     X = _some_rows(rng, 3, level.gram.cells).T
     support = level.opened(sp.csr_array(X), UNLIMITED, Step("", 1, 0.0))
     value, by_entry, by_size = level.of_entries(X[support.cell, support.row], support=support)
-    whole, by_entries, by_sizes = level.of_array(X)
+    whole, by_rows, by_sizes = level.function.kinked(np.ascontiguousarray(X.T))
     assert value == pytest.approx(whole)
-    np.testing.assert_allclose(by_entry, by_entries[support.cell, support.row], atol=1e-9)
-    np.testing.assert_allclose(by_size, by_sizes[support.cell, 0], atol=1e-9)
+    np.testing.assert_allclose(by_entry, by_rows[support.row, support.cell], atol=1e-9)
+    np.testing.assert_allclose(by_size, by_sizes[support.cell], atol=1e-9)
     opened = np.zeros(X.shape, dtype=bool)
     opened[support.cell, support.row] = True
-    np.testing.assert_array_equal(opened, (X != 0) | (np.abs(by_entries) > by_sizes))
+    np.testing.assert_array_equal(opened, (X != 0) | (np.abs(by_rows) > by_sizes).T)
 
 
 def test_the_result_has_the_error_that_it_states() -> None:
@@ -178,7 +178,7 @@ def test_a_basis_for_blocks_has_the_error_that_it_states(queries: LinearMap) -> 
     found = optimise_sparse_rows(gram, 6, (Stage(1, 1e-3),), rng=np.random.default_rng(0))
     L = local_strategy(found.rows, basis)
     assert abs(L).sum(axis=0).max() == pytest.approx(1.0)
-    inverse = blocks_plus_few(L)
+    inverse = blocks_plus_rows(L)
     assert inverse is not None
     B = queries.dense() @ np.linalg.pinv(L.toarray())
     np.testing.assert_allclose(inverse.rows_times(queries.dense()), B, atol=1e-9)
@@ -225,7 +225,7 @@ def test_norms_that_cancel_are_not_stated() -> None:
     cells = 32
     wide = sp.csr_array(np.ones((1, cells)))
     L = sp.csr_array(sp.vstack([1e-6 * sp.eye_array(cells), 1e6 * wide]))
-    inverse = blocks_plus_few(L)
+    inverse = blocks_plus_rows(L)
     assert inverse is not None
     total = families.ranges(cells, [(0, cells - 1)]).queries
     assert inverse.row_squared_norms(total) is None

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, work_of
-from lrm.solvers.augmented import (
+from lrm.solvers.exact import ExactPair, checked_pair
+from lrm.solvers.extra_rows import (
     SMOOTHING,
-    AugmentedResult,
+    ExtraRows,
     assemble,
-    optimise_augmented,
+    optimise_extra_rows,
     round_work,
 )
-from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.general import SCHEDULE, general_stages
 from lrm.solvers.race import Family, Race, Stage
 from lrm.solvers.row_space import STAGES, optimise_row_space
@@ -109,8 +109,8 @@ def families(race: Race, seed: int) -> list[Family]:
     alive: list[float] = []
     # The best is some start here; the first candidate is the identity.
     share = BESIDE_START if race.error < GOOD_START * race.candidates[0].error else 1.0
-    few = _augmented(race, "few rows", seed, _Shape(1, 0.2, 200), alive)
-    many = _augmented(race, "many rows", seed + 1, _Shape(4, 0.6, 800), [])
+    few = _random_rows(race, "few rows", seed, _Shape(1, 0.2, 200), alive)
+    many = _random_rows(race, "many rows", seed + 1, _Shape(4, 0.6, 800), [])
 
     def hope() -> float:
         """Of many rows: where few of them are near the best, and none of those died."""
@@ -135,8 +135,8 @@ def families(race: Race, seed: int) -> list[Family]:
     return found
 
 
-def _offer_rows(race: Race, name: str, found: AugmentedResult) -> None:
-    rows = found.extra_rows
+def _offer_rows(race: Race, name: str, found: ExtraRows) -> None:
+    rows = found.rows
     race.offer(
         f"{name}, p = {len(rows)}",
         found.error,
@@ -155,31 +155,31 @@ class _Shape(NamedTuple):
     rounds: int
 
 
-def _augmented_steps(race: Race, name: str, rows: Matrix, alive: list[float]) -> Steps:
+def _rows_steps(race: Race, name: str, rows: Matrix, alive: list[float]) -> Steps:
     """Extra rows next to an identity: roughly, to the end, and without the identity."""
     W = race.W
     per_round = round_work(W, len(rows))
     smoothing: tuple[float, ...] = SMOOTHING
     for tolerance in (1e-5, 1e-7):
-        found = optimise_augmented(
+        found = optimise_extra_rows(
             W, rows, smoothing=smoothing, tolerance=tolerance, clock=race.clock, stage=name
         )
         _offer_rows(race, name, found)
-        alive.append(len(found.extra_rows) / len(rows) if len(rows) else 0.0)
-        rows, smoothing = found.extra_rows, ()
+        alive.append(len(found.rows) / len(rows) if len(rows) else 0.0)
+        rows, smoothing = found.rows, ()
         yield found.error, per_round * found.iterations
     L = assemble(W, rows)[1].toarray()
     yield from _in_general(race, name, L, POLISH)
 
 
-def _augmented_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
+def _rows_stages(W: Matrix, cost: float, p: int) -> list[Stage]:
     """What to expect of each stage; without the identity, cells may share a row."""
     k, n = W.shape
     polish = 50 * _general_seconds(n + p, k, n)
     return [Stage(cost), Stage(cost, 0.9997), Stage(polish, 0.9999), Stage(polish / 2, 0.9999)]
 
 
-def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[float]) -> Family:
+def _random_rows(race: Race, name: str, seed: int, shape: _Shape, alive: list[float]) -> Family:
     """Extra rows next to an identity, from random ones; notes which share of them stays alive."""
     W = race.W
     k, n = W.shape
@@ -191,10 +191,10 @@ def _augmented(race: Race, name: str, seed: int, shape: _Shape, alive: list[floa
 
     def begin(number: int) -> Steps:
         rows = random_rows(count(number), n, rng, size=shape.size)
-        return _augmented_steps(race, name, rows, alive)
+        return _rows_steps(race, name, rows, alive)
 
     cost = shape.rounds * round_work(W, count(0))
-    stages = _augmented_stages(race.W, cost, count(0))
+    stages = _rows_stages(race.W, cost, count(0))
     return Family(name, begin, stages, hope=lambda: 1.0, needed=1)
 
 
@@ -205,13 +205,13 @@ def _beside_identity(race: Race, name: str, L: Matrix, error: float) -> Family:
 
     def begin(number: int) -> Steps:
         del number
-        return _augmented_steps(race, name, rows / np.abs(rows).max(), [])
+        return _rows_steps(race, name, rows / np.abs(rows).max(), [])
 
     def hope() -> float:
         return 0.0005 if error < FAR * race.error else 0.0
 
     cost = 400 * round_work(race.W, len(rows))
-    stages = _augmented_stages(race.W, cost, len(rows))
+    stages = _rows_stages(race.W, cost, len(rows))
     return Family(name, begin, stages, hope, limit=min(1, len(rows)), needed=1)
 
 
@@ -226,12 +226,12 @@ def _exchange(race: Race, seed: int) -> Family:
             rows = np.delete(rows, rng.integers(len(rows)), axis=0)
         if number % 3 != 0:
             rows = np.vstack([rows, random_rows(1, rows.shape[1], rng)])
-        return _augmented_steps(race, "row exchange", rows, [])
+        return _rows_steps(race, "row exchange", rows, [])
 
     k, n = race.W.shape
     p = max(4, min(n, 2 * k) // SHARES[0])
     cost = 100 * round_work(race.W, p)
-    stages = _augmented_stages(race.W, cost, p)
+    stages = _rows_stages(race.W, cost, p)
 
     def possible() -> bool:
         """Whether the best strategy so far is an identity and some rows."""

@@ -1,6 +1,6 @@
 """``WᵀW`` as an operator, at the resolution of single cells and of blocks of neighbouring cells.
 
-A descent over rows in addition to the identity (`lrm.solvers.sparse_rows`) needs the workload
+A descent over rows in addition to the identity (`lrm.solvers.extra_rows`) needs the workload
 only through ``WᵀW`` applied to a few columns. For prefix sums and all ranges these are two
 cumulative sums; for ranges in general the differences of neighbouring columns of W are
 sparse where W is not; for anything else W itself is applied twice.
@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.exact.plus_rows import PlusRows
 from lrm.maps.linear import LinearMap
 from lrm.maps.ranges import chain_times, running_totals
 
@@ -58,7 +59,13 @@ class GramOperator(ABC):
 
     @abstractmethod
     def coarser(self, factor: int) -> GramOperator:
-        """The same with ``factor`` neighbouring blocks in one."""
+        """The operator with ``factor`` neighbouring blocks in one."""
+
+    def through(self, plus: PlusRows) -> tuple[float, Matrix, Matrix]:
+        """``tr(M⁻¹·A·G·Aᵀ)``, ``Q = M⁻¹·A·G`` and ``M⁻¹·A·G·Aᵀ·M⁻¹`` for rows as arrays."""
+        A = plus.dense_rows
+        Q = plus.solve_inner(self.times(np.ascontiguousarray(A.T)).T)
+        return float(np.vdot(A, Q)), Q, plus.solve_inner((Q @ A.T).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +108,14 @@ class FactorGram(GramOperator):
     def _differences(self) -> sp.csr_array | None:
         """D with ``V = D·(running totals)``, where it has far fewer entries than V."""
         return None if isinstance(self.factor, np.ndarray) else _few_differences(self.factor)
+
+    def through(self, plus: PlusRows) -> tuple[float, Matrix, Matrix]:
+        if self._square is not None or self._differences is not None:
+            return super().through(plus)
+        # Two products of rows × cells × queries; all else has the size of the queries.
+        C = np.asarray(plus.scaled @ self.factor.T)
+        Z = plus.solve_inner(C)
+        return float(np.vdot(C, Z)), np.asarray(Z @ self.factor), Z @ Z.T
 
     @cached_property
     def _square(self) -> Matrix | None:

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.exact.block_inverses import BLOCK
+from lrm.exact.plus_rows import BLOCK
 from lrm.maps.ranges import chain_blocks
-from lrm.solvers.augmented import assemble, optimise_augmented
+from lrm.solvers.extra_rows import assemble, optimise_extra_rows
 from lrm.solvers.gram_operators import ChainGram
 
 __all__ = ["BLOCK", "local_basis", "local_gram", "local_strategy"]
@@ -41,11 +41,11 @@ def local_basis() -> Matrix:
     W = np.vstack([np.tri(BLOCK), np.full((1, BLOCK), TOTAL_WEIGHT)])
     rng = np.random.default_rng(0)
     tried = [
-        optimise_augmented(W, 0.5 * rng.random((BASIS_ROWS, BLOCK)), nonnegative=True)
+        optimise_extra_rows(W, 0.5 * rng.random((BASIS_ROWS, BLOCK)), nonnegative=True)
         for _ in range(TRIES)
     ]
     best = min(tried, key=lambda found: found.error)
-    return np.asarray(assemble(W, best.extra_rows)[1].toarray())
+    return np.asarray(assemble(W, best.rows)[1].toarray())
 
 
 def local_gram(chain: tuple[Matrix, Matrix], basis: Matrix) -> ChainGram:

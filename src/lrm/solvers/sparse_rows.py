@@ -1,12 +1,6 @@
-"""The identity and a few sparse rows, optimised without a dense ``WᵀW`` or factor of it.
+"""Rows in addition to the identity over thousands of cells, without a dense ``WᵀW``.
 
-Problem: minimise ``tr(W·(LᵀL)⁻¹·Wᵀ)`` over ``L = [I; Θ]·D`` with p extra rows Θ, where D gives
-every column the L1 norm 1. With ``s = 1 + Σ|Θ|``, ``M = I + ΘΘᵀ``, ``A = Θ·diag(s)`` and
-``G = WᵀW`` with diagonal g,
-
-    err = Σ_j g_j s_j² − tr(M⁻¹·A·G·Aᵀ),
-
-so W is needed only through G applied to p columns (`lrm.solvers.gram_operators`).
+Problem: that of `lrm.solvers.extra_rows`, where a workload is known by ``WᵀW`` as an operator.
 
 Method: from coarse to fine. Rows that are constant on blocks of neighbouring cells have an error
 of the same form over the blocks, with ``M = I + Θ·diag(widths)·Θᵀ``. The first descent is over a
@@ -25,10 +19,12 @@ from functools import cached_property, partial
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import LinAlgError
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
+from lrm.solvers.extra_rows import RowsError, with_cells
 from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
 
@@ -38,7 +34,6 @@ __all__ = [
     "optimise_sparse_rows",
     "sparse_rows_error",
     "stages",
-    "with_cells",
 ]
 
 Matrix = NDArray[np.float64]
@@ -46,9 +41,6 @@ Indices = NDArray[np.intp]
 
 ENTRY_WORK = 1.1e-7
 """Seconds of counted work per entry of Θ and round, over prefix sums of 400 to 5,000 values."""
-
-LOST = 1e-10
-"""A smaller share of the terms that it is the difference of is no error but rounding."""
 
 DENSE_SHARE = 0.15
 """Rows with a larger share of entries are moved as arrays."""
@@ -101,7 +93,7 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SparseRows:
-    """Extra rows Θ (p × cells) of a strategy ``L = [I; Θ]·D``, and what they cost."""
+    """Extra rows Θ (p × cells) of a strategy ``L = [I; Θ]·D``, and their error."""
 
     rows: sp.csr_array
     error: float
@@ -113,110 +105,74 @@ class SparseRows:
         return with_cells(self.rows)
 
 
-def with_cells(rows: sp.csr_array) -> sp.csr_array:
-    """``[I; Θ]·D``, every column of L1 norm 1."""
-    scale = 1.0 + np.asarray(abs(rows).sum(axis=0)).ravel()
-    stacked = sp.vstack([sp.eye_array(rows.shape[1]), rows])
-    return sp.csr_array(stacked @ sp.diags_array(1.0 / scale))
-
-
 class _Resolution:
-    """Errors and derivatives at one resolution; entries are cells × rows, by cells."""
+    """Errors and derivatives at one resolution, beside noise on data; entries are cells × rows."""
 
     def __init__(self, gram: GramOperator, *, nonnegative: bool) -> None:
         self.gram, self.nonnegative = gram, nonnegative
         self.unit = float(gram.energies.sum())
+        self.function = RowsError(gram, self.unit)
 
-    def _inverse(self, X: Matrix | sp.csr_array) -> Matrix:
-        """``M⁻¹``; not a number where M is not positive definite in float64."""
-        inner = _as_array(X.T @ _scaled(X, self.gram.widths))
-        inner[np.diag_indices(len(inner))] += 1.0
-        try:
-            low = cholesky(inner, lower=True, check_finite=False, overwrite_a=True)
-        except LinAlgError:
-            return np.full_like(inner, np.nan)
-        return np.asarray(cho_solve((low, True), np.eye(len(inner)), check_finite=False))
-
-    def _share(self, error: float, whole: float) -> float:
-        """The error beside that of noise on data; infinite where float64 has lost it."""
-        return error / self.unit if error > LOST * whole else np.inf
+    def _plus(self, X: sp.csr_array, scale: Matrix) -> PlusRows:
+        """The inverse of ``[I; Xᵀ]·D``."""
+        return beside_identity(sp.csr_array(X.T), scale, self.function.widths)
 
     def error(self, X: sp.csr_array) -> float:
         """``‖W·L⁺‖²``."""
-        return self.parts(X, _sizes(X))[0] * self.unit
-
-    def parts(
-        self, X: Matrix | sp.csr_array, scale: Matrix
-    ) -> tuple[float, Matrix, Matrix, Matrix]:
-        """The error, ``M⁻¹``, ``G·Aᵀ`` and ``M⁻¹·A·G·Aᵀ·M⁻¹``, of a workload of norm 1."""
-        inverse, scaled = self._inverse(X), _scaled(X, scale)
-        image = self.gram.times(_as_array(scaled))
-        answered = np.asarray(scaled.T @ image)
-        whole = float(self.gram.energies @ (scale * scale))
-        error = whole - float(np.vdot(inverse, answered))
-        return self._share(error, whole), inverse, image, inverse @ answered @ inverse
-
-    def of_array(self, X: Matrix) -> tuple[float, Matrix, Matrix]:
-        """The error and its derivatives by the entries and by their sizes, for an array."""
-        scale: Matrix = _sizes(X)
-        error, inverse, image, back = self.parts(X, scale)
-        by_entry, by_scale = self._derivatives(slice(None), X, scale, (inverse, image, back))
-        return error, by_entry, by_scale[:, None]
-
-    def _derivatives(
-        self, cells: slice, X: Matrix, scale: Matrix, parts: tuple[Matrix, Matrix, Matrix]
-    ) -> tuple[Matrix, Matrix]:
-        """The derivatives by all entries of some cells, and by their scales."""
-        inverse, image, back = parts
-        gram, unit = self.gram, 2.0 / self.unit
-        Q = image[cells] @ inverse
-        by_scale = unit * (gram.energies[cells] * scale[cells] - np.einsum("ij,ij->i", Q, X))
-        by_entry = X @ back
-        by_entry *= gram.widths[cells, None]
-        Q *= scale[cells, None]
-        by_entry -= Q
-        by_entry *= unit
-        return by_entry, by_scale
+        scale = _sizes(X)
+        try:
+            plus = self._plus(X, scale)
+        except LinAlgError:
+            return np.inf
+        image = self.gram.times(plus.dense_rows.T)
+        gain = float(np.vdot(plus.solve_inner(np.eye(X.shape[1])), plus.scaled @ image))
+        return self.function.share(gain, scale) * self.unit
 
     def of_entries(self, x: Matrix, *, support: _Support) -> tuple[float, Matrix, Matrix]:
-        """The same for the entries of a support alone.
+        """The error and its derivatives by the entries of a support and by their sizes.
 
         ``Q = G·Aᵀ·M⁻¹`` in one product with G; the error is a sum over the entries of A and Q.
         """
         cell, gram = support.cell, self.gram
         X = support.matrix(x)
         scale = _sizes(X)
-        inverse = self._inverse(X)
-        scaled = _scaled(X, scale)
-        image = gram.times(np.asarray(scaled @ inverse))
+        try:
+            plus = self._plus(X, scale)
+        except LinAlgError:
+            return np.inf, np.zeros_like(x), np.zeros_like(x)
+        inverse = plus.solve_inner(np.eye(X.shape[1]))
+        image = gram.times(np.asarray(plus.scaled.T @ inverse))
         Q = image[cell, support.row]
-        back = inverse @ np.asarray(scaled.T @ image)
-        whole = float(gram.energies @ (scale * scale))
-        error = whole - float(np.dot(scaled.data, Q))
+        middle = inverse @ np.asarray(plus.scaled @ image)
+        gain = float(np.dot(x * scale[cell], Q))
         unit = 2.0 / self.unit
         by_scale: Matrix = gram.energies * scale
         by_scale -= np.bincount(cell, weights=Q * x, minlength=gram.cells)
-        by_entry = gram.widths[cell] * support.products(x, back) - scale[cell] * Q
-        return self._share(error, whole), unit * by_entry, unit * by_scale[cell]
+        by_entry = gram.widths[cell] * support.products(x, middle) - scale[cell] * Q
+        return self.function.share(gain, scale), unit * by_entry, unit * by_scale[cell]
 
     def opened(self, X: sp.csr_array, clock: Clock, step: Step) -> _Support:
         """The entries that are not 0, and those that the steepest descent moves away from 0."""
         scale = _sizes(X)
-        _, *parts = self.parts(X, scale)
+        plus = self._plus(X, scale)
+        image = self.gram.times(plus.dense_rows.T)
+        middle = plus.solve_inner(plus.solve_inner(plus.scaled @ image).T)
         cells, rows = X.shape
         found, height = [], max(1, PIECE // rows)
         for start in range(0, cells, height):
             clock.tick(step)
             piece = slice(start, min(start + height, cells))
             values = X[piece].toarray()
-            by_entry, by_scale = self._derivatives(
-                piece, values, scale, (parts[0], parts[1], parts[2])
+            by_rows, by_scale = trace_gradient(
+                values.T,
+                scale[piece],
+                self.gram.energies[piece],
+                plus.solve_inner(image[piece].T),
+                middle,
+                self.gram.widths[piece],
             )
-            if self.nonnegative:
-                moves = by_entry + by_scale[:, None] < 0
-            else:
-                moves = np.abs(by_entry) > by_scale[:, None]
-            cell, row = np.nonzero(moves | (values != 0))
+            moves = by_rows + by_scale < 0 if self.nonnegative else np.abs(by_rows) > by_scale
+            cell, row = np.nonzero(moves.T | (values != 0))
             found.append((cell + start, row))
         cell, row = (np.concatenate(part) for part in zip(*found, strict=True))
         return _Support(cell, row, (cells, rows))
@@ -271,21 +227,9 @@ class _Support:
         return first, self.starts[self.cell[first]] + within
 
 
-def _as_array(X: Matrix | sp.csr_array) -> Matrix:
-    return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
-
-
 def _sizes(X: Matrix | sp.csr_array) -> Matrix:
     """``1 + Σ|θ|`` of each cell."""
     return np.asarray(1.0 + abs(X).sum(axis=1), dtype=np.float64).ravel()
-
-
-def _scaled(X: Matrix | sp.csr_array, factors: Matrix) -> Matrix | sp.csr_array:
-    """Multiply each cell's entries by a factor."""
-    if isinstance(X, np.ndarray):
-        return X * factors[:, None]
-    lengths = np.diff(X.indptr)
-    return sp.csr_array((X.data * np.repeat(factors, lengths), X.indices, X.indptr), shape=X.shape)
 
 
 def sparse_rows_error(gram: GramOperator, rows: sp.csr_array) -> float:
@@ -411,8 +355,9 @@ class _Run:
         )
         entries = X if isinstance(X, np.ndarray) else X.data
         if np.count_nonzero(entries) > DENSE_SHARE * X.shape[0] * X.shape[1]:
-            run = descend(level.of_array, _as_array(X))
-            X = run.point
+            T = X.T if isinstance(X, np.ndarray) else X.T.toarray()
+            run = descend(level.function.kinked, np.ascontiguousarray(T))
+            X = run.point.T
         else:
             step = Step(self._name, self.rounds, self.error)
             support = level.opened(sp.csr_array(X), self._clock, step)

@@ -19,13 +19,14 @@ from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
+from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
 from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
 from lrm.solvers.segments import polish_segments
-from lrm.solvers.sparse_rows import optimise_sparse_rows, stages, with_cells
+from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
 
 __all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]

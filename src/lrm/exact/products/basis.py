@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
+from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
 from lrm.exact.products.quadratic import PairGram
 from lrm.maps.products.factors import Factor
 
@@ -19,8 +19,7 @@ __all__ = ["AnyBasis", "Basis", "BasisStatistics", "identity_basis"]
 Floats = NDArray[np.float64]
 
 STEEP = 32.0
-"""Entries of Θ from which ``H·X`` is computed by singular vectors: at 1,023, Woodbury's formula
-left answers 1e-6 off."""
+"""Entries of Θ from which ``H·X`` is refined: Woodbury's formula left answers 1e-6 off at 1,023."""
 
 
 class AnyBasis(Protocol):
@@ -116,46 +115,19 @@ class Basis:
         return np.asarray(1.0 + self.extra_rows.sum(axis=0))
 
     @cached_property
-    def scaled_rows(self) -> Floats:
-        """``A = Θ·D⁻¹``, so that ``H = D⁻² − Aᵀ·K⁻¹·A`` with ``K = I + ΘΘᵀ``."""
-        return self.extra_rows * self.scale
-
-    @cached_property
-    def _inner(self) -> tuple[Floats, bool]:
-        inner = self.extra_rows @ self.extra_rows.T
-        inner[np.diag_indices_from(inner)] += 1.0
-        factor: tuple[Floats, bool] = cho_factor(inner, lower=True, check_finite=False)
-        return factor
-
-    def solve_inner(self, X: Floats) -> Floats:
-        """``K⁻¹·X``."""
-        if self.plain:
-            return X
-        return np.asarray(cho_solve(self._inner, X, check_finite=False))
+    def plus(self) -> PlusRows:
+        """H, by the Woodbury identity."""
+        return beside_identity(self.extra_rows, self.scale)
 
     def inverse_times(self, X: Floats) -> Floats:
         """``H·X`` for X of values x anything."""
+        found = self.plus.inverse_times(X)
         if not self.plain and self.extra_rows.max() > STEEP:
-            return self._steep_inverse_times(X)
-        own = (self.scale**2)[:, None] * X
-        if self.plain:
-            return own
-        return np.asarray(own - self.scaled_rows.T @ self.solve_inner(self.scaled_rows @ X))
-
-    def _steep_inverse_times(self, X: Floats) -> Floats:
-        """``H·X``, direction by direction: Woodbury's difference would lose the small ones."""
-        vectors, kept = self._directions
-        scaled = self.scale[:, None] * X
-        inside = vectors @ scaled
-        outside = scaled - vectors.T @ inside
-        outside -= vectors.T @ (vectors @ outside)
-        return np.asarray(self.scale[:, None] * (outside + vectors.T @ (kept[:, None] * inside)))
-
-    @cached_property
-    def _directions(self) -> tuple[Floats, Floats]:
-        """Right singular vectors of Θ, as rows, and the eigenvalues of ``(I + ΘᵀΘ)⁻¹`` there."""
-        _, values, vectors = np.linalg.svd(self.extra_rows, full_matrices=False)
-        return vectors, 1.0 / (1.0 + values**2)
+            # The difference of Woodbury's formula has lost digits: one step of refinement.
+            scaled = found / self.scale[:, None]
+            gram = (scaled + self.extra_rows.T @ (self.extra_rows @ scaled)) / self.scale[:, None]
+            found += self.plus.inverse_times(X - gram)
+        return found
 
     @cached_property
     def inverse(self) -> Floats:
@@ -189,10 +161,11 @@ class Basis:
     def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
-        image = factor.times(self.scaled_rows.T)
-        image_other = image if other is factor else other.times(self.scaled_rows.T)
+        scaled_rows = self.plus.dense_rows.T
+        image = factor.times(scaled_rows)
+        image_other = image if other is factor else other.times(scaled_rows)
         own = factor.entrywise_times(other, (self.scale**2)[:, None])[:, 0]
-        solved = self.solve_inner(image_other.T).T
+        solved = self.plus.solve_inner(image_other.T).T
         forms = own - np.einsum("ij,ij->i", image, solved)
         return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)
 
@@ -223,13 +196,13 @@ class BasisStatistics:
 
     def __init__(self, basis: Basis, grams: Sequence[PairGram]) -> None:
         self.basis, self.grams = basis, grams
-        A, h, kappa = basis.scaled_rows, basis.h, basis.kappa
+        A, h, kappa = basis.plus.dense_rows, basis.h, basis.kappa
         X = np.column_stack([A.T, h])
         self._images = [gram.times(X) for gram in grams]
-        self._solved = basis.solve_inner(A)
+        solved = basis.plus.solve_inner(A)
         square = basis.scale**2
         phi = [
-            float(square @ gram.squares) - float(np.vdot(self._solved.T, image[:, :-1]))
+            float(square @ gram.squares) - float(np.vdot(solved.T, image[:, :-1]))
             for gram, image in zip(grams, self._images, strict=True)
         ]
         self.phi = np.array(phi)
@@ -241,7 +214,7 @@ class BasisStatistics:
     def pull_back(self, by_residual: Floats, by_total: Floats, by_kappa: float) -> Floats:
         """The gradient by Θ ≥ 0 of a function of ``residual``, ``total`` and κ."""
         basis = self.basis
-        kappa, s, A, T = basis.kappa, basis.scale, basis.scaled_rows, basis.extra_rows
+        kappa, A = basis.kappa, basis.plus.dense_rows
         by_residual = np.where(self.tells, by_residual, 0.0)
         alpha = by_residual / kappa
         beta = (by_total - by_residual) / kappa**2
@@ -257,7 +230,7 @@ class BasisStatistics:
             Mh = image[:, -1]
             YA += a * image[:, :-1] + b * (np.outer(Mh, count) + np.outer(ones, A @ Mh))
             diagonal += a * gram.squares + 2 * b * Mh
-        Q = basis.solve_inner(YA.T)
-        middle = basis.solve_inner((Q @ A.T).T)
-        gradient = (2 * diagonal * s - 2 * np.einsum("ij,ij->j", Q, T)) - 2 * Q * s
-        return np.asarray(gradient + 2 * middle @ T)
+        Q = basis.plus.solve_inner(YA.T)
+        middle = basis.plus.solve_inner((Q @ A.T).T)
+        by_rows, by_scale = trace_gradient(basis.extra_rows, basis.scale, diagonal, Q, middle)
+        return by_rows + by_scale

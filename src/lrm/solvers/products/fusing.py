@@ -22,7 +22,7 @@ from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.maps.products.batch import ProductBatch
-from lrm.solvers.augmented import optimise_augmented, round_work
+from lrm.solvers.extra_rows import optimise_extra_rows, round_work
 from lrm.solvers.products.joint import LONGEST, MixedGram
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows
@@ -195,14 +195,14 @@ class _Fusing:
         self.clock.spend(work_of(10.0 * n**3))
         for share in FUSED_SHARES[self.effort]:
             start = np.abs(random_rows(max(2, n // share), n, self.rng, size=0.5))
-            yield optimise_augmented(
+            yield optimise_extra_rows(
                 W,
                 start,
                 nonnegative=True,
                 tolerance=1e-6,
                 max_rounds=800,
                 clock=self.clock.costing(round_work(W, len(start))),
-            ).extra_rows
+            ).rows
 
 
 def _shares(

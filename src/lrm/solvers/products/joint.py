@@ -17,7 +17,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
-from lrm.solvers.augmented import AugmentedResult, optimise_augmented, round_work
+from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family
 from lrm.solvers.products.work import joint_work
@@ -160,10 +160,10 @@ def own_basis(
         return _long_basis(gram, rng, clock, brief=len(rows) == 1)
     W = gram.root()
     clock.spend(work_of(10.0 * n**3))
-    best: AugmentedResult | None = None
+    best: ExtraRows | None = None
     for count in rows:
         start = np.abs(random_rows(max(1, min(count, n // 2)), n, rng, size=0.5))
-        found = optimise_augmented(
+        found = optimise_extra_rows(
             W,
             start,
             nonnegative=True,
@@ -174,7 +174,7 @@ def own_basis(
         if best is None or found.error < best.error:
             best = found
         clock.tick(Step("products", 0))
-    return Basis(np.zeros((0, n)) if best is None else best.extra_rows)
+    return Basis(np.zeros((0, n)) if best is None else best.rows)
 
 
 def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:

@@ -1,4 +1,4 @@
-"""Augmented identities: gradients, exactness, optimality, scale, and interruption."""
+"""Rows in addition to the identity: gradients, exactness, optimality, scale, and interruption."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 
 from lrm.clock import Clock
 from lrm.errors import StopSolver
-from lrm.solvers import augmented
-from lrm.solvers.augmented import assemble, augmented_error, optimise_augmented
 from lrm.solvers.exact import checked_pair, strategy_error
+from lrm.solvers.extra_rows import RowsError, assemble, extra_rows_error, optimise_extra_rows
 
 
 def ranges(m, n, seed):
@@ -33,8 +32,7 @@ def slope(function, x, d):
 
 
 def test_gradient_of_the_rounded_error_matches_differences():
-    squares = np.einsum("ij,ij->j", W, W)
-    error = partial(augmented._rounded, W=W, squares=squares, width=0.1)
+    error = partial(RowsError.of(W).rounded, width=0.1)
     T, d = rows(3, 30), rows(3, 30, 1)
     np.testing.assert_allclose(
         np.vdot(error(T)[1], d), slope(lambda t: error(t)[0], T, d), rtol=1e-6
@@ -42,17 +40,16 @@ def test_gradient_of_the_rounded_error_matches_differences():
 
 
 def test_partial_derivatives_of_the_error_match_differences():
-    squares = np.einsum("ij,ij->j", W, W)
     T, d = rows(3, 30), rows(3, 30, 1)
-    _, by_rows, by_size = augmented._kinked(T, W=W, squares=squares)
-    expected = slope(partial(augmented_error, W), T, d)
+    _, by_rows, by_size = RowsError.of(W).kinked(T)
+    expected = slope(partial(extra_rows_error, W), T, d)
     np.testing.assert_allclose(np.vdot(by_rows + np.sign(T) * by_size, d), expected, rtol=1e-6)
 
 
 def test_error_is_that_of_the_assembled_pair_and_of_the_dense_strategy():
     T = rows(4, 30)
     B, L = assemble(W, T)
-    error = augmented_error(W, T)
+    error = extra_rows_error(W, T)
     np.testing.assert_allclose(abs(L).sum(axis=0), 1.0)
     assert checked_pair(W, B, L).error == pytest.approx(error)
     assert strategy_error(W, L) == pytest.approx(error)
@@ -61,12 +58,11 @@ def test_error_is_that_of_the_assembled_pair_and_of_the_dense_strategy():
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_the_result_is_stationary_and_no_worse_than_start_or_identity(nonnegative):
     start = np.abs(rows(3, 30)) if nonnegative else rows(3, 30)
-    found = optimise_augmented(W, start, nonnegative=nonnegative, tolerance=1e-10)
+    found = optimise_extra_rows(W, start, nonnegative=nonnegative, tolerance=1e-10)
     assert found.converged
-    assert found.error <= min(augmented_error(W, start), np.sum(W**2)) * (1 + 1e-12)
-    T = found.extra_rows
-    squares = np.einsum("ij,ij->j", W, W)
-    _, by_rows, by_size = augmented._kinked(T, W=W, squares=squares)
+    assert found.error <= min(extra_rows_error(W, start), np.sum(W**2)) * (1 + 1e-12)
+    T = found.rows
+    _, by_rows, by_size = RowsError.of(W).kinked(T)
     alive = T != 0
     slopes = by_rows + np.where(alive, np.sign(T), 1.0) * by_size
     assert np.abs(slopes[alive]).max() <= 1e-2 * found.error
@@ -78,16 +74,16 @@ def test_the_result_is_stationary_and_no_worse_than_start_or_identity(nonnegativ
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_scale_of_the_workload_changes_nothing_but_the_error(scale):
-    one = optimise_augmented(W, rows(3, 30))
-    other = optimise_augmented(W * scale, rows(3, 30))
+    one = optimise_extra_rows(W, rows(3, 30))
+    other = optimise_extra_rows(W * scale, rows(3, 30))
     assert other.error == pytest.approx(one.error * scale**2, rel=1e-6)
 
 
 def test_rows_of_very_different_scale_do_no_harm():
     scaled = W * np.logspace(-6, 6, len(W))[:, np.newaxis]
-    found = optimise_augmented(scaled, rows(3, 30))
+    found = optimise_extra_rows(scaled, rows(3, 30))
     assert found.error <= np.sum(scaled**2)
-    assert checked_pair(scaled, *assemble(scaled, found.extra_rows)).residual < 1e-12
+    assert checked_pair(scaled, *assemble(scaled, found.rows)).residual < 1e-12
 
 
 def test_an_interrupted_run_returns_an_exact_result():
@@ -96,25 +92,25 @@ def test_an_interrupted_run_returns_an_exact_result():
             raise StopSolver
 
     clock = Clock(on_step=stop)
-    found = optimise_augmented(W, rows(3, 30), clock=clock)
+    found = optimise_extra_rows(W, rows(3, 30), clock=clock)
     assert clock.interrupted
     assert not found.converged
-    assert found.error == pytest.approx(augmented_error(W, found.extra_rows))
+    assert found.error == pytest.approx(extra_rows_error(W, found.rows))
 
 
 def test_reported_errors_never_rise():
     errors = []
-    optimise_augmented(W, rows(3, 30), clock=Clock(on_step=lambda step: errors.append(step.error)))
+    optimise_extra_rows(W, rows(3, 30), clock=Clock(on_step=lambda step: errors.append(step.error)))
     assert np.all(np.diff(errors) <= 0)
 
 
 def test_a_zero_workload_costs_nothing():
-    assert optimise_augmented(np.zeros((2, 5)), rows(1, 5)).error == 0.0
+    assert optimise_extra_rows(np.zeros((2, 5)), rows(1, 5)).error == 0.0
 
 
 def test_rows_so_long_that_the_error_is_lost_are_infinitely_bad():
     W = np.ones((1, 12))
     rows = np.ones((2, 12)) * [[1e9], [1e9 + 1.0]]
-    assert augmented_error(W, rows) == np.inf
-    found = optimise_augmented(W, rows)
+    assert extra_rows_error(W, rows) == np.inf
+    found = optimise_extra_rows(W, rows)
     assert 1.0 <= found.error <= 12.0 * (1 + 1e-9)
