@@ -44,6 +44,8 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@mkdir -p build
+	@$(BIN)/lint-imports --no-logo --no-cache >build/imports.txt || { cat build/imports.txt; exit 1; }
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .
@@ -65,7 +67,7 @@ $(VENV)/.docs: $(VENV)/.core pyproject.toml
 	@touch $@
 
 graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
-	@$(BIN)/python tests/import_graph.py
+	@$(BIN)/python tests/support/import_graph.py
 
 package: $(VENV)/.dev  ## build wheel and sdist, install the wheel into an empty environment, run the demo there
 	@rm -rf dist build/package

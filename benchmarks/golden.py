@@ -5,8 +5,8 @@ above 1.005 times the stored one, a geometric mean of at most 1.001, and at most
 time. Mechanisms without a search must measure the same integers. The exit code is 1 otherwise.
 
 ``--store FOLDER`` writes the plans that are small enough as files, with what follows from them
-(``tests/golden`` holds those of the tests); ``--record`` stores errors and CPU times anew. Both
-belong in a commit of their own that says why.
+(``tests/planning/golden`` holds those of the tests); ``--record`` stores errors and CPU times
+anew. Both belong in a commit of their own that says why.
 
 CPU times are stored beside that of a fixed computation, so that machines can be compared.
 """

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from fuzz.seeds import make_seeds
 from long_runs import cases
 
-TESTS = Path(__file__).parent.parent
+from fuzz.seeds import make_seeds
+
+TESTS = Path(__file__).parents[1]
 FEW, MANY = 250, cases(10_000)
 BATCH = 1000
 
@@ -36,7 +36,11 @@ def run(folder, seed, first, last):
         capture_output=True,
         check=False,
         text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(TESTS)},
+        env={
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONPATH": f"{TESTS / 'support'}{os.pathsep}{TESTS}",
+        },
     )
     case = (folder / "case").read_text() if (folder / "case").exists() else "no case"
     assert done.returncode == 0, f"{case}: {done.stderr[-3000:]}"

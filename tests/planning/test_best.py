@@ -1,0 +1,30 @@
+"""`best` on batches that nobody tuned for: never above a baseline, whatever their kind."""
+
+import pytest
+from long_runs import cases
+
+import lrm
+from benchmarks.unseen import BASELINES, KINDS, ROUNDING, draw
+from lrm.errors import ConvergenceError
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)), ids=list(KINDS))
+def test_best_is_never_above_a_baseline(number):
+    assert_never_above_a_baseline(number, "quick")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(cases(len(KINDS))))
+def test_best_with_more_effort_is_never_above_a_baseline(number):
+    assert_never_above_a_baseline(number, "normal")
+
+
+def assert_never_above_a_baseline(number, effort):
+    _, workload = draw(7, number, largest=12)
+    best = lrm.plan(workload, effort=effort).strategy_error
+    for baseline in BASELINES:
+        try:
+            theirs = lrm.plan(workload, baseline).strategy_error
+        except ConvergenceError:
+            continue
+        assert best <= theirs * (1 + ROUNDING), baseline

@@ -1,0 +1,129 @@
+"""Gaussian noise: certified strategies, and noise that is what it claims to be."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from batches import few_slow_examples, matrices
+from hypothesis import given
+from noise_statistics import (
+    epsilon_lower_bound,
+    fits_discrete_gaussian,
+    mean_square_agrees,
+    noisy_runs,
+)
+
+import lrm
+from lrm.errors import BudgetError
+from lrm.privacy.budget import ZCDP, epsilon_for, rho_for
+from lrm.privacy.mechanism import calibrate
+from lrm.privacy.noise import calibrate_gaussian
+from lrm.strategies import MECHANISMS
+from lrm.workload import families
+
+
+@few_slow_examples
+@given(matrices)
+def test_what_every_mechanism_must_satisfy(matrix):
+    """W = B·L with the sensitivity of L, and `best` is optimal to its certificate."""
+    best = lrm.plan(matrix, noise="gaussian")
+    assert best.at_most_above_best <= 1.0011
+    for mechanism in MECHANISMS:
+        plan = best if mechanism == "best" else lrm.plan(matrix, mechanism, noise="gaussian")
+        assert_gives_the_workload(plan, matrix)
+        assert best.strategy_error <= 1.0011 * plan.strategy_error + 1e-12, mechanism
+
+
+def assert_gives_the_workload(plan, matrix):
+    L, B = plan.strategy, plan.reconstruction
+    assert np.abs(B @ L - matrix).max() <= 1e-9 * max(np.abs(matrix).max(), 1e-300)
+    assert plan.sensitivity == pytest.approx(np.sqrt((L**2).sum(axis=0).max()), rel=1e-9)
+    error = (np.asarray(B) ** 2).sum() * plan.sensitivity**2 / (2 * 0.1)
+    assert plan.expected_squared_error(rho=0.1) == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("workload", "least", "most"),
+    [(families.all_ranges(64), 11_024.3, 11_024.5), (families.prefix(64), 282.2, 282.3)],
+)
+def test_known_optima(workload, least, most):
+    assert least <= lrm.plan(workload, noise="gaussian", effort="thorough").strategy_error <= most
+
+
+def test_squared_sensitivity_is_an_exact_integer():
+    measured = lrm.plan(families.wrange(6, 9, seed=1), noise="gaussian").measured
+    moves = [
+        sum(int(value) ** 2 for value in measured.measure(one)) for one in np.eye(9, dtype=np.int64)
+    ]
+    assert max(moves) == measured.squared_l2_sensitivity
+
+
+def test_loss_is_what_the_noise_says_and_at_most_what_was_asked():
+    plan = lrm.plan(families.prefix(8), noise="gaussian")
+    release = lrm.release(plan, np.arange(8), rho="0.05")
+    assert release.loss <= Fraction("0.05")
+    assert float(release.loss) == pytest.approx(0.05, rel=1e-6)
+    approximate = lrm.release(plan, np.arange(8), epsilon=1, delta="1e-6")
+    assert approximate.loss <= rho_for(Fraction(1), Fraction(1, 10**6))
+    assert epsilon_for(approximate.loss, Fraction(1, 10**6)) <= 1
+
+
+@pytest.mark.slow
+def test_noise_is_discrete_gaussian_of_its_scale():
+    """Goodness of fit of 40,000 draws; false alarm once in a million."""
+    noise = calibrate_gaussian(49, ZCDP(Fraction(1, 8)))
+    draws = noise.add_to(np.zeros(40_000, dtype=np.int64))
+    assert fits_discrete_gaussian(draws, noise.scale)
+    assert not fits_discrete_gaussian(draws, noise.scale * 1.1)
+
+
+@pytest.mark.slow
+def test_measured_error_agrees_with_the_promise():
+    plan = lrm.plan(families.wrange(10, 16, seed=4), noise="gaussian")
+    noise = calibrate(plan.measured, plan.privacy(rho="0.2"), 1)
+    counts = np.arange(16) * 7
+    truth = plan.workload.queries.apply(counts.astype(float))
+    runs = noisy_runs(plan, noise, counts, 3000) * 2.0**-plan.measured.bits
+    answers = np.array([plan.reconstruction_map.apply(run) for run in runs])
+    expected = plan.standard_errors(rho="0.2") ** 2
+    assert mean_square_agrees(answers - truth, expected, false_alarm=1e-6, kurtosis=3.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("real", "violated"), [("0.5", False), ("8", True)])
+def test_an_audit_finds_no_violation_and_would_find_one(real, violated):
+    """ρ = ½ implies (ε, 1e-2)-DP; an event's loss above that ε is a violation.
+
+    The audit bounds ε from below for δ = 0 on events of probability far above δ, so the
+    claim is loosened by what δ can move such an event.
+    """
+    plan = lrm.plan(np.eye(1), "noise-on-data", noise="gaussian")
+    noise = calibrate(plan.measured, plan.privacy(rho=real), 1)
+    runs = [noisy_runs(plan, noise, [x], 20_000)[:, 0] for x in (5, 6)]
+    claimed = float(epsilon_for(Fraction(1, 2), Fraction(1, 1000))) + math.log(2)
+    assert (epsilon_lower_bound(*runs, false_alarm=1e-6) > claimed) == violated
+
+
+def test_laplace_amounts_are_refused_and_the_other_way_round():
+    gaussian, laplace = lrm.plan(np.eye(2), noise="gaussian"), lrm.plan(np.eye(2))
+    for amounts in ({"epsilon": 1}, {"delta": 1e-6}, {"rho": 1, "epsilon": 1}, {}, {"rho": 0}):
+        with pytest.raises(BudgetError):
+            gaussian.expected_squared_error(**amounts)
+    for amounts in ({"rho": 1}, {"epsilon": 1, "delta": 1e-6}):
+        with pytest.raises(BudgetError):
+            laplace.expected_squared_error(**amounts)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 40])
+def test_hostile_workloads_reach_the_certificate(cells):
+    """Twelve orders of magnitude, duplicate and zero columns: no NaN, the same certificate."""
+    rng = np.random.default_rng(cells)
+    rotation = np.linalg.qr(rng.standard_normal((cells, cells)))[0]
+    matrix = (10.0 ** np.linspace(0, -12, cells))[:, None] * rotation
+    matrix = np.hstack([matrix, matrix[:, :1], np.zeros((cells, 1))])
+    from lrm.solvers.gaussian import optimise_gaussian
+
+    found = optimise_gaussian(matrix)
+    assert np.all(np.isfinite(found.L))
+    assert found.upper <= 1.0011 * found.lower

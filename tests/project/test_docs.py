@@ -1,0 +1,158 @@
+"""The pages are true: sessions run, links lead somewhere, every public name is told."""
+
+import io
+import json
+import re
+import zipfile
+from dataclasses import fields
+from itertools import chain
+
+import pytest
+from pages import PAGES, ROOT, blocks, commands, run_page
+
+import lrm
+from lrm import errors
+from lrm.cli import COMMANDS
+from lrm.domain import Domain
+from lrm.strategies import MECHANISMS
+from lrm.workload import families
+
+DOCS = ROOT / "docs"
+API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def prose(page):
+    """The text without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """Names of headings, as the usual renderers make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+WITH_SESSIONS = [
+    page
+    for page in PAGES
+    # The README has its own test, and so have the pages that need a downloaded table.
+    if page.name not in {"README.md", "tutorial-real-table.md", "tutorial-flights.md"}
+    and any(block.language in {"console", "pycon", "python"} for block in blocks(page))
+]
+
+
+@pytest.mark.parametrize("page", WITH_SESSIONS, ids=name_of)
+def test_sessions_print_what_the_page_shows(page, tmp_path):
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target in LINK.findall(prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), f"{name_of(page)} links to {target}"
+        assert not anchor or anchor in anchors(place), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_is_reached_from_the_index():
+    found, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in found:
+            continue
+        found.add(page)
+        targets = (t.partition("#")[0] for t in LINK.findall(prose(page)))
+        waiting += [(page.parent / t).resolve() for t in targets if t.endswith(".md")]
+    assert set(DOCS.rglob("*.md")) <= found
+
+
+def test_every_public_name_is_in_the_reference():
+    for name in lrm.__all__:
+        assert f"`lrm.{name}" in API, name
+
+
+@pytest.mark.parametrize("record", [lrm.Plan, lrm.Release, lrm.Workload, Domain])
+def test_every_public_member_is_in_the_reference(record):
+    own = [name for name in vars(record) if not name.startswith("_")]
+    for name in chain(own, (field.name for field in fields(record))):
+        assert re.search(rf"`{name}[`(]", API), f"{record.__name__}.{name}"
+
+
+def test_every_member_of_the_ledger_is_in_the_reference():
+    section = API.partition("## `lrm.Ledger`")[2].partition("\n## ")[0]
+    for name in vars(lrm.Ledger):
+        assert name.startswith("_") or re.search(rf"`(lrm\.Ledger\.)?{name}[`(]", section), name
+
+
+def test_families_errors_and_commands_are_in_the_reference():
+    for name in families.__all__:
+        assert f"`{name}(" in API, name
+    for name, thing in vars(errors).items():
+        if isinstance(thing, type) and thing.__module__ == errors.__name__:
+            assert f"`{name}`" in API, name
+    page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        assert f"## `lrm {command}`" in page, command
+
+
+def test_every_mechanism_is_explained():
+    page = (DOCS / "explanation" / "mechanism.md").read_text(encoding="utf-8")
+    for mechanism in MECHANISMS:
+        assert f"**`{mechanism}`**" in page, mechanism
+
+
+def test_pages_name_no_command_that_does_not_exist():
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "console":
+                for command, _ in commands(block.text):
+                    words = command.split()
+                    assert words[0] != "lrm" or words[1] in COMMANDS, command
+
+
+def names_within(facts):
+    """The names of facts at any depth; those of `details` are not part of the format."""
+    for name, value in facts.items():
+        yield name
+        inner = value if isinstance(value, list) else [value]
+        for part in inner:
+            if isinstance(part, dict) and name != "details":
+                yield from names_within(part)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        families.prefix(4),
+        families.all_ranges(4),
+        lrm.Workload([[1.0, 1.0, 2.0], [0.0, 0.0, 1.5]], names=["a", "b"], importance=[1, 2]),
+        families.ranges(64, [(0, 31), (8, 40)]),
+        families.marginals([2, 3, 2], [1, 2]),
+    ],
+    ids=["prefix", "all-ranges", "weighted", "sparse", "products"],
+)
+@pytest.mark.parametrize("mechanism", ["noise-on-results", "hierarchical", "best"])
+def test_every_member_of_a_file_is_documented(workload, mechanism, tmp_path):
+    page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
+    options = {"effort": "quick"} if mechanism == "best" else {}
+    plan = lrm.plan(workload, mechanism, **options)
+    lrm.release(plan, [1] * workload.shape[1], epsilon=1).save(tmp_path / "answers.lrm")
+    with zipfile.ZipFile(io.BytesIO((tmp_path / "answers.lrm").read_bytes())) as bundle:
+        header = json.loads(bundle.read("header.json"))
+        facts = json.loads(bundle.read("facts.json"))
+    assert f"format version {header['version']}" in page
+    for fact in chain(header, names_within(facts)):
+        assert re.search(rf'[`"]{fact}[`"]', page), fact
+    for member in header["sha256"]:
+        name = re.sub(r"^(workload|strategy|reconstruction)-", "NAME-", member)
+        name = re.sub(r"^group-\d+-", "group-G-", name.removesuffix(".npy"))
+        name = re.sub(r"-basis-\d+-", "-basis-K-", re.sub(r"-labels-\d+$", "-labels-I", name))
+        assert f"`{name}`" in page, member

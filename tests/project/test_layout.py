@@ -1,0 +1,50 @@
+"""The structure of the package: every part has its place, and imports have no cycles.
+
+That packages import only packages below them is checked by ``lint-imports``, part of `make lint`.
+"""
+
+import ast
+from pathlib import Path
+
+from import_graph import ROOT, cycle, import_graph, package_graph, packages
+
+import lrm
+
+SOURCE = ROOT / "src" / "lrm"
+
+
+def _module(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def test_every_module_has_its_place():
+    modules = {_module(path) for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
+    assert modules == set(packages())
+
+
+def test_modules_do_not_import_in_circles():
+    """Lazy imports and modules named by strings count; imports for the type checker do not run."""
+    graph = import_graph()
+    assert not cycle(graph), " → ".join(cycle(graph))
+    packages = {name: set(others) for name, others in package_graph(graph).items()}
+    assert not cycle(packages), " → ".join(cycle(packages))
+
+
+def test_a_circle_would_be_found():
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+    assert not cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_public_names_are_the_same_for_people_and_for_type_checkers():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    typed = {(a.name, n.module) for n in imports for a in n.names if a.asname is not None}
+    assert typed == set(lrm._HOMES.items())
+    for name in lrm.__all__:
+        assert getattr(lrm, name) is not None
+
+
+def test_only_the_mechanism_opens_true_counts():
+    for path in SOURCE.rglob("*.py"):
+        if path.name != "mechanism.py":
+            assert "._open()" not in path.read_text(), f"{path} opens true counts"

