@@ -24,6 +24,7 @@ OTHERS = {
     "limits": "benchmarks.limits",
     "tools": "benchmarks.tools.__main__",
     "readme": "benchmarks.readme",
+    "numbers": "benchmarks.numbers",
     "report": "benchmarks.report",
     "shaped": "benchmarks.shaped",
     "workbench": "benchmarks.workbench",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lrm.domain import Domain as Domain
     from lrm.domain import Integers as Integers
     from lrm.domain import Lookup as Lookup
+    from lrm.domain import Numbers as Numbers
     from lrm.domain.file import read_domain as read_domain
     from lrm.errors import LrmError as LrmError
     from lrm.ledger import Ledger as Ledger
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Bins": "lrm.domain",
+    "Numbers": "lrm.domain",
     "Categories": "lrm.domain",
     "CsvForm": "lrm.domain",
     "Dates": "lrm.domain",

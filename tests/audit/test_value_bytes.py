@@ -105,7 +105,7 @@ def audit(engine, folder, seed):
         given = odd_values.given_to(engine, other, folder, options)
         counts, said = outcome(given, domain)
         assert said == "", (engine, seed)
-        assert np.abs(counts - base).sum() <= unit.factor, (engine, seed)
+        assert np.abs(counts - base).sum() <= unit.factor << domain.record_bits, (engine, seed)
 
 
 def with_objects(rng, row, unit):

@@ -6,7 +6,7 @@ import random
 import numpy as np
 from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 
-from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
 from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import Tabulation, total
 
@@ -77,6 +77,26 @@ DOMAINS = {
             Bins("huge", [-(2.0**53), 0, 1, 2.0**53, 2.0**62], **ALL),
             Bins("exact", [0, 0.1, 0.3, 5, 2.0**53, 1e27], **ALL),
         ]
+    ),
+    "numbers": Domain(
+        [
+            Numbers("income", [-1e300, -7, 0, 5e-324, 0.3, 17, 2.0**53], null="cell", nan="cell"),
+            Categories("state", STATES, **CELL),
+        ]
+    ),
+    "numbers dropped": Domain(
+        [Numbers("ratio", [0.1, 0.3, 3], outside="drop"), Integers("age", 0, 20, outside="cell")]
+    ),
+    "numbers of exact numbers": Domain(
+        [
+            Numbers("huge", [-(2.0**62), 0, 3, 2.0**53], null="cell"),
+            Numbers("exact", [-5, 1 / 3, 1e27], nan="cell"),
+            Numbers("price", [0, 7], null="cell"),
+        ]
+    ),
+    "numbers of persons": Domain(
+        [Numbers("income", [0, 1, 17]), Numbers("price", [0, 7], null="cell")],
+        unit=PrivacyUnit("who", 2),
     ),
     "many bins": Domain([Bins("income", np.linspace(-1, 3, 401), **ALL), Integers("age", 0, 9)]),
     "many infinite bins": Domain(

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from engines import postgres_url
 
-from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
 
 TYPES = {
     "who": pa.string(),
@@ -212,6 +212,15 @@ def domain(rng, engine, unit):
         *(
             Bins(name, rng.choice(edges), **rules("null", "outside", "nan"))
             for name in ("whole", "large", "real", "single", "price", "exact")
+        ),
+        *(
+            Numbers(
+                name,
+                rng.choice([[0, 5], [-1e300, -1, 0, 5e-324, 7, 1e300], [0.1, 2.5, 5]]),
+                outside=rng.choice(["clip", "drop"]),
+                **rules("null", "nan"),
+            )
+            for name in ("small", "whole", "large", "real", "single", "price", "exact")
         ),
         *(Categories(name, [5, 0, 2**53 + 1], **rules("outside")) for name in ("whole", "exact")),
         *(

@@ -27,6 +27,7 @@ def numbers(counts):
 
 
 COLUMNS = ["text", "integers", "integers among decimals", "bins", "many bins", "years", "persons"]
+COLUMNS += ["numbers", "numbers of persons"]
 """Domains that between them look at every type of column."""
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from lrm.batches.sql.atoms import TRUE, compare, nearest_edges
-from lrm.domain import Bins, Categories, Dates, SteppedAttribute
+from lrm.batches.sql.atoms import TRUE, compare, nearest_edges, undivided
+from lrm.domain import Bins, Categories, Dates, Numbers, SteppedAttribute
 from lrm.domain.lookups import DIFFERENT, label_text
 from lrm.errors import WorkloadError
 from lrm.maps.matrices import SparseMap
@@ -127,6 +127,9 @@ def _all_marginals(domain: Domain, orders: tuple[int, ...], name: str) -> Worklo
                 f"{order}-way marginals need {order} attributes, but the domain has "
                 f"{len(domain.names)}"
             )
+    for attribute in domain.attributes:
+        if isinstance(attribute, Numbers) and max(orders) > 0:
+            raise WorkloadError(undivided(attribute, "part of all marginals"))
     queries = product_map(cross_tabs(domain.shape, orders))
     axes = tuple((attribute.name, attribute.labels) for attribute in domain.attributes)
     return Workload(queries, labels=Labels([CrossTabs(name, axes, orders)]), domain=domain)
@@ -264,6 +267,8 @@ _Asked = tuple[Factor | sp.csr_array, "list[str] | tuple[str, ...]"]
 def _asked(domain: Domain, name: str, factor: ArrayLike | Word) -> _Asked:
     """What a word or an array asks of an attribute."""
     attribute = domain.attribute(name)
+    if isinstance(attribute, Numbers) and isinstance(factor, str) and factor != "total":
+        raise WorkloadError(undivided(attribute, "grouped by"))
     if isinstance(factor, str) and factor in {"prefix", "all-ranges"}:
         declared = _ordered(domain, name)
         last = range(declared.regular)

@@ -46,7 +46,7 @@ def domain() -> None:
     "--kinds",
     metavar="A=KIND,…",
     callback=_kinds,
-    help="What columns hold: categories, boolean, integers, bins or dates.",
+    help="What columns hold: categories, boolean, integers, bins, numbers or dates.",
 )
 @click.option("--delimiter", metavar="CHAR", help="CSV only: the character between fields.")
 @click.option("--quote", metavar="CHAR", help="CSV only: the character around fields, or none.")
@@ -231,5 +231,6 @@ def _lines(declared: "Domain") -> list[tuple[str, str]]:
             (attribute.name, f"{attribute.kind}, {attribute.size:,} cells")
             for attribute in declared.attributes
         ),
+        *[("clipped", sentence) for sentence in declared.clipping],
         ("cells", f"{how_many(declared.size)} in all"),
     ]

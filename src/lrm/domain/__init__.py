@@ -5,6 +5,7 @@ from lrm.domain.bins import Bins
 from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
 from lrm.domain.lookups import Lookup
+from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers, Period, SteppedAttribute
 from lrm.privacy.unit import PrivacyUnit
 
@@ -17,6 +18,7 @@ __all__ = [
     "Domain",
     "Integers",
     "Lookup",
+    "Numbers",
     "Period",
     "PrivacyUnit",
     "Rule",

@@ -49,6 +49,9 @@ __all__ = ["LARGEST_INTEGER", "Attribute", "Categories", "Rule", "as_number", "i
 Rule = Literal["drop", "cell"]
 """What happens to a value that is not declared: its row is dropped, or it has a cell."""
 
+OutsideRule = Literal["drop", "cell", "clip"]
+"""The same for values outside; a number by knots may also be clipped to the declared range."""
+
 LARGEST_INTEGER = 2**62
 """Declared integers lie in ±2^62, so that a bound plus or minus one fits 64 bits."""
 
@@ -60,25 +63,29 @@ MAX_CELLS = 10_000_000
 class Attribute(ABC):
     """A column of the public domain, with its rules for undeclared values.
 
-    Its kinds are `Categories`, `Integers`, `Bins` and `Dates`. Two attributes are equal when they
-    declare the same cells by the same rules.
+    Its kinds are `Categories`, `Integers`, `Bins`, `Numbers` and `Dates`. Two attributes are
+    equal when they declare the same cells by the same rules.
     """
 
     name: str
     null: Rule = field(default="drop", kw_only=True)
     nan: Rule = field(default="drop", kw_only=True)
-    outside: Rule = field(default="drop", kw_only=True)
+    outside: OutsideRule = field(default="drop", kw_only=True)
 
     kind: ClassVar[str]
     numeric: ClassVar[bool] = False
+    outside_rules: ClassVar[tuple[str, ...]] = get_args(Rule)
     outside_labels: ClassVar[tuple[str, ...]] = ("(below)", "(above)", "(invalid)")
 
     def _check_common(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise DomainError(f"an attribute's name must be non-empty text, not {self.name!r}")
-        for rule in ("null", "nan", "outside"):
-            if getattr(self, rule) not in get_args(Rule):
-                raise self._error(f"{rule} must be drop or cell, not {getattr(self, rule)!r}")
+        rules = {"null": get_args(Rule), "nan": get_args(Rule), "outside": self.outside_rules}
+        for rule, allowed in rules.items():
+            if getattr(self, rule) not in allowed:
+                raise self._error(
+                    f"{rule} must be {' or '.join(allowed)}, not {getattr(self, rule)!r}"
+                )
         if self.nan == "cell" and not self.numeric:
             raise self._error(f"nan must be drop: {self.kind} cannot be NaN")
         if self.regular > MAX_CELLS:
@@ -102,6 +109,15 @@ class Attribute(ABC):
     @abstractmethod
     def cell_of(self, value: object) -> int | None:
         """Return the cell of one value of the column, or None where its row is dropped."""
+
+    def position_of(self, value: object) -> int | None:
+        """Return the cell of ``value``; of numbers by knots, its place among them."""
+        return self.cell_of(value)
+
+    @property
+    def position_count(self) -> int:
+        """Number of results of `position_of`."""
+        return self.size
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Bins", "number_text"]
+__all__ = ["Bins", "number_text", "to_float"]
 
 
 @dataclass(frozen=True, init=False)
@@ -75,7 +75,7 @@ class Bins(Attribute):
                     "are cut exactly by kind integers"
                 )
         # Adding zero makes -0.0 into 0.0: equal edges must have equal labels and digests.
-        object.__setattr__(self, "edges", tuple(_to_float(edge) + 0.0 for edge in given))
+        object.__setattr__(self, "edges", tuple(to_float(edge) + 0.0 for edge in given))
         self._check_edges()
         own = None if representatives is None else tuple(representatives)
         object.__setattr__(self, "representatives", self._checked_representatives(own))
@@ -94,7 +94,7 @@ class Bins(Attribute):
                 raise self._error(
                     f"representatives must be finite and in their cells, not {value!r} in {cell}"
                 )
-        return tuple(_to_float(value) + 0.0 for value in own)
+        return tuple(to_float(value) + 0.0 for value in own)
 
     def _check_edges(self) -> None:
         if len(self.edges) < 2:
@@ -124,7 +124,7 @@ class Bins(Attribute):
             return self.special_cell("(invalid)")
         if is_nan(number):
             return self.special_cell("(nan)")
-        number = _to_float(number)
+        number = to_float(number)
         if number < self.edges[0]:
             return self.special_cell("(below)")
         if number >= self.edges[-1]:
@@ -136,7 +136,8 @@ def _whole(value: int) -> float:
     return float(value) if abs(value) < 2**1000 else 0.0
 
 
-def _to_float(value: Any) -> float:
+def to_float(value: Any) -> float:
+    """The nearest float64, infinite for whole numbers beyond all of them."""
     try:
         return float(value)
     except OverflowError:  # an int beyond float64: larger than every edge

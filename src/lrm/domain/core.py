@@ -22,6 +22,7 @@ from lrm.domain import persons
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
 from lrm.domain.lookups import Lookup
+from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
 from lrm.rendering import html_of
@@ -107,7 +108,7 @@ class Domain:
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise DomainError(
-                    "attributes must be Categories, Integers, Bins or Dates, "
+                    "attributes must be Categories, Integers, Bins, Numbers or Dates, "
                     f"not {type(attribute).__name__}"
                 )
         seen: dict[str, str] = {}
@@ -190,6 +191,19 @@ class Domain:
         """Number of cells: the product of `shape`, as an exact integer."""
         return math.prod(self.shape)
 
+    @cached_property
+    def record_bits(self) -> int:
+        """Binary digits of a count after the point: 20 where numbers are declared by knots, else 0.
+
+        A record counts for ``2^record_bits`` units, which may lie in several cells.
+        """
+        return RECORD_BITS if any(isinstance(one, Numbers) for one in self.attributes) else 0
+
+    @property
+    def clipping(self) -> tuple[str, ...]:
+        """What happens to numbers beyond the knots of an attribute, a sentence for each."""
+        return tuple(one.clipping for one in self.attributes if isinstance(one, Numbers))
+
     def axis(self, name: str) -> int:
         """Return the position of the attribute called ``name``, exactly so spelt."""
         try:
@@ -225,20 +239,30 @@ class Domain:
         This is the reference that every engine is checked against, cell by cell. A
         missing column is an error (a matter of schema); no value is.
         """
+        if self.record_bits:
+            raise DomainError(
+                "a row of a domain with numbers by knots is divided between cells; count the rows"
+            )
+        return self._position_of(row)
+
+    def _position_of(self, row: Mapping[str, object]) -> int | None:
+        """The positions of a row's values in one number, the last varying fastest."""
         index = 0
         for attribute in self.attributes:
             if attribute.name not in row:
                 raise DomainError(f"the table has no column {attribute.name!r}")
-            cell = attribute.cell_of(row[attribute.name])
-            if cell is None:
+            position = attribute.position_of(row[attribute.name])
+            if position is None:
                 return None
-            index = index * attribute.size + cell
+            index = index * attribute.position_count + position
         return index
 
     def count(
         self, rows: Iterable[Mapping[str, object]], key: bytes | None = None
     ) -> NDArray[np.int64]:
         """Count rows per cell in plain Python, with the unit's bound on rows per person.
+
+        With numbers by knots, counts are in units of 2^−20 of a record.
 
         ``key`` decides which rows of a person with too many are counted; by default it is
         new for every call. Every engine makes the same choice with the same key.
@@ -258,18 +282,31 @@ class Domain:
                 f"{MOST_COUNTED:,}; plan the batch, which counts only what it measures"
             )
         kept = self.counted_cells(rows, key)
-        return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+        if not self.record_bits:
+            return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+        counts = np.zeros(self.size, dtype=np.int64)
+        for index in kept:
+            positions = []
+            for attribute in reversed(self.attributes):
+                index, position = divmod(index, attribute.position_count)  # noqa: PLW2901
+                positions.append(position)
+            for cells, units in pieces_of(self.attributes, positions[::-1]):
+                counts[np.ravel_multi_index(cells, self.shape)] += units
+        return counts
 
     def counted_cells(
         self, rows: Iterable[Mapping[str, object]], key: bytes | None = None
     ) -> list[int]:
-        """Return the cell of each row that `count` counts, as exact integers of any size."""
+        """Return the cell of each row that `count` counts, as exact integers of any size.
+
+        Where numbers are declared by knots, a row is given by the positions of its values instead.
+        """
         if key is None:
             key = persons.fresh_key()
         per_person: defaultdict[bytes, list[int]] = defaultdict(list)
         kept: list[int] = []
         for row in rows:
-            cell = self.cell_of(row)
+            cell = self._position_of(row)
             if self.unit.column is None:
                 kept += [] if cell is None else [cell]
                 continue

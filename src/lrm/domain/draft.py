@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "draft"]
 
-KINDS = ("categories", "boolean", "integers", "bins", "dates")
+KINDS = ("categories", "boolean", "integers", "bins", "numbers", "dates")
 """Kinds of attributes that a draft can be asked for."""
 
 _HEADER = """\
@@ -50,6 +50,13 @@ _BODIES = {
     "    width: 1          # integers per cell\n" + _RULES + _NAN,
     "bins": "    kind: bins\n    edges: TODO       # e.g. [0, 10, 20]: cells [0, 10), [10, 20)\n"
     + _RULES
+    + _NAN
+    + "    # For sums and averages alone, numbers by knots have no binning error: kind: numbers,\n"
+    "    # knots: [LOW, …, HIGH] from public knowledge, outside: clip (numbers beyond them)\n",
+    "numbers": "    kind: numbers\n"
+    "    knots: TODO       # e.g. [0, 7, 30, 200]: the range, and numbers where many values lie\n"
+    "    null: drop        # or cell: NULL gets a cell of its own\n"
+    "    outside: clip     # or drop; clip: numbers beyond the range count as its nearest end\n"
     + _NAN,
     "dates": "    kind: dates\n    start: TODO       # e.g. 2024-01-01\n"
     "    end: TODO         # included\n"

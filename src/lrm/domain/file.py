@@ -15,6 +15,7 @@
          spellings: {NY: [N.Y., new york]}}
       - {name: age, kind: integers, low: 0, high: 99, width: 1, null: cell, outside: drop}
       - {name: income, kind: bins, edges: [0, 1000, .inf], null: drop, nan: cell, outside: cell}
+      - {name: stay, kind: numbers, knots: [0, 7, 30, 200], null: drop, nan: drop, outside: clip}
       - {name: day, kind: dates, start: 2024-01-01, end: 2024-12-31, by: month, null: drop,
          outside: drop}
     lookups:                      # public tables, may be left out; or `csv: FILE` for columns, rows
@@ -23,6 +24,7 @@
 What happens to NULL and to values outside must be declared for each attribute, ``drop`` or ``cell``
 (see `lrm.domain.attributes`); integers and bins may say it of NaN too, which is dropped by default.
 Bins may have ``representatives``, one number per cell, by which sums count their rows.
+Numbers by ``knots`` are for sums and averages without binning error (see `lrm.domain.Numbers`).
 Section ``csv`` says how the table's CSV files are written, each field of it where that differs
 from the default (see `lrm.domain.CsvForm`); files without quotes have ``quote: none``. A lookup
 gives further columns to the values of an attribute (see `lrm.domain.Lookup`).
@@ -40,6 +42,7 @@ from lrm.domain.core import Domain
 from lrm.domain.csv_form import CsvForm
 from lrm.domain.draft import draft
 from lrm.domain.lookups import Lookup, lookup_rows
+from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, Integers
 from lrm.errors import BudgetError, DomainError
 from lrm.files.writing import write_text
@@ -55,6 +58,7 @@ _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "categories": ({"values"}, {"spellings"}),
     "integers": ({"low", "high"}, {"width", "nan"}),
     "bins": ({"edges"}, {"nan", "representatives"}),
+    "numbers": ({"knots"}, {"nan"}),
     "dates": ({"start", "end", "by"}, set()),
 }
 _COMMON = {"name", "kind", "null", "outside"}
@@ -209,6 +213,8 @@ def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
         if "representatives" in entries:
             own = [item.number() for item in entries["representatives"].items()]
         return Bins(name, [item.number() for item in entries["edges"].items()], own, **rules)
+    if kind == "numbers":
+        return Numbers(name, [item.number() for item in entries["knots"].items()], **rules)
     by: Any = entries["by"].text()
     return Dates(name, entries["start"].text(), entries["end"].text(), by, **rules)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lrm.domain.attributes import Attribute
 from lrm.domain.bins import Bins
+from lrm.domain.numbers import Numbers
 from lrm.domain.ordered import Dates, SteppedAttribute
 from lrm.errors import DomainError
 
@@ -101,6 +102,8 @@ class Lookup:
 
     def check_key(self, attribute: Attribute) -> None:
         """Check that every key may be a value of the attribute, and stands in one row."""
+        if isinstance(attribute, Numbers):
+            raise self.error(f"the numbers of {self.key!r} are declared by knots, and are no keys")
         if isinstance(attribute, Bins):
             raise self.error(f"the cells of {self.key!r} are intervals, which have no keys")
         kinds = {str} if isinstance(attribute, Dates) else {int}

@@ -112,6 +112,32 @@ class Plan:
         return self.measured.sensitivity_for(self.noise) / 2.0**self.measured.bits
 
     @property
+    def record_bits(self) -> int:
+        """Binary digits of a count after the point (see `Domain.record_bits`); 0 without domain."""
+        domain = self.workload.domain
+        return 0 if domain is None else domain.record_bits
+
+    @property
+    def bits(self) -> int:
+        """Binary exponent of the scale: a measured integer counts for 2^−bits of a record."""
+        return self.measured.bits + self.record_bits
+
+    @property
+    def max_records(self) -> int:
+        """With at most this many records in a table, no measurement leaves 62 bits."""
+        return self.measured.max_records >> self.record_bits
+
+    @property
+    def clipping(self) -> tuple[str, ...]:
+        """What happens to numbers beyond the knots of an attribute, a sentence for each."""
+        domain = self.workload.domain
+        return () if domain is None else domain.clipping
+
+    def moved_counts(self, unit: PrivacyUnit) -> int:
+        """How far one privacy unit moves the counts that are measured, in L1 and in their units."""
+        return unit.factor << self.record_bits
+
+    @property
     def unit(self) -> PrivacyUnit:
         """Whom a release protects: what the domain declares; one row where there is no domain.
 
@@ -197,8 +223,8 @@ class Plan:
         protected = self.unit if unit is None else unit
         return Accuracy(
             self.reconstruction_map,
-            law_of(self.measured, privacy, protected.factor),
-            2.0**-self.measured.bits,
+            law_of(self.measured, privacy, self.moved_counts(protected)),
+            2.0**-self.bits,
             privacy,
             protected,
             self.least_total,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,7 +11,8 @@ from threadpoolctl import threadpool_limits
 from lrm.batches import as_batch
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
-from lrm.errors import ConvergenceError, UsageError
+from lrm.errors import ConvergenceError, CountsError, UsageError
+from lrm.exact.protocols import Measured, Reconstruction
 from lrm.plans.core import Plan, weighted_error
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
@@ -36,6 +38,12 @@ STAGES = ("reduction", "search", "rounding", "certificate")
 SHARE, AT_LEAST = 1 / 8, 0.2
 """Each of the two bounds after a search of `best` may take such a share of the work so far, or so
 many seconds: the certificate is then at most a fifth of the whole."""
+
+DIVIDED_MAX_RECORDS = (1 << 26, 1 << 22, 1 << 18)
+"""Records that a plan admits by default where numbers are declared by knots: the first that works.
+
+A larger table is counted exactly too, in slower arithmetic, and measurements beyond 62 bits are
+clamped."""
 
 AFTER_STOP = 0.1
 """Seconds that the certificate may still take after Ctrl-C has ended the search."""
@@ -155,7 +163,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     """
     timings = problem.timings
     with timings.of("rounding"):
-        measured, way_back = strategy.rounded(problem, noise, max_records)
+        measured, way_back = _rounded(problem, strategy, noise, max_records)
         error = np.inf
         if strategy.exact:
             error = weighted_error(problem.workload, measured, way_back, noise)
@@ -173,6 +181,30 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         exact=strategy.exact,
         details={**strategy.details, "seconds": timings.elapsed(), "timings": stages},
     )
+
+
+def _rounded(
+    problem: Problem,
+    strategy: AnyStrategy | ShapedChoice | TablesChoice,
+    noise: Noise,
+    max_records: int | None,
+) -> tuple[Measured, Reconstruction]:
+    """Round a strategy; counts in units of 2^−20 of a record leave it fewer bits."""
+    domain = problem.workload.domain
+    divided = 0 if domain is None else domain.record_bits
+    if not divided:
+        return strategy.rounded(problem, noise, max_records)
+    *more, least = DIVIDED_MAX_RECORDS if max_records is None else (max_records,)
+    for records in more:
+        with suppress(CountsError, ConvergenceError):
+            return strategy.rounded(problem, noise, records << divided)
+    try:
+        return strategy.rounded(problem, noise, least << divided)
+    except CountsError:
+        raise CountsError(
+            f"with numbers by knots a table of up to {least:,} records needs more than 62 bits; "
+            "declare a smaller max_records, or fewer and smaller knots"
+        ) from None
 
 
 def _bounds(

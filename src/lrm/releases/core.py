@@ -108,7 +108,7 @@ class Release:
         check_calibration(
             self.plan.measured,
             self.privacy,
-            self.unit.factor,
+            self.plan.moved_counts(self.unit),
             self.distribution,
             self.scale,
             self.loss,
@@ -130,7 +130,7 @@ class Release:
     @cached_property
     def _answering(self) -> Answering:
         return self.plan.reconstruction_map.answering(
-            self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.measured.bits
+            self.noisy_measurements.astype(np.float64) * 2.0**-self.plan.bits
         )
 
     def rows(self, start: int, stop: int) -> Floats:

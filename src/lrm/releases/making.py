@@ -164,7 +164,7 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     if not plan.reconstruction_map.is_blockwise:
         check_listable(plan.workload)
     _check_size(plan)
-    noise = calibrate(plan.measured, privacy, unit.factor)
+    noise = calibrate(plan.measured, privacy, plan.moved_counts(unit))
     source = source_of(plan, data)
     payer = _payer(source, ledger)
     if payer is None and budget is not None:

@@ -6,13 +6,14 @@ unbiased ones and stay in the record; intervals and standard errors belong to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize as so
 from numpy.typing import NDArray
 
+from lrm.domain import Domain, Numbers
 from lrm.errors import ConvergenceError, UsageError
 from lrm.exact.cells import over_merged
 from lrm.exact.products.measured import MeasuredProducts
@@ -119,7 +120,7 @@ def process(release: Release, steps: Iterable[str]) -> Processed:
 
 
 def _measurements(release: Release) -> Floats:
-    return release.noisy_measurements.astype(np.float64) * 2.0**-release.plan.measured.bits
+    return release.noisy_measurements.astype(np.float64) * 2.0**-release.plan.bits
 
 
 def _consistent(release: Release) -> Floats:
@@ -227,26 +228,47 @@ def _check_exact(release: Release) -> None:
 
 def whole_queries(release: Release) -> NDArray[np.bool_]:
     """Which queries have whole weights only, as an array of truth values."""
-    queries = release.plan.workload.queries
+    queries, domain = release.plan.workload.queries, release.plan.workload.domain
+    shape = (queries.shape[1],) if domain is None else domain.shape
+    knots = {} if domain is None else _knots(domain)
     if isinstance(queries, ProductMap):
         batch = queries.batch
-        return np.concatenate([_whole_term(batch, term) for term in range(batch.terms)])
-    blocks = [
-        np.all(block == np.rint(block), axis=1)
-        for _, block in release.plan.workload.queries.row_blocks()
-    ]
+        return np.concatenate([_whole_term(batch, term, knots) for term in range(batch.terms)])
+    blocks = []
+    for _, block in queries.row_blocks():
+        whole = np.all(block == np.rint(block), axis=1)
+        for place, count in knots.items():
+            cells = np.moveaxis(block.reshape(len(block), *shape), place + 1, 1)
+            whole &= np.all(cells[:, :count] == cells[:, :1], axis=tuple(range(1, cells.ndim)))
+        blocks.append(whole)
     return np.concatenate(blocks)
 
 
-def _whole_term(batch: ProductBatch, term: int) -> NDArray[np.bool_]:
-    """Which queries of a term are made of whole weights in every attribute."""
+def _knots(domain: Domain) -> dict[int, int]:
+    """The number of knots of each attribute between whose cells records are divided."""
+    return {
+        place: one.regular
+        for place, one in enumerate(domain.attributes)
+        if isinstance(one, Numbers)
+    }
+
+
+def _whole_term(batch: ProductBatch, term: int, knots: Mapping[int, int]) -> NDArray[np.bool_]:
+    """Which queries of a term are made of whole weights in every attribute.
+
+    The sum of a number over divided records is not whole, whatever its knots are.
+    """
     whole: NDArray[np.bool_] | bool = True
     for coefficient, factors in batch.summands(term):
         part = np.array(coefficient == round(coefficient))
-        for factor in factors:
+        for place, factor in enumerate(factors):
             rows = np.ones(len(factor), dtype=bool)
             if factor.rows is not None:
                 rows = np.all(factor.rows == np.rint(factor.rows), axis=1)
+            if place in knots and factor.kind != "total":
+                count = knots[place]
+                known = np.eye(factor.size) if factor.rows is None else factor.rows
+                rows &= np.all(known[:, :count] == known[:, :1], axis=1)
             part = np.logical_and.outer(part, rows)
         whole = np.logical_and(whole, part)
     return np.asarray(whole).reshape(-1)

@@ -89,6 +89,11 @@ class GivenCounts:
 
         What a file holds is not looked at: its length is in the data, too.
         """
+        if self.plan.record_bits:
+            raise UsageError(
+                "with numbers by knots a record is divided between cells, so that counts of whole "
+                "records are not enough; release from the table itself"
+            )
         if isinstance(self.given, CountsFile):
             self.given.check()
         else:

@@ -81,7 +81,8 @@ def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> t
     """Return the attributes of ``domain`` with the classes that ``cells`` permits.
 
     With a privacy unit, the cells of a person's rows decide which of them stay, so none are
-    merged. Without ``lists``, neither are those whose classes SQL would look up in a list.
+    merged. Without ``lists``, neither are those whose classes SQL would look up in a list; nor any
+    where records are divided between cells.
 
     Examples
     --------
@@ -96,7 +97,8 @@ def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> t
             f"the batch covers {cells.size:,} cells but the domain has {domain.size:,}; "
             "was it built for another domain?"
         )
-    if cells is None or domain.unit.column is not None or cells.is_trivial():
+    apart = domain.unit.column is not None or domain.record_bits > 0
+    if cells is None or apart or cells.is_trivial():
         return tuple(map(plain_axis, domain.attributes))
     # One number for each distinct treatment of a cell; factor 0 is the same everywhere.
     spread = int(cells.factor.max() - cells.factor.min()) + 1

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Bins, Categories, Dates, Integers
+from lrm.domain import Bins, Categories, Dates, Integers, Numbers
 from lrm.domain.attributes import LARGEST_INTEGER
 from lrm.tables.axes import DROPPED, Axis
 from lrm.tables.base import Column
 from lrm.tables.dialect import Clause, Dialect, case, sql_code
+from lrm.tables.shares import knot_position
 
 __all__ = [
     "CASE_LIMIT",
@@ -41,8 +42,10 @@ class CategoryKeys:
     pairs: tuple[tuple[str, int], ...]
 
 
-def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str = "") -> str:
-    """Return the SQL of a row's class for ``axis``.
+def cell_sql(  # noqa: PLR0911 - one per kind of attribute
+    axis: Axis, x: str, column: Column, dialect: Dialect, stored: str = ""
+) -> str:
+    """Return the SQL of a row's class for ``axis``; of numbers by knots, of its position.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ def cell_sql(axis: Axis, x: str, column: Column, dialect: Dialect, stored: str =
         return _stepped(axis, x, 1, dialect, attribute.size)
     null = (f"{stored} IS NULL", sql_code(axis.special("(null)")))
     rest = (null, (f"{stored} IS NOT NULL", sql_code(axis.special("(invalid)"))))
+    if isinstance(attribute, Numbers):
+        return case(knot_position(axis, dialect.as_double(x, column), rest, dialect))
     if isinstance(attribute, Bins):
         return bins(axis, dialect.as_double(x, column), rest, dialect)
     if isinstance(attribute, Integers):

@@ -3,7 +3,8 @@
 A row is seen as a few whole numbers, its *words*. Counts of all cells need one word, the number of
 the row's cell; tabulations need one word per attribute, as the cells of a product may be far too
 many for a number of 64 bits. Compared word by word, rows are in the order of their cells either
-way, so that the same rows of a person are chosen.
+way, so that the same rows of a person are chosen. Of numbers by knots a word is the position, and
+a row is divided into pieces (`lrm.tables.shares`) before its entries are found.
 
 An entry is a place among the counts that leave the engine. A row has one entry in each marginal,
 found from its words, or none.
@@ -13,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Bins, Domain
+from lrm.domain import Bins, Domain, Numbers
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation
 from lrm.tables.axes import Axis, classes, flat_axes, plain_axis
+from lrm.tables.shares import divided_attributes
 
 __all__ = ["MAX_ENTRIES", "Count", "Marginal", "Part", "Wanted", "count_of"]
 
@@ -109,6 +112,11 @@ class Count:
         """Number of entries."""
         return sum(marginal.size for marginal in self.marginals)
 
+    @cached_property
+    def numbers(self) -> dict[int, Numbers]:
+        """Attributes between whose cells a row is divided, by their places, which are words too."""
+        return divided_attributes(self.axes)
+
     @property
     def joint_size(self) -> int:
         """Number of different rows, as the words distinguish them."""
@@ -160,9 +168,14 @@ def count_of(domain: Domain, wanted: Wanted, *, lists: bool = True) -> Count:
         )
         axes = flat_axes(domain, wanted, lists=lists)
         size = prod(axis.size for axis in axes)
-        words = (tuple(range(len(axes))),)
-        marginals = (Marginal(0, (0,), size),)
-        return Count(domain, axes, words, (Part(0, size),), marginals, of_cells=True)
+        if domain.record_bits:
+            words = tuple((place,) for place in range(len(axes)))
+            parts = tuple(Part(place, axis.size) for place, axis in enumerate(axes))
+            marginals = (Marginal(0, tuple(range(len(axes))), size),)
+            return Count(domain, axes, words, parts, marginals, of_cells=True)
+        row = (tuple(range(len(axes))),)
+        every = (Marginal(0, (0,), size),)
+        return Count(domain, axes, row, (Part(0, size),), every, of_cells=True)
     _check_tables(domain, wanted)
     return _tabulated(domain, wanted, lists=lists)
 
@@ -193,7 +206,8 @@ def _tabulated(domain: Domain, tables: Sequence[Tabulation], *, lists: bool) -> 
     axes = []
     for attribute, version in zip(domain.attributes, versions, strict=True):
         # With a privacy unit, the cells of a person's rows decide which of them stay.
-        if domain.unit.column is None and (lists or isinstance(attribute, Bins)):
+        merged = domain.unit.column is None and not isinstance(attribute, Numbers)
+        if merged and (lists or isinstance(attribute, Bins)):
             axes.append(classes(attribute, np.stack(version.distinct, axis=1)))
         else:
             axes.append(plain_axis(attribute))

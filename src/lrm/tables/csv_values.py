@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lrm.domain import Attribute, Bins, Categories, CsvForm, Dates
+from lrm.domain import Attribute, Bins, Categories, CsvForm, Dates, Numbers
 from lrm.domain.csv_form import date_pattern
 from lrm.tables.base import Column
 
@@ -54,7 +54,7 @@ def reading(attribute: Attribute, x: str, csv: CsvForm | None = None) -> tuple[s
     name = attribute.name
     form = csv or CsvForm()
     decimal_mark = form.decimal
-    if isinstance(attribute, Bins):
+    if isinstance(attribute, Bins | Numbers):
         return _double(x, decimal_mark), Column(name, "DOUBLE", "float")
     if isinstance(attribute, Dates) and form.dates is not None:
         return _day(x, form.dates), Column(name, "DATE", "date")

@@ -101,7 +101,7 @@ class DuckDbRows:
     def _type(self, number: int) -> str:
         """The type of a word: as narrow as its attributes permit, which sorts and copies faster."""
         places = self.count.words[number]
-        fits = len(places) == 1 and self.axes[places[0]].size < 1 << 15
+        fits = len(places) == 1 and self.axes[places[0]].attribute.position_count < 1 << 15
         return "SMALLINT" if fits and places[0] not in self.wide else "INTEGER"
 
     def worded(self) -> str:

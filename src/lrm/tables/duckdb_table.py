@@ -114,7 +114,8 @@ def _counted(count: Count, read: Callable[[DuckDBPyConnection], Reading]) -> Tal
     tally = Tally(count)
     with connection() as db:
         rows = DuckDbRows(count, read(db))
-        if rows.wide or rows.person is not None or count.joint_size > GROUPED_CELLS:
+        many = count.numbers or count.joint_size > GROUPED_CELLS
+        if rows.wide or rows.person is not None or many:
             count_batches(db, rows, tally)
         else:
             found = db.sql(rows.grouped()).to_arrow_table()

@@ -22,6 +22,7 @@ from lrm.tables.cell_sql import (
 )
 from lrm.tables.count import Count, Marginal, Part
 from lrm.tables.dialect import Dialect
+from lrm.tables.shares import piece_sql, share_sql
 
 __all__ = ["JoinedRows", "JoiningDialect"]
 
@@ -132,6 +133,34 @@ class JoinedRows:
     def groups_first(self) -> bool:
         """Whether equal rows are counted before their entries are looked for."""
         return len(self.count.marginals) > 1 and self.count.joint_size <= GROUPED_CELLS
+
+    @property
+    def shares(self) -> list[str]:
+        """Each number's lower cell and the share of the next, with the words, as columns."""
+        listed = list(self.word_names)
+        for place, attribute in self.count.numbers.items():
+            cell, share = share_sql(attribute, f"w{place}", self.dialect)
+            listed += [f"{cell} AS l{place}", f"{share} AS s{place}"]
+        return listed
+
+    @property
+    def starts(self) -> str:
+        """Where the pieces of a row begin, as the elements of a list."""
+        return ", ".join(
+            [self.dialect.as_bigint("0"), *(f"s{place}" for place in self.count.numbers)]
+        )
+
+    @property
+    def pieces(self) -> list[str]:
+        """The words of the piece that begins at ``start``, and its units ``n``."""
+        numbers = self.count.numbers
+        words = [
+            f"l{place} + CASE WHEN start < s{place} THEN 1 ELSE 0 END AS w{place}"
+            if place in numbers
+            else f"w{place}"
+            for place in range(len(self.count.words))
+        ]
+        return [*words, f"{piece_sql([f's{place}' for place in numbers])} AS n"]
 
     def parts(self) -> list[str]:
         """The merged values of a row's words, as ``p0``, ``p1`` …; negative: not counted."""

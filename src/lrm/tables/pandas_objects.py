@@ -29,14 +29,14 @@ def holds_objects(column: Any) -> bool:
 
 
 def cells(column: Any, attribute: Attribute) -> Any:
-    """The cell of each value as an Arrow array; NULL where the row is dropped."""
+    """The position of each value as an Arrow array; NULL where the row is dropped."""
     pandas = load_engine("pandas")
     missing = (None, pandas.NA, pandas.NaT)
     unreadable = attribute.special_cell(attribute.outside_labels[-1])
 
     def cell(value: object) -> int | None:
         try:
-            return attribute.cell_of(None if _is_null(value, missing) else value)
+            return attribute.position_of(None if _is_null(value, missing) else value)
         except Exception:  # noqa: BLE001 - an object may raise anything when it is looked at
             return unreadable
 

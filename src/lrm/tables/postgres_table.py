@@ -197,11 +197,15 @@ class PostgresTable:
 def _counted(rows: JoinedRows, kept: str) -> str:
     """The query of entries and their counts, from the words of rows that count."""
     number = "count(*)"
+    if rows.count.numbers:
+        kept = f"FROM ({_pieces(rows, kept)}) AS d"
+        number = "CAST(sum(n) AS bigint)"
+    weighed = rows.groups_first or bool(rows.count.numbers)
     if rows.groups_first:
         words = ", ".join(rows.word_names)
-        kept = f"FROM (SELECT {words}, count(*) AS n {kept} GROUP BY {words}) AS g"
+        kept = f"FROM (SELECT {words}, {number} AS n {kept} GROUP BY {words}) AS g"
         number = "CAST(sum(n) AS bigint)"
-    listed = ", ".join([*rows.parts(), *(["n"] if rows.groups_first else [])])
+    listed = ", ".join([*rows.parts(), *(["n"] if weighed else [])])
     # OFFSET 0: the server would otherwise look merged values up anew for each entry.
     parts = f"SELECT {listed} {kept} OFFSET 0"
     entries = ", ".join(rows.entries())
@@ -209,6 +213,14 @@ def _counted(rows: JoinedRows, kept: str) -> str:
         f"SELECT entry, {number} FROM ({parts}) AS p, unnest(ARRAY[{entries}]) AS e(entry) "  # noqa: S608
         "WHERE entry IS NOT NULL GROUP BY entry"
     )
+
+
+def _pieces(rows: JoinedRows, kept: str) -> str:
+    """The pieces of rows with numbers by knots: their words, and their units ``n``."""
+    shares = f"SELECT {', '.join(rows.shares)} {kept} OFFSET 0"
+    starts = f"SELECT DISTINCT start FROM unnest(ARRAY[{rows.starts}]) AS u(start)"  # noqa: S608
+    pieces = ", ".join(rows.pieces)
+    return f"SELECT {pieces} FROM ({shares}) AS q CROSS JOIN LATERAL ({starts}) AS v"  # noqa: S608
 
 
 def _by_bisection(rows: JoinedRows) -> list[int]:

@@ -7,12 +7,13 @@ it goes into a plan or a release.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Integers, PrivacyUnit
+from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
 from lrm.maps.products.tabulation import Tabulation, total
 from lrm.privacy.mechanism import shown_to_owner
 from lrm.tables.base import Table
@@ -75,7 +76,7 @@ def check_rows(table: Table, domain: Domain) -> RowCheck:
         named = Domain(every, domain.table, persons, domain.csv)
         nobody = rows - int(shown_to_owner(table.counts(named, [total(named.shape)]))[0])
     attributes = map(_value_counts, domain.attributes, by_kind)
-    return RowCheck(rows, int(counted[0]), nobody, tuple(attributes))
+    return RowCheck(rows, int(counted[0]) >> domain.record_bits, nobody, tuple(attributes))
 
 
 def _value_counts(attribute: Attribute, counts: list[int]) -> ValueCounts:
@@ -84,6 +85,7 @@ def _value_counts(attribute: Attribute, counts: list[int]) -> ValueCounts:
     kept += null if attribute.null == "cell" else 0
     kept += nan if attribute.nan == "cell" else 0
     kept += outside + unreadable if attribute.outside == "cell" else 0
+    kept += outside if attribute.outside == "clip" else 0
     return ValueCounts(attribute.name, declared, null, nan, outside, unreadable, kept)
 
 
@@ -114,6 +116,9 @@ def _with_all_cells(attribute: Attribute) -> Attribute:
     if isinstance(attribute, Dates):
         span = (attribute.start, attribute.end, attribute.by)
         return Dates(attribute.name, *span, null="cell", outside="cell")
+    if isinstance(attribute, Numbers):
+        ends = (attribute.knots[0], math.nextafter(attribute.knots[-1], math.inf))
+        return Bins(attribute.name, ends, null="cell", nan="cell", outside="cell")
     if isinstance(attribute, Bins):
         return Bins(attribute.name, attribute.edges, null="cell", nan="cell", outside="cell")
     assert isinstance(attribute, Integers)  # noqa: S101 - all kinds of attribute are above

@@ -119,12 +119,18 @@ def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataF
 def _entries(frame: DataFrame, rows: JoinedRows) -> DataFrame:
     """A frame of entries and their counts, from the words of rows that count."""
     number = "count(1) AS n"
+    if rows.count.numbers:
+        frame = frame.selectExpr(*rows.shares)
+        frame = frame.selectExpr("*", f"explode(array_distinct(array({rows.starts}))) AS start")
+        frame = frame.selectExpr(*rows.pieces)
+        number = "sum(n) AS n"
+    weighed = rows.groups_first or bool(rows.count.numbers)
     if rows.groups_first:
         frame = frame.groupBy(*rows.word_names).agg(_expr(number))
         number = "sum(n) AS n"
-    frame = frame.selectExpr(*rows.parts(), *(["n"] if rows.groups_first else []))
+    frame = frame.selectExpr(*rows.parts(), *(["n"] if weighed else []))
     entries = f"explode(array({', '.join(rows.entries())})) AS entry"
-    frame = frame.selectExpr(entries, *(["n"] if rows.groups_first else []))
+    frame = frame.selectExpr(entries, *(["n"] if weighed else []))
     return frame.where("entry IS NOT NULL").groupBy("entry").agg(_expr(number))
 
 

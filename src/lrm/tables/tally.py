@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lrm.privacy.mechanism import TrueCounts
 from lrm.tables.count import Count, Marginal
+from lrm.tables.shares import divided_words
 
 __all__ = ["Tally", "Words"]
 
@@ -39,6 +40,8 @@ class Tally:
 
     def add(self, words: Words, counts: NDArray[np.int64] | None = None) -> None:
         """Add rows that are in a cell, each once or as often as ``counts`` says."""
+        if self._count.numbers:
+            words, counts = divided_words(self._count.numbers, words, counts)
         parts = self._count.parts
         merged = [
             words[part.word] if labels is None else np.take(labels, words[part.word])

@@ -63,7 +63,7 @@ def _details(plan: Plan) -> Markup:
         ("measurements", f"{plan.measurement_count:,}, {noise}"),
         ("cells distinguished", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
-        ("records", f"at most {plan.measured.max_records:,} in a table"),
+        ("records", f"at most {plan.max_records:,} in a table"),
         ("digest", plan.digest),
     ]
     how = (

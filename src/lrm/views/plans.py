@@ -71,7 +71,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "root_mean_squared_error": expected.root_mean_squared_error,
         "lower_bound": expected.lower_bound,
         "at_most_above_best": plan.at_most_above_best,
-        "max_records": plan.measured.max_records,
+        "max_records": plan.max_records,
         **{name: plan.details.get(name) for name in details},
         "digest": plan.digest,
         "warnings": list(plan.warnings),
@@ -100,6 +100,7 @@ def plan_lines(plan: Plan) -> Lines:
     if plan.workload.domain is not None:
         lines.append(("protects", plan.unit.words))
         lines += [("", limit) for limit in [plan.unit.limit] if limit]
+        lines += [("clipped", sentence) for sentence in plan.clipping]
     if facts["seconds"] is not None:
         lines.append(("found in", seconds(facts["seconds"]) + _ending(facts)))
     if facts["timings"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lrm.domain import Attribute, Bins, Categories, Dates, Domain, SteppedAttribute
+from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Numbers, SteppedAttribute
 from lrm.errors import UsageError
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
@@ -71,6 +71,8 @@ def _values(attribute: Attribute) -> list[Any]:
     """One value of each declared cell."""
     if isinstance(attribute, Categories):
         return list(attribute.values)
+    if isinstance(attribute, Numbers):
+        return list(attribute.knots)
     if isinstance(attribute, Bins):
         return [float(edge) for edge in attribute.edges[:-1]]
     assert isinstance(attribute, SteppedAttribute)  # noqa: S101 - the kinds of attributes

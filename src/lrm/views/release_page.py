@@ -206,6 +206,9 @@ def _answers(
         parts.insert(
             1, paragraph(f"The true answer is that of a part of the table: {release.unit.limit}.")
         )
+    if release.plan.clipping:
+        sentences = "; ".join(release.plan.clipping)
+        parts.insert(1, paragraph(f"Numbers were clipped to a declared range: {sentences}."))
     if release.plan.workload.derived:
         parts += [paragraph(DERIVED), items(derived_notes(release.plan.workload))]
     if processed is not None:
@@ -276,7 +279,7 @@ def _promise(release: Release) -> Markup:
 
 
 def _further(release: Release) -> Markup:
-    bits = release.plan.measured.bits
+    bits = release.plan.bits
     return Markup(
         paragraph(
             f"The release file holds {release.plan.measurement_count:,} noisy measurements and the "

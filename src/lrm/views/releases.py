@@ -137,7 +137,7 @@ def export_csv(
 def release_lines(release: Release) -> Lines:
     """What a release promises and how it was made, as text."""
     queries, cells = release.plan.workload.shape
-    bits = release.plan.measured.bits
+    bits = release.plan.bits
     measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
     lines = [
         ("promise", promise_line(release)),
@@ -147,6 +147,7 @@ def release_lines(release: Release) -> Lines:
         ("plan", release.plan.digest[:16]),
     ]
     lines += [("rows", limit) for limit in [release.unit.limit] if limit]
+    lines += [("clipped", sentence) for sentence in release.plan.clipping]
     if release.ledger_head is not None:
         lines.append(("ledger", f"charged, head {release.ledger_head[:24]}…"))
     return lines
@@ -163,7 +164,7 @@ def promise_line(release: Release) -> str:
 
 def noise_words(release: Release) -> str:
     """The noise on each measurement."""
-    scale = number(release.scale * 2.0**-release.plan.measured.bits)
+    scale = number(release.scale * 2.0**-release.plan.bits)
     return f"{release.distribution} of scale {scale}"
 
 
@@ -211,6 +212,7 @@ def _privacy(release: Release) -> dict[str, Any]:
         "unit": {
             "words": release.unit.words,
             "limit": release.unit.limit,
+            **({"clipped": list(release.plan.clipping)} if release.plan.clipping else {}),
             **release.unit.facts,
         },
         "loss": {
@@ -233,7 +235,8 @@ _NORMS = {"laplace": "L1", "gaussian": "L2", "shaped": "the norm of the body"}
 
 def _mechanism(release: Release) -> dict[str, Any]:
     plan = release.plan
-    unit = 2.0**-plan.measured.bits
+    unit = 2.0**-plan.bits
+    record = plan.record_bits
     return {
         "name": plan.mechanism,
         "unbiased": plan.exact,
@@ -242,9 +245,9 @@ def _mechanism(release: Release) -> dict[str, Any]:
         "queries": plan.workload.shape[0],
         "sensitivity_on_integers": {
             "norm": _NORMS[plan.noise],
-            "one_record": str(plan.measured.sensitivity)
+            "one_record": str(plan.measured.sensitivity << record)
             if plan.noise != "gaussian"
-            else f"sqrt({plan.measured.squared_l2_sensitivity})",
+            else f"sqrt({plan.measured.squared_l2_sensitivity << 2 * record})",
             "records_of_a_unit": release.unit.factor,
         },
         "noise": {
@@ -287,7 +290,7 @@ def _measurements(release: Release) -> dict[str, Any]:
         ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
-        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
         "strategy": _strategy(measured.matrix),
         "merge": {
             "merged_cells": measured.cell_map.merged_size,
@@ -307,7 +310,7 @@ def _table_measurements(release: Release, measured: MeasuredTables) -> dict[str,
         ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
-        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
         "tables": list(measured.tables),
         "labels": [marks.tolist() for marks in measured.labels],
     }
@@ -327,7 +330,7 @@ def _product_measurements(release: Release, measured: MeasuredProducts) -> dict[
         ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
-        "y": (release.noisy_measurements * 2.0**-measured.bits).tolist(),
+        "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
         "groups": [_group(group) for group in measured.groups],
     }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.domain import Attribute, Bins, Categories, Dates, SteppedAttribute
+from lrm.domain import Attribute, Bins, Categories, Dates, Numbers, SteppedAttribute
 from lrm.domain.bins import number_text
 from lrm.errors import SqlError
 
@@ -39,6 +39,7 @@ __all__ = [
     "is_null",
     "nearest_edges",
     "undeclared",
+    "undivided",
 ]
 
 Constant = str | bool | Decimal | dt.date
@@ -101,6 +102,8 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     >>> compare(Integers("age", 0, 9, width=5), "<", Decimal(7)).tolist()  # cuts 5..9
     [1, 3]
     """
+    if isinstance(attribute, Numbers):
+        raise SqlError(undivided(attribute, "compared"), code="cut")
     if operation in _OPPOSITE:
         truths = compare(attribute, _OPPOSITE[operation], value)
         return NOT[truths]
@@ -147,6 +150,15 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
         whole = np.maximum(counts - 1, 0).astype(np.uint64) == others
     result[: len(first)] = np.where(counts == 0, FALSE, np.where(whole, TRUE, TRUE | FALSE))
     return result
+
+
+def undivided(attribute: Numbers, done: str) -> str:
+    """Say that numbers by knots are for sums and averages alone."""
+    return (
+        f"{attribute.name!r} cannot be {done}: its numbers are declared by knots and divided "
+        "between them, for SUM, AVG and COUNT alone; declare a column of a view with the same "
+        "numbers in bins, and use that"
+    )
 
 
 def _places(attribute: Attribute, values: Sequence[Constant]) -> tuple[Any, Any, Any]:

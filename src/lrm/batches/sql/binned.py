@@ -12,7 +12,7 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import is_null
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
-from lrm.domain import Bins, Categories, Dates, Integers, SteppedAttribute
+from lrm.domain import Bins, Categories, Dates, Integers, Numbers, SteppedAttribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,8 +44,10 @@ UNBOUNDED = 2.0**500
 
 
 def is_binned(attribute: Attribute) -> bool:
-    """Whether cells of an attribute of numbers hold several of them."""
-    return isinstance(attribute, Bins) or (isinstance(attribute, Integers) and attribute.width > 1)
+    """Whether cells of an attribute of numbers hold several of them, or shares of them."""
+    return isinstance(attribute, Bins | Numbers) or (
+        isinstance(attribute, Integers) and attribute.width > 1
+    )
 
 
 def sums_bins(node: Expr, cells: Cells) -> bool:
@@ -64,7 +66,10 @@ def middle(node: Expr, cells: Cells) -> int:
     """A whole number near the middle of a column's numbers; 0 for any other expression."""
     for one in node.walk():
         if isinstance(one, ir.Attribute) and is_binned(cells.domain.attributes[one.axis]):
-            advice = "products of numbers in bins are not known; declare the attribute as integers"
+            advice = (
+                "products of numbers in bins or by knots are not known; "
+                "declare the attribute as integers"
+            )
             raise refuse("aggregate", f"a correlation of {one.name!r}", advice, node)
     attribute = cells.domain.attributes[node.axis] if isinstance(node, ir.Attribute) else None
     if not isinstance(attribute, Integers):
@@ -95,6 +100,8 @@ def represented(attribute: Attribute) -> tuple[Floats, Floats, NDArray[np.bool_]
 
 
 def _regular_ends(attribute: Attribute) -> tuple[Floats, Floats]:
+    if isinstance(attribute, Numbers):  # a knot counts for itself, and shares for what is between
+        return np.array(attribute.knots), np.array(attribute.knots)
     if isinstance(attribute, Bins):
         edges = np.array(attribute.edges)
         return edges[:-1], edges[1:]

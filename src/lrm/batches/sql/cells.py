@@ -32,6 +32,7 @@ from lrm.batches.sql.atoms import (
     is_null,
     nearest_edges,
     undeclared,
+    undivided,
 )
 from lrm.batches.sql.evaluation import CellColumn, Evaluator, Question, Values, as_constant
 from lrm.batches.sql.expr import COMPARISONS, Expr, render, shown
@@ -40,7 +41,7 @@ from lrm.batches.sql.monotone import chain, turning
 from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.tables import Table, Truth, all_of, any_of, negated
 from lrm.batches.sql.words import ADVICE, PREDICATES
-from lrm.domain import Bins, Categories
+from lrm.domain import Bins, Categories, Numbers
 from lrm.domain.lookups import DIFFERENT
 from lrm.errors import SqlError
 
@@ -190,6 +191,8 @@ class Cells:
 
     def _check_points(self, column: ir.Attribute, node: Expr, said: str) -> None:
         attribute = self.domain.attributes[column.axis]
+        if isinstance(attribute, Numbers):
+            raise fail("cut", undivided(attribute, f"used in {said}"), node)
         if isinstance(attribute, Bins):
             edges = [edge for edge in attribute.edges if abs(edge) != float("inf")]
             example = f"{column.name} < {edges[len(edges) // 2]:g}"

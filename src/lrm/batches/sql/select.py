@@ -6,6 +6,7 @@ from functools import partial
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer, Compiled, Weighted
+from lrm.batches.sql.atoms import undivided
 from lrm.batches.sql.binned import middle, sums_bins
 from lrm.batches.sql.cells import Cells
 from lrm.batches.sql.displays import wanted
@@ -31,6 +32,7 @@ from lrm.batches.sql.weights import weights
 from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.sql.words import AGGREGATES
 from lrm.batches.terms import Names
+from lrm.domain import Numbers
 from lrm.errors import SqlError
 from lrm.workload import Column, Statement
 from lrm.workload.display import Display
@@ -59,10 +61,17 @@ class Select:
         self.labels: dict[Expr, tuple[str, Labels]] = {}
         self.groups: dict[Expr, tuple[str, Column]] = {}
 
+    def _check_grouped(self, axes: set[int]) -> None:
+        for axis in sorted(axes):
+            attribute = self.cells.domain.attributes[axis]
+            if isinstance(attribute, Numbers):
+                raise fail("group-by", undivided(attribute, "grouped by"))
+
     def _read_columns(self) -> None:
         """Split SELECT's list into columns of groups (checked) and answers."""
         grouped = {axis for one in self.variants for axes in one.sets for axis in axes}
         keys = {key for one in self.variants for key in one.keys}
+        self._check_grouped({*grouped, *(axis for key in keys for axis in key.axes)})
         for item in self.normal.items:
             node = item.expr
             if node in keys:

@@ -22,7 +22,7 @@ from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.summands import Summand, Weighed, Weights, filtered, multiplied
 from lrm.batches.sql.tables import TOO_MANY, Table, Truth, aligned, all_of, fits, negated
 from lrm.batches.sql.words import AGGREGATES
-from lrm.domain import Dates
+from lrm.domain import Dates, Numbers
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -311,6 +311,12 @@ def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weight
     found = []
     for axis, by in form.columns:
         attribute = cells.domain.attributes[axis]
+        if moment == "square" and isinstance(attribute, Numbers):
+            advice = (
+                "the squares of numbers between knots are not known; declare the column in bins, "
+                "or as integers"
+            )
+            raise refuse("aggregate", f"a variance of {attribute.name!r}", advice, node)
         values, halves, cut = represented(attribute)
         if cut.any():
             hint = "filter it away, or give representatives in the domain file"

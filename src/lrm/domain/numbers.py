@@ -1,0 +1,186 @@
+"""Numbers by knots: each number is divided between its two neighbouring knots."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from lrm.domain.attributes import Attribute, Rule, as_number, is_nan
+from lrm.domain.bins import number_text, to_float
+from lrm.errors import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["MOST_KNOTS", "RECORD", "RECORD_BITS", "Numbers", "pieces_of"]
+
+RECORD_BITS = 20
+RECORD = 1 << RECORD_BITS
+"""Units that a record is divided into: counts of a domain with numbers are in units of 2^−20."""
+
+MOST_KNOTS = 100
+"""Knots of an attribute: an engine compares a number with one after the other."""
+
+LARGEST_KNOT = 1e300
+"""Differences of knots, times 2^21, stay finite in float64."""
+
+
+@dataclass(frozen=True, init=False)
+class Numbers(Attribute):
+    """Numbers whose sums and averages are wanted, declared by a few knots.
+
+    A number x between the knots a and b counts as the share ``s/2^20`` of a record at b and
+    the rest of it at a, with ``s = floor((x − a)·2^20/(b − a) + 1/2)`` computed in float64, each
+    operation rounded to nearest. The shares of a record add up to exactly one record, and
+    ``Σ share·knot`` is x up to 2^−20 of ``b − a``: sums and averages have no binning error.
+
+    Parameters
+    ----------
+    name
+        The column.
+    knots
+        At least two finite numbers, strictly increasing: the range, and where its numbers are
+        divided. Two knots are enough for sums.
+    null, nan
+        Rules for NULL and NaN.
+    outside
+        ``"clip"`` (numbers beyond the range count as its nearest end, infinite ones too) or
+        ``"drop"`` (their rows are in no count). Values that are not numbers are dropped.
+
+    Examples
+    --------
+    >>> stay = Numbers("stay", [0, 7, 30, 200])
+    >>> stay.labels
+    ('0', '7', '30', '200')
+    >>> [stay.position_of(value) / RECORD for value in (0, 3.5, 30, 1000, -1)]
+    [0.0, 0.5, 2.0, 3.0, 0.0]
+    """
+
+    knots: tuple[float, ...]
+
+    kind: ClassVar[str] = "numbers"
+    numeric: ClassVar[bool] = True
+    outside_rules: ClassVar[tuple[str, ...]] = ("clip", "drop")
+
+    def __init__(
+        self,
+        name: str,
+        knots: Iterable[float],
+        *,
+        null: Rule = "drop",
+        nan: Rule = "drop",
+        outside: Literal["clip", "drop"] = "clip",
+    ) -> None:
+        super().__init__(name, null=null, nan=nan, outside=outside)
+        declared = tuple(knots)
+        for knot in declared:
+            if as_number(knot) is None or is_nan(knot) or not abs(knot) <= LARGEST_KNOT:
+                raise self._error(f"knots must be finite numbers within ±1e300, not {knot!r}")
+            if isinstance(knot, int) and int(to_float(knot)) != knot:
+                raise self._error(f"knots must be exact in float64, not {knot}")
+        # Adding zero makes -0.0 into 0.0: equal knots must have equal labels and digests.
+        object.__setattr__(self, "knots", tuple(to_float(knot) + 0.0 for knot in declared))
+        if not 2 <= len(self.knots) <= MOST_KNOTS:
+            raise self._error(f"knots must be 2 to {MOST_KNOTS} numbers, not {len(self.knots)}")
+        for low, high in itertools.pairwise(self.knots):
+            if not low < high:
+                pair = f"{number_text(low)} is followed by {number_text(high)}"
+                raise self._error(f"knots must be strictly increasing, but {pair}")
+        self._check_common()
+
+    @property
+    def regular(self) -> int:
+        """Number of knots."""
+        return len(self.knots)
+
+    @property
+    def last_position(self) -> int:
+        """Position of the last knot; cells of NaN and NULL follow it, one position each."""
+        return (self.regular - 1) << RECORD_BITS
+
+    @property
+    def position_count(self) -> int:
+        """Number of positions, with those of NaN and NULL."""
+        return self.last_position + 1 + self.size - self.regular
+
+    @property
+    def clipping(self) -> str:
+        """What happens to numbers beyond the knots, in words."""
+        low, high = number_text(self.knots[0]), number_text(self.knots[-1])
+        if self.outside == "clip":
+            return f"{self.name} below {low} counts as {low}, and above {high} as {high}"
+        return f"rows with {self.name} below {low} or above {high} are dropped"
+
+    def _regular_labels(self) -> Iterable[str]:
+        return map(number_text, self.knots)
+
+    def cell_of(self, value: object) -> int | None:  # noqa: ARG002 - whatever it is
+        """Not defined: a number is divided between two cells."""
+        raise DomainError(
+            f"a number of {self.name!r} is divided between two knots and has no single cell"
+        )
+
+    def position_of(self, value: object) -> int | None:
+        """Return where ``value`` lies among the knots, in units of 2^−20; None if it is dropped.
+
+        A number at share s between knots i and i + 1 has position ``i·2^20 + s``.
+        """
+        if value is None:
+            return self.special_position("(null)")
+        number = as_number(value)
+        if number is None:
+            return None
+        if is_nan(number):
+            return self.special_position("(nan)")
+        x = to_float(number)
+        if not self.knots[0] <= x <= self.knots[-1]:
+            if self.outside == "drop":
+                return None
+            x = self.knots[0] if x < self.knots[0] else self.knots[-1]
+        place = bisect.bisect_right(self.knots, x) - 1
+        if place == self.regular - 1:
+            return self.last_position
+        low, width = self.knots[place], self.knots[place + 1] - self.knots[place]
+        share = 0
+        if (x - low) * (2.0 * RECORD) >= width:  # PostgreSQL raises an error on underflow
+            share = math.floor((x - low) * float(RECORD) / width + 0.5)
+        return (place << RECORD_BITS) + share
+
+    def special_position(self, label: str) -> int | None:
+        """Return the position of ``(null)`` or ``(nan)``, if it has a cell."""
+        cell = self.special_cell(label)
+        return None if cell is None else self.last_position + cell - (self.regular - 1)
+
+    def divided(self, position: int) -> tuple[int, int]:
+        """Return the lower cell of a position, and the share of the cell after it."""
+        if position >= self.last_position:
+            return self.regular - 1 + position - self.last_position, 0
+        return position >> RECORD_BITS, position & (RECORD - 1)
+
+
+def pieces_of(
+    attributes: Sequence[Attribute], positions: Sequence[int]
+) -> list[tuple[tuple[int, ...], int]]:
+    """Divide a record into pieces that lie in one cell each: cells and units, which sum to 2^20.
+
+    With several attributes of numbers, unit u of the record (0 ≤ u < 2^20) lies in the upper cell
+    of each attribute whose share is above u. So the marginal counts of some attributes are those
+    that they have by themselves, and k attributes of numbers make at most k + 1 pieces.
+
+    Examples
+    --------
+    >>> pieces_of([Numbers("a", [0, 1]), Numbers("b", [0, 4])], [1 << 19, 1 << 18])
+    [((1, 1), 262144), ((1, 0), 262144), ((0, 0), 524288)]
+    """
+    split = [
+        attribute.divided(position) if isinstance(attribute, Numbers) else (position, 0)
+        for attribute, position in zip(attributes, positions, strict=True)
+    ]
+    ends = sorted({0, RECORD, *(share for _, share in split)})
+    return [
+        (tuple(cell + (start < share) for cell, share in split), end - start)
+        for start, end in itertools.pairwise(ends)
+    ]
