@@ -56,21 +56,27 @@ def test_both_ways_of_asking_give_the_answers_that_lrm_compiles():
         np.testing.assert_array_equal(values, compiled[name])
 
 
+DRAWS = 3000
+
+
 @pytest.mark.parametrize("asked", [AS_WRITTEN, FEWEST])
 def test_expected_variances_are_those_of_simulated_noise(asked):
-    """The error of the batch with simulated noise is the one that is expected."""
+    """The error of the batch with simulated noise is the one that is expected.
+
+    The mean of 3,000 squares of Laplace noise has a relative standard error of √(5/3000) = 0.041.
+    """
     rng = np.random.default_rng(2)
     ratio = math.exp(-0.5 / len(asked))
     squares = {statement.name: 0.0 for statement in STATEMENTS}
-    for _ in range(300):
+    for _ in range(DRAWS):
         noise = {}
         for by in asked:
             size = math.prod(shape(by))
             noise[by] = (rng.geometric(1 - ratio, size) - rng.geometric(1 - ratio, size)) * 1.0
         for name, values in answers(noise).items():
-            squares[name] += float((values**2).mean()) / 300
+            squares[name] += float((values**2).mean()) / DRAWS
     for name, values in expected_variances(noise, 0.5).items():
-        assert squares[name] == pytest.approx(values.mean(), rel=0.5), name
+        assert squares[name] == pytest.approx(values.mean(), rel=0.15), name
 
 
 def test_a_group_that_is_left_out_is_no_answer_but_adds_nothing_to_sums():

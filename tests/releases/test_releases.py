@@ -92,10 +92,14 @@ def test_substitution_and_people_cost_their_factor():
     assert person.scale == pytest.approx(3 * plain.scale)
 
 
-def test_intervals_contain_the_answers():
-    release = lrm.release(lrm.plan(batch(), "wavelet"), COUNTS, 1)
-    low, high = release.intervals(0.9).T
-    assert np.all((low < release.answers) & (release.answers < high))
+def test_intervals_are_those_that_the_plan_stated():
+    plan = lrm.plan(batch(), "wavelet")
+    release = lrm.release(plan, COUNTS, 1)
+    for confidence in (0.5, 0.9, 0.99):
+        low, high = release.intervals(confidence).T
+        half = plan.half_widths(epsilon=1, confidence=confidence)
+        np.testing.assert_allclose(low, release.answers - half)
+        np.testing.assert_allclose(high, release.answers + half)
 
 
 def test_true_counts_stay_out_of_sight():
