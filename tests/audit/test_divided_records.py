@@ -3,10 +3,10 @@
 import random
 
 import numpy as np
-import odd_values
 import pytest
-from engines import postgres_url
 
+import odd_values
+from engines import postgres_url
 from lrm.domain import Domain, Integers, Numbers
 from lrm.domain.numbers import RECORD
 from lrm.tables import open_table

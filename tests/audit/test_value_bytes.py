@@ -9,12 +9,12 @@ merged cells of each table are those that follow from its counts.
 import random
 
 import numpy as np
-import odd_values
 import pytest
+
+import odd_values
 from awkward_domains import random_cells, random_tabulations
 from engines import postgres_url
 from long_runs import cases
-
 from lrm.errors import LrmError
 from lrm.maps.products.tabulation import tabulate
 from lrm.tables import open_table

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from visits import RELEASE, write_files
 
 import lrm
 from lrm.ledger import Ledger
 from lrm.plans.comparison import Contest
 from lrm.plans.planner import plan
+from visits import RELEASE, write_files
 
 ENTRY = """
 import sys

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from forging import resealed, unpacked
 
 import lrm
+from forging import resealed, unpacked
 from lrm.batches import parse_batch
 from lrm.domain.file import parse_domain
 from lrm.errors import DomainError, FileFormatError, WorkloadError

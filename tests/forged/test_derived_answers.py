@@ -8,9 +8,9 @@ and an average of many inputs over a large product 3^inputs evaluations.
 
 import numpy as np
 import pytest
-from forging import resealed
 
 import lrm
+from forging import resealed
 from lrm.derived import computed
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.workload import Formula

@@ -10,11 +10,11 @@ over merged cells, the rank and the reconstruction were believed as the file had
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from forging import edited, forged_plan, resealed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lrm
+from forging import edited, forged_plan, resealed
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy

@@ -10,9 +10,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from forging import resealed, unpacked
 
 import lrm
+from forging import resealed, unpacked
 from lrm.errors import FileFormatError
 from lrm.exact.products.measured import MeasuredProducts
 from lrm.maps.products.tabulation import NOT_COUNTED, tabulate

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from forging import resealed
 
 import lrm
+from forging import resealed
 from lrm.errors import BudgetError, FileFormatError, UsageError
 
 BATCH = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]

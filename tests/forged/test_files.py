@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forging import resealed
 
 import lrm
+from forging import resealed
 from lrm.errors import FileFormatError
 from lrm.files.archive import write_archive
 from lrm.workload import Quantile

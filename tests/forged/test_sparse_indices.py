@@ -14,9 +14,9 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from forging import resealed
 
 import lrm
+from forging import resealed
 from lrm.errors import WorkloadError
 from lrm.workload import families
 

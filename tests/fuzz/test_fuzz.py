@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from long_runs import cases
 
 from fuzz.seeds import make_seeds
+from long_runs import cases
 
 TESTS = Path(__file__).parents[1]
 FEW, MANY = 250, cases(10_000)

@@ -1,10 +1,10 @@
 """`best` on batches that nobody tuned for: never above a baseline, whatever their kind."""
 
 import pytest
-from long_runs import cases
 
 import lrm
 from benchmarks.unseen import BASELINES, KINDS, ROUNDING, draw
+from long_runs import cases
 from lrm.errors import ConvergenceError
 
 

@@ -5,22 +5,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from batches import few_slow_examples, matrices
 from hypothesis import given
-from noise_statistics import (
-    epsilon_lower_bound,
-    fits_discrete_gaussian,
-    mean_square_agrees,
-    noisy_runs,
-)
 
 import lrm
+from batches import few_slow_examples, matrices
 from lrm.errors import BudgetError
 from lrm.privacy.budget import ZCDP, epsilon_for, rho_for
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.noise import calibrate_gaussian
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
+from noise_statistics import (
+    epsilon_lower_bound,
+    fits_discrete_gaussian,
+    mean_square_agrees,
+    noisy_runs,
+)
 
 
 @few_slow_examples

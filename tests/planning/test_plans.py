@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from batches import few_slow_examples, matrices
 from hypothesis import given, settings
-from long_runs import cases
 
 import lrm
+from batches import few_slow_examples, matrices
+from long_runs import cases
 from lrm.errors import ConvergenceError, UsageError
 from lrm.strategies import MECHANISMS
 from lrm.workload import families

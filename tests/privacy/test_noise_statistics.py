@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from noise_statistics import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -14,7 +16,6 @@ from noise_statistics import (
     laplace_score,
     mean_square_agrees,
 )
-from scipy import stats
 
 
 def draw_laplace(rng, scale, size):

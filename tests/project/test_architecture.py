@@ -5,12 +5,12 @@ import sys
 from importlib import import_module
 
 import pytest
-from import_graph import packages
-from pages import PAGES, ROOT
 
 import lrm
+from import_graph import packages
 from lrm.cli.demo_table import DOMAIN, QUESTIONS, SyntheticPatients
 from lrm.domain.file import parse_domain
+from pages import PAGES, ROOT
 
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 

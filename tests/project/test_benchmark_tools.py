@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import ROOT
 
 from benchmarks.tools import ours
 from benchmarks.tools.batch import (
@@ -34,6 +33,7 @@ from benchmarks.tools.measure import (
 )
 from lrm.batches import sql
 from lrm.domain.file import parse_domain
+from pages import ROOT
 
 LABEL = Label("tool", "1.0", "every statement", 1.0)
 

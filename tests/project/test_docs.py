@@ -8,7 +8,6 @@ from dataclasses import fields
 from itertools import chain
 
 import pytest
-from pages import PAGES, ROOT, blocks, commands, run_page
 
 import lrm
 from lrm import errors
@@ -16,6 +15,7 @@ from lrm.cli import COMMANDS
 from lrm.domain import Domain
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
+from pages import PAGES, ROOT, blocks, commands, run_page
 
 DOCS = ROOT / "docs"
 API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")

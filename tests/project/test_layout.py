@@ -6,9 +6,8 @@ That packages import only packages below them is checked by ``lint-imports``, pa
 import ast
 from pathlib import Path
 
-from import_graph import ROOT, cycle, import_graph, package_graph, packages
-
 import lrm
+from import_graph import ROOT, cycle, import_graph, package_graph, packages
 
 SOURCE = ROOT / "src" / "lrm"
 

@@ -4,6 +4,7 @@ import os
 from importlib.util import find_spec
 
 import pytest
+
 from notebooks import load, meaning, run
 from pages import ROOT
 

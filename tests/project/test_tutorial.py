@@ -6,6 +6,7 @@ import os
 from importlib.util import find_spec
 
 import pytest
+
 from pages import ROOT, run_page
 
 PAGE = ROOT / "docs" / "tutorial-real-table.md"

@@ -5,13 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from noise_statistics import (
-    epsilon_lower_bound,
-    fits_discrete_laplace,
-    laplace_score,
-    mean_square_agrees,
-    noisy_runs,
-)
 
 import lrm
 from lrm.domain import Domain, Integers, PrivacyUnit
@@ -21,6 +14,13 @@ from lrm.privacy.mechanism import TrueCounts, calibrate, measure
 from lrm.privacy.noise import calibrate_laplace
 from lrm.strategies import MECHANISMS
 from lrm.workload import families
+from noise_statistics import (
+    epsilon_lower_bound,
+    fits_discrete_laplace,
+    laplace_score,
+    mean_square_agrees,
+    noisy_runs,
+)
 
 COUNTS = np.arange(16) * 7
 

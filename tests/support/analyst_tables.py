@@ -9,9 +9,9 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pandas as pd
-from sql_answers import Table
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+from sql_answers import Table
 
 SEASONS = ["winter", "spring", "summer", "autumn"]
 FILES = pathlib.Path(__file__).parents[1] / "sql" / "analyst"

@@ -4,8 +4,8 @@ import math
 import random
 
 import numpy as np
-from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 
+from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
 from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import Tabulation, total

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from engines import postgres_url
 
 import lrm
+from engines import postgres_url
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Domain, Integers, PrivacyUnit
 

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from engines import postgres_url
 
+from engines import postgres_url
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
 
 TYPES = {

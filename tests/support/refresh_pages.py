@@ -12,9 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pages import FENCE, compare, run_command
-
 import conftest  # noqa: F401 - first: the code of OpenBLAS that searches in tests end with
+from pages import FENCE, compare, run_command
 
 
 def refresh(page: Path) -> None:

@@ -6,9 +6,9 @@ import datetime as dt
 import random
 
 import duckdb
-from sql_answers import Table
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+from sql_answers import Table
 
 TYPES = {
     "s": "VARCHAR",

@@ -7,10 +7,10 @@ import itertools
 import math
 
 import duckdb
-from sql_answers import Table, text_of
 
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+from sql_answers import Table, text_of
 
 DOMAIN = Domain(
     [

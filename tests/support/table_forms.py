@@ -11,9 +11,9 @@ import pandas as pd
 import polars as pl
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+
 from awkward_table import SCHEMA, WEIRD, arrow
 from engines import postgres_url
-
 from lrm.tables import open_table
 
 FORMS = ["parquet", "csv", "duckdb", "pandas objects", "postgres", "spark"]

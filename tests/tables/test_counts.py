@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+
 from awkward_domains import DOMAINS, random_cells, random_domain
 from long_runs import cases
-from table_forms import ARROW_FORMS, FORMS
-
 from lrm.domain import Domain, Integers
 from lrm.errors import TableError
 from lrm.exact.cells import CellMap, merge_cells
@@ -20,6 +19,7 @@ from lrm.tables.base import Column
 from lrm.tables.count import count_of
 from lrm.tables.duckdb_reading import Reading
 from lrm.tables.duckdb_rows import DuckDbRows
+from table_forms import ARROW_FORMS, FORMS
 
 
 def numbers(counts):

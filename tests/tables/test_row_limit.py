@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+
 from awkward_domains import DOMAINS
 from awkward_table import rows as awkward_rows
-from table_forms import build
-
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit, persons
 from lrm.tables import open_table
+from table_forms import build
 
 WHERE = ["EWR", "JFK", "LGA"]
 

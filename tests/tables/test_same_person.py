@@ -14,8 +14,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import empty_postgres_database
 
+from engines import empty_postgres_database
 from lrm.domain import Domain, Integers, PrivacyUnit
 from lrm.domain.persons import LONGEST_NAME, person_name
 from lrm.errors import TableError
