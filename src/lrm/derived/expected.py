@@ -2,7 +2,7 @@
 
 The error of a ratio depends on the table: it falls with the number of rows that the ratio is of. It
 is stated for a number of rows, at the least favourable values that the other inputs can have with
-so many rows: a share from 0 to 1, an average from the least declared number to the largest.
+that number of rows: a share from 0 to 1, an average from the least declared number to the largest.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def pack_map(name: str, linear_map: LinearMap, arrays: dict[str, NDArray[Any]]) 
 
 
 def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
-    """Build the map that ``pack_map`` took apart.
+    """Build the map that ``pack_map`` wrote.
 
     Parameters
     ----------

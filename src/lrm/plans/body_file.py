@@ -18,7 +18,7 @@ MOST_GROUPS = 64
 
 
 def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
-    """Build the body that ``pack`` took apart; its own checks are made again."""
+    """Build the body that ``pack`` wrote; its own checks are made again."""
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind == "tables":
         return _tables(Facts(values, ("kind", "sizes", "closed", "unit"), "a body"))

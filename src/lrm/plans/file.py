@@ -47,7 +47,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def unpack_plan(values: Any, arrays: Arrays) -> Plan:
-    """Build the plan that ``pack_plan`` took apart, and check that it is the same.
+    """Build the plan that ``pack_plan`` wrote, and check that it is the same.
 
     Nothing that follows from the integers is believed: sensitivity, limits, the queries over
     merged cells, the reconstruction and the digest are computed again.

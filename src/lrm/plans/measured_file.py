@@ -72,7 +72,7 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
 
 
 def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measured:
-    """Build what ``pack_measured`` took apart, for queries over the same cells."""
+    """Build what ``pack_measured`` wrote, for queries over the same cells."""
     if facts.kind("measured") == "products":
         return _unpack_products(facts.part("measured", PRODUCTS), arrays, queries)
     if facts.kind("measured") == "tables":

@@ -216,7 +216,7 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
 
 
 def check_fit(counts: TrueCounts | ArrayLike, cells: int) -> None:
-    """Refuse counts that were not made for so many cells: by their number alone."""
+    """Refuse counts that were made for another number of cells; looks at their number alone."""
     found = count_cells(counts)
     if found != cells:
         raise CountsError(

@@ -151,7 +151,7 @@ class PrivacyUnit:
           changes how many units there are.
 
         With the same column ``max_rows`` does not matter: each release drops the rows of a
-        person beyond its own limit, so that it protects her whatever she has.
+        person beyond its own limit, so that it protects a person whatever their rows.
 
         >>> PrivacyUnit(max_rows=5).steps_of(PrivacyUnit())
         5

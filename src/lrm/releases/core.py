@@ -69,7 +69,7 @@ class Release:
     simulated
         True where the noise was made for a study, and nothing is promised.
     ledger_head
-        Head of the ledger right after this release was paid for, where one was kept:
+        Head of the ledger right after this release was charged, where one was kept:
         ``lrm budget verify --expected-head`` finds it on the ledger's chain.
     """
 

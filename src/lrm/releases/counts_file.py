@@ -31,7 +31,7 @@ _LABEL = re.compile(r"[^\W\d_][^,;\t]*")
 
 @dataclass(frozen=True)
 class CountsFile:
-    """A file of counts that is there and not yet read: ``lrm.release`` pays first.
+    """A file of counts that is there and not yet read: ``lrm.release`` charges the ledger first.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def load_release(path: str | os.PathLike[str]) -> Release:
     """Read a release; a damaged, foreign or newer file is a ``FileFormatError``.
 
     What the plan and the noisy measurements do not determine is the promise, the unit, and where
-    the release was paid for. All else is computed again, and the file refused where it disagrees:
+    the release was charged. All else is computed again, and the file refused where it disagrees:
     the noise that the promise needs, and the answers and standard errors where the file states
     them (up to 100,000).
     """

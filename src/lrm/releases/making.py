@@ -44,7 +44,7 @@ MOST_MEASUREMENTS = 1 << 28
 """Numbers that a release may measure: 2 GiB of integers."""
 
 
-def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
+def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is charged
     plan: Plan,
     data: Any,
     epsilon: Amount | None = None,
@@ -59,7 +59,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
     """Answer the plan's batch on private data under differential privacy.
 
     Everything public is checked first, then the ledger is charged, then the data are read: an error
-    before the payment costs nothing, and one after it (its note says so) costs all of it.
+    before the payment costs nothing, and one after it (its note states it) costs all of it.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and who pays
         The promise: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
         A float is taken at its decimal spelling: 0.1 is 1/10.
     ledger
-        Who pays: an ``lrm.Ledger``, or its file or URL. A release of a table must say
+        What is charged: an ``lrm.Ledger``, or its file or URL. A release of a table must say
         ``ledger=None`` if nothing is to record what is spent; for counts that is the default.
     budget
         Name of the budget; by default what the domain calls its table, else the table's own name.
@@ -152,7 +152,7 @@ def _privacy(
     return privacy
 
 
-def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and who pays
+def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and what is charged
     plan: Plan,
     data: Any,
     privacy: Privacy,
@@ -172,7 +172,7 @@ def prepare(  # noqa: PLR0913, PLR0917 - what is asked, of what, for whom, and w
     name = budget or source.table or ""
     if payer is not None and not name:
         raise UsageError(
-            "counts do not name their table; name the budget that pays (budget=, --budget)"
+            "counts do not name their table; name the budget to charge (budget=, --budget)"
         )
     source.check()
     return Prepared(plan, noise, unit, source, payer, name)

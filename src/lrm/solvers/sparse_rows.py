@@ -76,7 +76,7 @@ class Stage:
 
 
 def stages(cells: int, rows: int) -> tuple[Stage, ...]:
-    """Ever smaller blocks: at first about as many as rows, at last single cells.
+    """Ever smaller blocks: at first about one per row, at last single cells.
 
     >>> [stage.block for stage in stages(4096, 256)]
     [16, 4, 1]

@@ -21,7 +21,7 @@ KEYS = ["sizes", "factors"]
 
 
 def read_products(name: str, facts: Facts, arrays: Arrays) -> ProductMap:
-    """Build the map that `ProductMap.contents` took apart, every index and size checked."""
+    """Build the map that `ProductMap.contents` wrote, every index and size checked."""
     sizes = facts.integers("sizes", 1, LARGEST_SIZE)
     coefficients = arrays.take(f"{name}-coefficients", "f8", (None,))
     summands, attributes = len(coefficients), len(sizes)
