@@ -40,7 +40,7 @@ times the time."""
 
 ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
 """Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
-which one wins depends on the batch. Random matrices of 256×4096 cells need a number equal to the rank;
+which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
 one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
 
 OTHER_WIDTH = 1.25
