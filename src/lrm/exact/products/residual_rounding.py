@@ -62,17 +62,15 @@ def round_residual(
 
     Notes
     -----
-    Of two ways the cheaper one is kept. Rows of R are rounded, and a few entries
-    are moved until each is orthogonal to a rounded u; few values leave few such rows. Or S is
-    rounded, to fewer bits, and ``(Σu)·S − S·u·1ᵀ`` is exact by itself.
+    Rows of R are rounded, and a few entries are moved until each is orthogonal to a rounded u.
+    Few values leave few such rows, so several u are tried.
     """
     best = ResidualBasis(columns.shape[1])  # the identity, which needs no bits
     least = cost(best)
     for u in _null_vectors(null):
-        balanced = _balanced(columns, u)
-        for rounded in (_moved(balanced, u, bits), _exact(balanced, u, bits)):
-            if rounded is not None and (own := cost(rounded)) < least:
-                best, least = rounded, own
+        rounded = _moved(_balanced(columns, u), u, bits)
+        if rounded is not None and (own := cost(rounded)) < least:
+            best, least = rounded, own
         if least <= GOOD_ENOUGH:
             break
     return best
@@ -116,18 +114,6 @@ def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
         return None
     return _with_null(whole, u)
-
-
-def _exact(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
-    """``(Σu)·S − S·u·1ᵀ`` of rounded S."""
-    total = int(u.sum())
-    room = 2.0**bits / (2 * (total + np.abs(u).sum()) * np.abs(columns).max())
-    if room < 8:
-        return None
-    whole = np.rint(columns * min(room, 2.0**MOST_BITS)).astype(np.int64)
-    rows = total * whole - (whole @ u)[:, None]
-    rows //= max(math.gcd(*rows.ravel().tolist()), 1)
-    return _with_null(rows, u)
 
 
 def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
