@@ -88,3 +88,19 @@ def test_ratios_are_found_in_thousands_of_classes():
     merged = merge_cells(matrix)
     assert merged.cell_map.merged_size == 5000
     np.testing.assert_array_equal(merged.cell_map.factor[:3], [4, 2, 3])
+
+
+def test_a_sum_of_thousands_of_values_is_one_cell():
+    """Weights 0 to 5,000 have a common unit; so have fractions that one of them divides."""
+    merged = merge_cells(DenseMap(np.arange(5001.0)[None]))
+    assert merged.cell_map.merged_size == 1
+    np.testing.assert_array_equal(merged.cell_map.factor, np.arange(5001))
+    fractions = merge_cells(DenseMap(np.array([[0.1, 0.2, 0.4]])))
+    np.testing.assert_array_equal(fractions.cell_map.factor, [1, 2, 4])
+
+
+def test_ratios_that_are_too_large_stay_apart():
+    """A factor costs bits of the counts: there is a largest one."""
+    merged = merge_cells(DenseMap(np.array([[1.0, 2.0, 2.0, 1e6]])))
+    assert merged.cell_map.merged_size == 3
+    np.testing.assert_array_equal(merged.cell_map.factor, [1, 1, 1, 1])

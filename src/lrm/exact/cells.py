@@ -8,7 +8,6 @@ whole-number factors, so that they stay integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,21 +23,16 @@ __all__ = [
     "over_merged",
 ]
 
-LARGEST_FACTOR = 1 << 10
-"""Ratios p/q of columns are merged while the common denominator stays below this.
+LARGEST_FACTOR = 1 << 13
+"""Columns in whole-number ratios are merged up to this factor.
 
-A factor f costs log2(f) bits of the integers that carry the counts; 10 bits are
-affordable, and ratios of real batches (halves, tenths, percents) stay below it.
+A factor f costs log2(f) bits of the integers that carry the counts; 13 bits are affordable, and
+sums of ages, minutes or amounts in thousands stay below it.
 """
 
-LARGEST_QUOTIENT = 128
-"""Largest q of a ratio p/q of columns that is looked for."""
-
-MOST_RATIOS, RATIO_OVERHEAD = 1 << 20, 500
-"""Ratios of columns that are looked for in all (about 1 s), and what a pass costs besides.
-
-Weights without common ratios, such as 2,000 random numbers, would be compared pair by pair.
-"""
+FRACTIONS, LARGEST_SIZE = 1024.0, 2.0**53
+"""Ratios are found of weights that are whole in units of 1/1,024 and exact in float64 in these; of
+other weights, only where the least of a class divides them all."""
 
 SAME = 1e-12
 """Largest relative difference of two weights that are the same but for rounding."""
@@ -233,16 +227,15 @@ def _integer_factors(
         nothing = np.zeros(len(group), dtype=np.int64)
         return CellMap(1, nothing, nothing), np.zeros(1, dtype=np.int64)
     order = cells[np.lexsort((cells, -np.abs(lead[cells]), group[cells]))]
-    # Columns of one class and one size are equal up to sign; ratios are between sizes.
     size = np.abs(lead[order])
     begins_class = np.diff(group[order], prepend=-2) != 0
-    begins = begins_class | (np.diff(size, prepend=0.0) != 0)
-    firsts = np.flatnonzero(begins)
-    place = np.cumsum(begins) - 1
-    number, multiple = _WholeRatios().of_classes(size[firsts], np.cumsum(begins_class)[firsts])
-    chosen = order[firsts[number]][place]  # the representative of each cell
+    multiple = _whole_ratios(size, np.flatnonzero(begins_class))
+    # The largest column of a class stands for all; without ratios, for those of its own size.
+    begins = begins_class | ((multiple == 0) & (np.diff(size, prepend=0.0) != 0))
+    chosen = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
     factor = np.zeros(len(group), dtype=np.int64)
-    factor[order] = np.sign(lead[order] * lead[chosen]).astype(np.int64) * multiple[place]
+    sign = np.sign(lead[order] * lead[chosen]).astype(np.int64)
+    factor[order] = sign * np.maximum(multiple, 1)
     # Classes are numbered by their representatives, so that the order of the cells survives.
     representatives, index = np.unique(chosen, return_inverse=True)
     everywhere = np.zeros(len(group), dtype=np.int64)
@@ -250,65 +243,21 @@ def _integer_factors(
     return CellMap(len(representatives), everywhere, factor), representatives
 
 
-class _WholeRatios:
-    """Finds sizes that are whole-number ratios p/q of each other, with a bound on the work."""
+def _whole_ratios(sizes: Floats, begins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whole numbers in proportion to the sizes of each class; 0 where there are none that fit.
 
-    def __init__(self) -> None:
-        self._left = MOST_RATIOS
-        self._known: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    ``begins`` holds the place of the first size of each class.
 
-    def of_classes(
-        self, sizes: Floats, classes: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each size the place of its representative, and its whole-number factor.
-
-        ``classes`` is ascending; within a class the sizes differ, the largest first.
-        """
-        number, factor = np.arange(len(sizes)), np.ones(len(sizes), dtype=np.int64)
-        starts = np.flatnonzero(np.diff(classes, prepend=-1))
-        ends = np.append(starts[1:], len(sizes))
-        several = np.flatnonzero(ends - starts > 1)
-        for start, end in zip(starts[several], ends[several], strict=True):
-            key = sizes[start:end].tobytes()  # many classes of one table have the same sizes
-            if key not in self._known:
-                self._known[key] = self._of_class(sizes[start:end])
-            own, factor[start:end] = self._known[key]
-            number[start:end] = start + own
-        return number, factor
-
-    def _of_class(self, sizes: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The largest size takes those that are p/q of it; the rest goes on without them."""
-        number, factor = np.arange(len(sizes)), np.ones(len(sizes), dtype=np.int64)
-        rest = number.copy()
-        while len(rest) > 1 and self._left > 0:
-            self._left -= len(rest) + RATIO_OVERHEAD
-            p, q = _small_ratios(sizes[rest] / sizes[rest[0]])
-            denominator, joined = 1, np.zeros(LARGEST_QUOTIENT + 1, dtype=bool)
-            divisors, first = np.unique(q, return_index=True)
-            for divisor in divisors[np.argsort(first)].tolist():
-                joint = lcm(denominator, divisor)
-                if 0 < joint <= LARGEST_FACTOR:
-                    denominator, joined[divisor] = joint, True
-            together = joined[q]
-            number[rest[together]] = rest[0]
-            factor[rest[together]] = p[together] * (denominator // q[together])
-            rest = rest[~together]
-        return number, factor
-
-
-def _small_ratios(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return p and q with p/q == value to the last bit and q small, or q = 0.
-
-    >>> p, q = _small_ratios(np.array([1.0, 0.6, np.sqrt(0.5)]))
-    >>> p.tolist(), q.tolist()
-    ([1, 3, 0], [1, 5, 0])
+    >>> _whole_ratios(np.array([6.0, 4.0, 7.5, 2.5, 1.0, np.pi]), np.array([0, 2, 4])).tolist()
+    [3, 2, 3, 1, 0, 0]
     """
-    p, q = np.zeros((2, len(values)), dtype=np.int64)
-    unknown = np.arange(len(values))
-    for divisor in range(1, LARGEST_QUOTIENT + 1):
-        whole = np.rint(values[unknown] * divisor)
-        fits = (whole > 0) & (whole / divisor == values[unknown])
-        if fits.any():
-            p[unknown[fits]], q[unknown[fits]] = whole[fits], divisor
-            unknown = unknown[~fits]
-    return p, q
+    lengths = np.diff(begins, append=len(sizes))
+    sizes = sizes * FRACTIONS
+    whole = (sizes == np.rint(sizes)) & (sizes < LARGEST_SIZE)
+    unit = np.gcd.reduceat(np.where(whole, sizes, 1.0).astype(np.int64), begins).astype(np.float64)
+    least = np.minimum.reduceat(sizes, begins)
+    unit = np.repeat(np.where(np.logical_and.reduceat(whole, begins), unit, least), lengths)
+    ratio = np.rint(sizes / unit)
+    fits = (ratio * unit == sizes) & (ratio <= LARGEST_FACTOR)
+    fits = np.repeat(np.logical_and.reduceat(fits, begins), lengths)
+    return np.where(fits, ratio, 0).astype(np.int64)
