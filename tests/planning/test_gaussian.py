@@ -1,5 +1,6 @@
 """Gaussian noise: certified strategies, and noise that is what it claims to be."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -127,3 +128,19 @@ def test_hostile_workloads_reach_the_certificate(cells):
     found = optimise_gaussian(matrix)
     assert np.all(np.isfinite(found.L))
     assert found.upper <= 1.0011 * found.lower
+
+
+def test_conditions_on_two_attributes_together_are_planned_over_a_list_of_cells():
+    """``a + b <= c`` is no product, and residuals of products are far from the optimum."""
+    names = "abcd"
+    domain = lrm.Domain([lrm.Integers(name, 0, 4) for name in names], table="t")
+    statements = [
+        f"SELECT COUNT(*) AS {a}{b}{c} FROM t WHERE {a} + {b} <= {c}"
+        for a, b in itertools.combinations(names, 2)
+        for c in range(8)
+    ]
+    batch = lrm.sql(";".join(statements), domain)
+    plan = lrm.plan(batch, noise="gaussian", effort="quick")
+    residuals = [c for c in plan.details["candidates"] if c["name"] == "residuals"]
+    assert plan.strategy_error < 0.8 * residuals[0]["error"]
+    assert plan.at_most_above_best < 1.01

@@ -53,8 +53,14 @@ NEAR = 1.1
 EXTREME_RANK, EXTREME_CELLS = 10, 64
 """Where columns may well lie inside the hull of others, and finding out takes little time."""
 
-GAUSSIAN_CELLS: dict[Effort, int] = {"quick": 200, "normal": 1000, "thorough": 2000}
-"""Merged cells of a product up to which a list of them is searched as well, for Gaussian noise."""
+GAUSSIAN_WORK: dict[Effort, float] = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
+PRODUCT_WORK = 8e6
+"""Rank² × merged cells of a product up to which a list of them is searched for Gaussian noise; at
+quick effort up to the second number where every query is a product, which rarely gains.
+
+Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
+affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4).
+"""
 
 FLAT_CELLS: dict[Effort, int] = {"quick": 2000, "normal": 5000, "thorough": 5000}
 """The same for Laplace noise; more take seconds even at quick effort, and hundreds of MB."""
@@ -94,7 +100,7 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyS
 
 def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrategy:
     """The best over products, or over a list of merged cells where these are few."""
-    few = has_few_cells(problem, effort)
+    few = has_few_cells(problem, effort, search.noise)
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
     brief = few and effort == "normal" and search.noise == "laplace"
     chosen = best_products(problem, search, effort="brief" if brief else effort)
@@ -109,23 +115,27 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         starts = {"products": on_representatives(merged_rows(chosen, reduction), flat)}
         found = [_best_listed(flat, search, effort, starts)]
     else:
-        # The optimum for Gaussian noise to 0.1 % takes milliseconds on so few cells.
+        # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
         tight: Effort = "normal" if effort == "quick" else effort
-        fewer = cells <= GAUSSIAN_CELLS[effort]
-        found = [_best_listed(flat, search, tight, {})] if fewer else []
+        found = [_best_listed(flat, search, tight, {})]
     bound = least_error(flat, search.clock, most=BOUND_SECONDS)
     lifted = [_over_all_cells(one, flat, reduction) for one in found]
     return _least(chosen, lifted, bound)
 
 
-def has_few_cells(problem: Problem, effort: Effort) -> bool:
+def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
     """Whether the merged cells of a product are few enough for a search over a list of them."""
     if not problem.is_listed or problem.products is None:
         return False
     merged = merge_values(problem.products)
-    return (
-        merged.cells <= FLAT_CELLS[effort] and merged.batch.queries * merged.cells <= FLAT_ENTRIES
-    )
+    queries, cells = merged.batch.queries, merged.cells
+    if queries * cells > FLAT_ENTRIES:
+        return False
+    if noise == "gaussian":
+        plain = effort == "quick" and merged.batch.simple
+        most = PRODUCT_WORK if plain else GAUSSIAN_WORK[effort]
+        return min(queries, cells) ** 2 * cells <= most
+    return cells <= FLAT_CELLS[effort]
 
 
 def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Strategy:

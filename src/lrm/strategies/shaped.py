@@ -238,7 +238,7 @@ def _over_products(
     tables = _one_way(problem, laplace_error)
     if tables is not None:
         return tables
-    if not has_few_cells(problem, effort):
+    if not has_few_cells(problem, effort, "laplace"):
         return None
     flat, reduction = flat_problem(problem)
     found = shaped_strategy(flat, search, laplace_error, effort)
