@@ -90,14 +90,15 @@ def steps(batch: str, noise: str, effort: str, table: Path) -> Iterator[tuple[st
 
 def measure(command: Sequence[str], folder: Path, log: Path) -> tuple[float, float]:
     """CPU seconds and peak megabytes of a process with one thread."""
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each step compiles all modules anew
     child = os.fork()
     if child == 0:
         os.chdir(folder)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.execve(command[0], list(command), {**os.environ, **threads})  # noqa: S606
+        os.execve(command[0], list(command), environment)  # noqa: S606
     _, status, usage = os.wait4(child, 0)
     if status:
         raise SystemExit(f"{' '.join(command)}\n{log.read_text(encoding='utf-8')}")

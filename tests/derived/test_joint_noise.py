@@ -58,17 +58,29 @@ def test_merged_columns_have_the_covariance_and_the_half_widths_of_all_rows(accu
     assert noise.weights.shape[2] < rows.shape[1]
 
 
+def test_columns_that_are_left_out_are_0(accuracy):
+    _, errors = accuracy
+    way_back = errors.reconstruction
+    ranges = [(0, 3), (17, 21), (40, 44)]
+    chosen = np.concatenate([np.arange(start, stop) for start, stop in ranges])
+    rows, some = way_back.rows(0, way_back.shape[0])[chosen], way_back.rows_of(ranges)
+    used = np.abs(rows).max(axis=0) > 0
+    np.testing.assert_array_equal(some[:, np.abs(some).max(axis=0) > 0], rows[:, used])
+    if not used.all():
+        assert some.shape[1] < rows.shape[1]
+
+
 def test_each_row_of_the_reconstruction_is_asked_for_once(accuracy, monkeypatch):
     """A median over 31 ages reads the rows of its running totals once, not once per age."""
     workload, errors = accuracy
     asked = []
-    rows = type(errors.reconstruction).rows
+    rows_of = type(errors.reconstruction).rows_of
 
-    def count(self, start, stop):
-        asked.append(range(start, stop))
-        return rows(self, start, stop)
+    def count(self, ranges):
+        asked.extend(range(start, stop) for start, stop in ranges)
+        return rows_of(self, ranges)
 
-    monkeypatch.setattr(type(errors.reconstruction), "rows", count)
+    monkeypatch.setattr(type(errors.reconstruction), "rows_of", count)
     noisy = Noisy(lambda start, stop: np.arange(start, stop, dtype=float), errors)
     for one in workload.derived:
         asked.clear()

@@ -27,6 +27,9 @@ MOST_WEIGHTS = 1 << 25
 ROUNDING = 1e-13
 """Share of a row's largest weight below which a weight is a rounding error."""
 
+MOST_FACTORED = 512
+"""Inputs of a group up to which Gaussian noise is stated by a root of its covariance."""
+
 DIGITS = 12
 """Digits to which weights are compared, relative to the largest of their row."""
 
@@ -128,16 +131,20 @@ class Noisy:
         count = sum(stop - start for start, stop in ranges)
         if count * way_back.shape[1] > MOST_WEIGHTS:
             return None
-        parts = [way_back.rows(start, stop) for start, stop in ranges]
-        rows = parts[0] if len(parts) == 1 else np.vstack(parts)
+        rows = way_back.rows_of(ranges)
         ends = np.cumsum([0, *(stop - start for start, stop in ranges)])
         number = np.searchsorted([start for start, _ in ranges], index, side="right") - 1
         place = index - np.array([start for start, _ in ranges])[number] + ends[number]
-        packed = _packed(rows, place) if self.accuracy.law.independent else _unpacked(rows, place)
+        law = self.accuracy.law
+        if law.noise == "gaussian" and place.shape[1] <= MOST_FACTORED:
+            packed: tuple[Floats, Floats] | None = _factored(rows, place)
+        else:
+            packed = _packed(rows, place) if law.independent else _unpacked(rows, place)
         if packed is None:
             return None
         weights, counts = packed
-        return JointNoise(weights * (scales[:, None] * self.accuracy.step), counts, self.accuracy)
+        weights *= scales[:, None] * self.accuracy.step
+        return JointNoise(weights, counts, self.accuracy)
 
 
 def _ranges(index: Indices) -> list[tuple[int, int]]:
@@ -160,6 +167,13 @@ def _unpacked(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
     return rows[place], np.ones((len(place), rows.shape[1]))
 
 
+def _factored(rows: Floats, place: Indices) -> tuple[Floats, Floats]:
+    """Square roots of the Gram matrices of each group's rows: of Gaussian noise they are all."""
+    values, vectors = np.linalg.eigh(np.stack([rows[own] @ rows[own].T for own in place]))
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return roots, np.ones(place.shape)
+
+
 def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
     """The weights of each group's inputs (groups × inputs × columns), and how often each occurs.
 
@@ -167,31 +181,28 @@ def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
     weigh alike are one column: in a table over departments, the cells of all other departments.
     """
     found = [_distinct_columns(rows[own]) for own in place]
-    width = max(len(counts) for _, counts in found)
+    width = max(1, *(len(counts) for _, counts in found))
     if place.size * width > MOST_WEIGHTS:
         return None
     weights = np.zeros((*place.shape, width))
     often = np.zeros((len(place), width))
-    for group, (columns, counts) in enumerate(found):
-        weights[group, :, : len(counts)] = columns
+    for group, (own, (columns, counts)) in enumerate(zip(place, found, strict=True)):
+        weights[group, :, : len(counts)] = rows[np.ix_(own, columns)]
         often[group, : len(counts)] = counts
     return weights, often
 
 
-def _distinct_columns(rows: Floats) -> tuple[Floats, Floats]:
-    """The distinct columns of an array that are not 0, and how often each occurs.
+def _distinct_columns(rows: Floats) -> tuple[Indices, Indices]:
+    """The first of each kind of column that is not 0, and how often each kind occurs.
 
     Columns are compared through two random sums of their entries, to twelve digits.
     """
-    sizes = np.abs(rows)
-    size = sizes.max(axis=1, initial=0.0)
-    columns = rows[:, (sizes > ROUNDING * size[:, None]).any(axis=0)]
-    if not columns.shape[1]:
-        return np.zeros((len(rows), 1)), np.ones(1)
+    size = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
+    some = np.flatnonzero((np.abs(rows) > ROUNDING * size[:, None]).any(axis=0))
     signs = np.random.default_rng(0).uniform(1.0, 2.0, (2, len(rows)))
-    sums = np.round((signs / np.where(size > 0, size, 1.0)) @ columns, DIGITS)
+    sums = np.round((signs / np.where(size > 0, size, 1.0)) @ rows, DIGITS)[:, some]
     _, first, counts = np.unique(sums[0] + 1j * sums[1], return_index=True, return_counts=True)
-    return columns[:, first], counts.astype(np.float64)
+    return some[first], counts
 
 
 def _taken(rows: Rows, index: Indices) -> Floats:

@@ -109,6 +109,13 @@ class Reconstruction(Protocol):
         """Rows ``start:stop`` of B."""
         ...
 
+    def rows_of(self, ranges: Sequence[tuple[int, int]], /) -> Floats:
+        """Rows of B in some ranges, one after the other.
+
+        Columns of independent measurements that are 0 in all of these rows may be left out.
+        """
+        ...
+
     def row_weights(self, start: int, stop: int, /) -> Iterator[tuple[int, int, RowWeights | None]]:
         """Yield the weights of rows ``start:stop`` in parts, each with its first and last row.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -92,6 +92,10 @@ class FlatReconstruction:
             return self.given.rows(start, stop)
         assert self.inverse is not None  # noqa: S101
         return self.inverse.rows_times(self.queries.rows(start, stop))
+
+    def rows_of(self, ranges: Sequence[tuple[int, int]]) -> Floats:
+        """Rows of B in some ranges, one after the other."""
+        return np.vstack([self.rows(start, stop) for start, stop in ranges])
 
     def matrix(self) -> Floats | sp.csr_array:
         """All of B; sparse where a given B is."""

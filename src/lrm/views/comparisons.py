@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
-from lrm.plans.comparison import Comparison, SideBySide
 from lrm.privacy.amounts import equation, parse_amount
 from lrm.privacy.budget import LEAST_DELTA, Privacy, unit_privacy, zcdp_of
 from lrm.spelling import number, ratio, seconds, text_table
 from lrm.views.plans import certificate
+
+if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs none
+    from lrm.plans.comparison import Comparison, SideBySide
 
 __all__ = [
     "advice",

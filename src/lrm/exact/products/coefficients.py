@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,36 +15,60 @@ from lrm.exact.products.strategy import Axis
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import Factor
 
-__all__ = ["add_term_rows", "product_rows"]
+__all__ = ["add_term_rows", "product_rows", "term_sets"]
 
 Floats = NDArray[np.float64]
 
 
-def add_term_rows(
-    whole: Floats, axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int
+def term_sets(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int) -> set[int]:
+    """The sets of a group whose measurements count in the answers of one term."""
+    found: set[int] = set()
+    for _, factors in batch.summands(term):
+        found.update(_used_sets(lattice, [axis.factor(factors) for axis in axes]))
+    return found
+
+
+def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and where rows go
+    whole: Floats,
+    places: Mapping[int, slice],
+    axes: Sequence[Axis],
+    lattice: Lattice,
+    batch: ProductBatch,
+    term: int,
 ) -> None:
-    """Add the rows of B of one term, over the measurements of its group, to ``whole``.
+    """Add the rows of B of one term to the columns ``places`` of each set that counts in it.
 
     The estimate of a product weighs what was measured of set B (for unit noise) by
     ``θ_B·Σ_{A⊆B} (1/λ_A) ⊗ N_i``, where ``N_i`` is ``W·P·Sᵀ/κ`` for i in A, ``W·h/κ`` times
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
     for coefficient, factors in batch.summands(term):
-        stop = 0
-        for rows in _set_rows(lattice, [axis.factor(factors) for axis in axes]):
-            stop += rows.shape[1]
-            part = whole[:, stop - rows.shape[1] : stop]
+        own = [axis.factor(factors) for axis in axes]
+        used = _used_sets(lattice, own)
+        for b, rows in zip(used, _set_rows(lattice, own, used), strict=True):
+            part = whole[:, places[b]]
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
 def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
     """The rows of B of one product over a group's axes."""
-    return np.hstack(list(_set_rows(lattice, factors)))
+    return np.hstack(list(_set_rows(lattice, factors, range(len(lattice.sets)))))
 
 
-def _set_rows(lattice: Lattice, factors: Sequence[Factor]) -> Iterator[Floats]:
+def _support(factors: Sequence[Factor]) -> list[int]:
+    return [i for i, factor in enumerate(factors) if factor.total_factor is None]
+
+
+def _used_sets(lattice: Lattice, factors: Sequence[Factor]) -> list[int]:
+    """The sets that hold information about a product; the rows of all others are 0."""
+    support = _support(factors)
+    inner = [[i for i in support if i in one] for one in lattice.sets]
+    return [b for b, own in enumerate(inner) if _inverse_informations(lattice, b, own).any()]
+
+
+def _set_rows(lattice: Lattice, factors: Sequence[Factor], sets: Iterable[int]) -> Iterator[Floats]:
     """Yield the rows of B of one product, over the measurements of one set after the other."""
-    support = [i for i, factor in enumerate(factors) if factor.total_factor is None]
+    support = _support(factors)
     bases = lattice.bases
     means = [
         factor.times(basis.h[:, None])[:, 0] / basis.kappa
@@ -61,7 +85,8 @@ def _set_rows(lattice: Lattice, factors: Sequence[Factor]) -> Iterator[Floats]:
         for i in support
     }
     count = math.prod(map(len, factors))
-    for b, one in enumerate(lattice.sets):
+    for b in sets:
+        one = lattice.sets[b]
         inner = [i for i in support if i in one]
         # One array axis for each axis of the product, then one for each member of the set.
         rows = _inverse_informations(lattice, b, inner) * float(lattice.weights[b])

@@ -26,7 +26,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -255,6 +254,8 @@ class Combination:
         def of_logit(x: float) -> float:
             share = 1.0 / (1.0 + np.exp(-x))
             return float(np.log(self.error(np.array([share, 1.0 - share]))))
+
+        from scipy.optimize import minimize_scalar  # noqa: PLC0415 - 0.3 s, for plans alone
 
         start = float(np.log(self.groups[0].weight / self.groups[1].weight))
         # Near a share of 1 the difference of large numbers has no digits left.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
-from lrm.exact.products.coefficients import add_term_rows
+from lrm.exact.products.coefficients import add_term_rows, term_sets
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals
 from lrm.exact.products.merged_terms import (
@@ -39,6 +39,9 @@ __all__ = ["ProductReconstruction"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+Places = list[dict[int, slice]]
+"""The columns of the measurements of each set, group by group."""
 
 EXPLICIT_ENTRIES = 1 << 26
 """B is built as an array up to this many entries (512 MB)."""
@@ -224,18 +227,52 @@ class ProductReconstruction:
 
     def rows(self, start: int, stop: int) -> Floats:
         """Rows ``start:stop`` of B."""
-        ends = np.cumsum(self.batch.term_queries())
-        parts = []
-        first = int(np.searchsorted(ends, start, side="right"))
-        for term in range(first, self.batch.terms):
-            begin = int(ends[term] - self.batch.term_queries()[term])
-            if begin >= stop:
-                break
-            rows = self._term_rows(term)
-            parts.append(rows[max(start - begin, 0) : stop - begin])
+        return self._rows([(start, stop)], self._places)
+
+    def rows_of(self, ranges: Sequence[tuple[int, int]]) -> Floats:
+        """Rows of B in some ranges, without the sets of measurements that are 0 in all of them."""
+        if self.combination is not None:
+            return self._rows(ranges, self._places)
+        found: set[tuple[int, int]] = set()
+        for term in {term for start, stop in ranges for term, _ in self._terms_in(start, stop)}:
+            g = self.group_of(term)
+            axes, lattice = self.measured.groups[g].axes, self.lattices[g]
+            found.update((g, b) for b in term_sets(axes, lattice, self.batch, term))
+        return self._rows(ranges, self._placed(sorted(found)))
+
+    def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
+        parts = [
+            self._term_rows(term, places)[max(start - begin, 0) : stop - begin]
+            for start, stop in ranges
+            for term, begin in self._terms_in(start, stop)
+        ]
         if len(parts) == 1:
             return parts[0]
-        return np.vstack(parts) if parts else np.zeros((0, self.shape[1]))
+        return np.vstack(parts) if parts else np.zeros((0, _width(places)))
+
+    def _terms_in(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the terms with queries in ``start:stop``, and the first query of each."""
+        ends, sizes = self.batch.term_ends(), self.batch.term_queries()
+        for term in range(int(np.searchsorted(ends, start, side="right")), self.batch.terms):
+            begin = int(ends[term] - sizes[term])
+            if begin >= stop:
+                return
+            yield term, begin
+
+    @cached_property
+    def _places(self) -> Places:
+        """The columns of every set."""
+        groups = enumerate(self.measured.groups)
+        return self._placed([(g, b) for g, group in groups for b in range(len(group.heights))])
+
+    def _placed(self, sets: Sequence[tuple[int, int]]) -> Places:
+        """Columns for some sets, one after the other."""
+        places: Places = [{} for _ in self.measured.groups]
+        stop = 0
+        for g, b in sets:
+            start, stop = stop, stop + self.measured.groups[g].heights[b]
+            places[g][b] = slice(start, stop)
+        return places
 
     def _check_explicit(self) -> None:
         if not self.is_explicit:
@@ -245,13 +282,14 @@ class ProductReconstruction:
                 "use its products"
             )
 
-    def _term_rows(self, term: int) -> Floats:
+    def _term_rows(self, term: int, places: Places) -> Floats:
         g = int(self._group_of[term])
-        rows = np.zeros((int(self.batch.term_queries()[term]), self.shape[1]))
-        ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
-        parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
-        add_term_rows(parts[g], self.measured.groups[g].axes, self.lattices[g], self.batch, term)
+        rows = np.zeros((int(self.batch.term_queries()[term]), _width(places)))
+        axes, lattice = self.measured.groups[g].axes, self.lattices[g]
+        add_term_rows(rows, places[g], axes, lattice, self.batch, term)
         if self.combination is not None:
+            ends = np.cumsum([sum(group.heights) for group in self.measured.groups]).tolist()
+            parts = [rows[:, start:stop] for start, stop in itertools.pairwise([0, *ends])]
             self.combination.add_corrections(parts, g, term, self.lattices)
         return rows
 
@@ -308,6 +346,11 @@ class ProductReconstruction:
             for group, terms in zip(measured.groups, chosen, strict=True)
         )
         return cls(batch, replace(measured, groups=groups, combined=False))
+
+
+def _width(places: Places) -> int:
+    """Number of columns."""
+    return max((one.stop for own in places for one in own.values()), default=0)
 
 
 def _term_error(group: MeasuredGroup, lattice: Lattice, merged: MergedTerms, term: int) -> float:
