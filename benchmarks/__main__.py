@@ -22,6 +22,8 @@ OTHERS = {
     "tables": "benchmarks.tables",
     "long": "benchmarks.long",
     "limits": "benchmarks.limits",
+    "noises": "benchmarks.noises",
+    "profile": "benchmarks.profile_lowrank",
     "tools": "benchmarks.tools.__main__",
     "readme": "benchmarks.readme",
     "numbers": "benchmarks.numbers",

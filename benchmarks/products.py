@@ -31,12 +31,22 @@ GAUSSIAN = {
     "adult 3-way": (ADULT, 0, [3], 10.51527),
     "adult up to 3-way": (ADULT, 0, range(4), 10.66501),
     "100 attributes up to 3-way": ((10,) * 100, 0, range(4), 303.2161),
-    "cps prefixes 1-way": (CPS, 2, [1], 3.063),
-    "cps prefixes 2-way": (CPS, 2, [2], 5.816),
-    "cps prefixes 3-way": (CPS, 2, [3], 7.300),
-    "loans prefixes 1-way": (LOANS, 4, [1], 4.615),
-    "loans prefixes 2-way": (LOANS, 4, [2], 14.188),
-    "adult prefixes 2-way": (ADULT, 5, [2], 16.771),
+}
+PREFIXES = {
+    "adult": (ADULT, 5, (5.081, 17.274, 45.223, 45.174)),
+    "cps": (CPS, 2, (3.081, 5.823, 7.302, 7.570)),
+    "loans": (LOANS, 4, (4.681, 14.502, 34.168, 34.144)),
+}
+"""Tables with prefix sums over the first attributes, and the root mean squared errors that were
+published with ResidualPlanner+ for 1-, 2-, 3- and up to 3-way tables."""
+GAUSSIAN |= {
+    f"{name} prefixes {orders}": (sizes, prefixes, members, figure)
+    for name, (sizes, prefixes, figures) in PREFIXES.items()
+    for (orders, members), figure in zip(
+        {"1-way": [1], "2-way": [2], "3-way": [3], "up to 3-way": range(4)}.items(),
+        figures,
+        strict=True,
+    )
 }
 
 

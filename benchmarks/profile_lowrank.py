@@ -1,6 +1,6 @@
 """Where the time of ``lowrank`` goes: matrix products, projections, and the rest.
 
-Run with ``python benchmarks/profile_lowrank.py [QUERIES CELLS]`` (256 and 1,024 by default, of
+Run with ``python -m benchmarks profile [QUERIES CELLS]`` (256 and 1,024 by default, of
 the family WRange). Every line of the solver is timed, and its time goes to what the line
 does. Processor time is counted, so that a busy machine does not change the shares.
 """
