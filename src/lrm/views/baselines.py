@@ -9,9 +9,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.plans import Plan
-from lrm.plans.planner import plan_of
 from lrm.spelling import number, ratio
-from lrm.strategies import Problem, Search, build_strategy
 
 __all__ = ["BASELINE_COLUMNS", "baseline_rows", "errors_by_mechanism"]
 
@@ -59,6 +57,10 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
 
 
 def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
+    # All mechanisms: the page of a release needs none of them.
+    from lrm.plans.planner import plan_of  # noqa: PLC0415
+    from lrm.strategies import Problem, Search, build_strategy  # noqa: PLC0415
+
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum
     try:
