@@ -22,6 +22,7 @@ OTHERS = {
     "tables": "benchmarks.tables",
     "long": "benchmarks.long",
     "limits": "benchmarks.limits",
+    "mutants": "benchmarks.mutants",
     "noises": "benchmarks.noises",
     "profile": "benchmarks.profile_lowrank",
     "tools": "benchmarks.tools.__main__",
