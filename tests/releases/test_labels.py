@@ -20,7 +20,8 @@ from lrm import batches
 from lrm.batches import parse_batch, sql
 from lrm.domain import Categories, Domain
 from lrm.errors import LrmError, WorkloadError
-from lrm.views import plan_page, release_page
+from lrm.views.plan_page import plan_page
+from lrm.views.release_page import release_page
 from lrm.views.releases import export_csv, export_json
 from lrm.workload import Grouped, Label, Labels, Named, Numbered, Workload
 from lrm.workload.families import identity, stack, total

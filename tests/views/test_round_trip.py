@@ -14,9 +14,9 @@ import pytest
 import lrm
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
-from lrm.views import release_page
 from lrm.views.answers import statement_tables
 from lrm.views.exports import LONG_FILE, export_folder, export_workbook, wide_rows
+from lrm.views.release_page import release_page
 from lrm.views.releases import release_facts
 
 DOMAIN = Domain(

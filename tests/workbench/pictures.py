@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from report.browser import browser
-from workbench.test_in_browser import planned, text, there, workbench
+from workbench.browsing import append, editor, planned, rated, text, there, workbench
+from workbench.test_in_browser import choose
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "img"
 
@@ -23,16 +24,11 @@ def take(tab, name, top="0", width=1280, height=900):
     tab.call("Emulation.setDeviceMetricsOverride", **size)
     place = f"document.querySelector({top!r})" if top != "0" else "document.body"
     tab.evaluate(f"{place}.scrollIntoView({{behavior: 'instant'}})")
+    tab.evaluate("new Promise(r => setTimeout(r, 500))")  # the editors measure themselves again
     shot = tab.call("Page.captureScreenshot")
     image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
     small = image.quantize(64, dither=Image.Dither.NONE)
     small.save(PLACE / f"workbench-{name}.png", optimize=True)
-
-
-def append(tab, line):
-    tab.evaluate("document.getElementById('batch-editor-text').focus()")
-    tab.press("End", modifiers=2)
-    tab.type(line)
 
 
 def main():  # noqa: PLR0915 - one picture after the other
@@ -43,13 +39,13 @@ def main():  # noqa: PLR0915 - one picture after the other
             tab.go(address)
             tab.wait("document.getElementById('use-example').checkVisibility()")
             tab.click("#use-example")
-            tab.wait(there("#statements tbody tr"), 120)
+            rated(tab)
             planned(tab)
             tab.evaluate("document.activeElement.blur()")
-            take(tab, "planned", height=960)
+            take(tab, "planned", height=700)
             append(tab, "SELECT COUNT(*) AS teens FROM patients WHERE age < 13 AND s")
             tab.wait(f"{text('#batch-editor-problems')} !== ''")
-            take(tab, "error", "#batch-section", width=760, height=560)
+            take(tab, "error", "header", height=420)
             for _ in range(len("13 AND s")):
                 tab.press("Backspace")
             tab.type("20;")
@@ -59,42 +55,41 @@ def main():  # noqa: PLR0915 - one picture after the other
             for index, kind, value in ((2, "importance", "9"), (2, "expected", "1500")):
                 tab.evaluate(
                     f"(e => {{ e.value = '{value}'; e.dispatchEvent(new Event('change')); }})"
-                    f"(document.getElementById('{kind}-{index}'))"
+                    f"(document.querySelectorAll('input[data-field={kind}]')[{index}])"
                 )
-                tab.wait(f"document.getElementById('batch-editor-text').value.includes('{kind}: ')")
-                tab.wait(
-                    f"{text('#statements')}.includes('against') || '{kind}' === 'expected'", 60
-                )
+                tab.wait(f"{editor()}.then(x => x.includes('{kind}: '))")
+                tab.evaluate("new Promise(r => setTimeout(r, 2000))")
                 planned(tab)
-            tab.evaluate("document.getElementById('rivals-part').open = true")
-            tab.evaluate("document.getElementById('beside-part').open = true")
+            tab.wait(there("#beside option[value=equal]"), 60)
+            choose(tab, "beside", "equal")
+            tab.evaluate("document.getElementById('more').open = true")
             tab.wait(there("#rivals tbody tr"), 60)
-            tab.wait(there("#beside tbody tr"), 60)
             tab.wait(f"{text('#statements')}.includes(' %')")
-            take(tab, "compared", "#picture", height=1000)
-            tab.evaluate("document.getElementById('rivals-part').open = false")
-            tab.evaluate("document.getElementById('beside-part').open = false")
+            rated(tab)
+            take(tab, "compared", "header", height=1000)
+            tab.evaluate("document.getElementById('more').open = false")
+            tab.click("#release-tab")
             tab.click("#create-budget button")
-            tab.wait(there("#budgets tbody tr"))
+            tab.wait(there("#budgets dl"))
             tab.click("#dry-run button")
             tab.wait(there("#ask-release"), 60)
             tab.click("#ask-release")
             tab.wait("document.getElementById('confirm').open")
-            take(tab, "confirm", "#release", height=760)
+            take(tab, "confirm", "header", height=700)
             tab.click("#confirm-yes")
             tab.wait(f"{text('#dry-result')}.includes('Released')", 60)
+            tab.click("#results-tab")
             question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
             tab.evaluate(f"document.getElementById('further-text').value = {question!r}")
             tab.click("#further button")
             tab.wait(there("#further-answers tbody tr"), 60)
-            tab.evaluate("new Promise(r => setTimeout(r, 1500))")
-            take(tab, "released", "#release", height=1250)
+            take(tab, "released", "header", height=1100)
             tab.go(address.partition("#")[0], width=390, scheme="dark")
-            tab.wait(there("#statements tbody tr"), 60)
-            take(tab, "narrow-dark", "#errors", width=390, height=1100)
+            rated(tab)
+            take(tab, "narrow-dark", "#errors-title", width=390, height=1000)
             tab.go(address.partition("#")[0], width=1280, scheme="dark")
-            tab.wait(there("#statements tbody tr"), 60)
-            take(tab, "dark", height=960)
+            rated(tab)
+            take(tab, "dark", height=700)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Client:
 @contextlib.contextmanager
 def serving(folder, ledger="budget.sqlite"):
     """The server in a thread, and a client that was let in."""
-    server = Server(folder, "127.0.0.1", 0, ledger)
+    server = Server(folder, 0, ledger)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

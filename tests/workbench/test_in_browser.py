@@ -3,112 +3,38 @@
 import contextlib
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
-import axe_core_python
-import pytest
-
-from report.browser import browser, need_browser
+from workbench.browsing import (
+    append,
+    check_accessible,
+    editor,
+    focus,
+    planned,
+    rated,
+    reload,
+    set_text,
+    stop,
+    text,
+    there,
+    typical,
+    wait_saved,
+    workbench,
+)
 from workbench.served import QUESTIONS, lrm, write_example
 
-AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
-
-@pytest.fixture(scope="module")
-def tab():
-    need_browser()
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def _blank(tab):
-    """Leave the page of the test before, which asks for a server that is gone."""
-    tab.call("Page.navigate", url="about:blank")
-    tab.wait("location.protocol === 'about:'")
-    tab.console.clear()
-
-
-@contextlib.contextmanager
-def workbench(folder, port="0"):
-    """The command itself; yields its address and its process."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lrm", "workbench", ".", "--no-browser", "--json", "--port", port],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
+def choose(tab, name, value):
+    """Choose an option of a list."""
+    tab.evaluate(
+        f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event('change')); }})"
+        f"(document.getElementById({name!r}))"
     )
-    try:
-        lines = iter(process.stdout.readline, "")
-        address = next(found[0] for line in lines if (found := re.search(r"http[^\"\s]*", line)))
-        yield address, process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
 
 
-def text(selector):
-    return f"document.querySelector({selector!r}).textContent"
-
-
-def there(selector):
-    return f"!!document.querySelector({selector!r})"
-
-
-def wait_saved(path, words, seconds=30):
-    """Wait until a file holds some words: the page saves a little after they are typed."""
-    end = time.monotonic() + seconds
-    while words not in path.read_text():
-        assert time.monotonic() < end, path.read_text()
-        time.sleep(0.05)
-
-
-def set_text(tab, selector, value):
-    """Put the caret in a field, select all, and type."""
-    tab.click(selector)
-    tab.press("a", modifiers=2)
-    tab.type(value)
-
-
-def planned(tab, seconds=120):
-    tab.wait(f"{text('#job-words')}.startsWith('Planned')", seconds)
-
-
-def stop(tab):
-    """End the search with the best so far, unless it has ended."""
-    tab.wait(there("#statements tbody tr"), 120)
-    if tab.evaluate("document.getElementById('stop').checkVisibility()"):
-        tab.evaluate("document.getElementById('stop').click()")
-    planned(tab)
-
-
-def typical(tab):
-    return tab.evaluate("document.querySelectorAll('#key dd')[1].firstChild.textContent")
-
-
-def check_accessible(tab, state):
-    """No serious or critical finding of axe, in this state of the page."""
-    tab.evaluate(AXE + "; true")
-    found = tab.evaluate(
-        "axe.run(document, {iframes: false, resultTypes: ['violations']}).then(r => r.violations"
-        ".filter(v => ['serious', 'critical'].includes(v.impact))"
-        ".map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]))"
-    )
-    assert found == [], (state, found)
-
-
-def reload(tab):
-    tab.call("Page.reload")
-    time.sleep(0.1)
-    tab.wait("document.readyState === 'complete' && !document.getElementById('bench').hidden")
-
-
-def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
+def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
     """From an empty folder to answers to further questions, with a reload at every step."""
+    tab = page
     with workbench(tmp_path) as (address, _), contextlib.chdir(tmp_path):
         tab.go(address)
         tab.wait("document.getElementById('use-example').checkVisibility()")
@@ -120,18 +46,19 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         seen = []
         for _ in range(2):  # the first time, errors of the quick plan may still have been shown
             reload(tab)
-            tab.wait(there("#statements tbody tr"))
+            rated(tab)
             seen.append(typical(tab))
         assert seen[0] == seen[1]
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
         tab.wait(there("#rivals tbody tr"), 60)
-        tab.wait(there("#beside tbody tr"), 60)
+        tab.wait(there("#beside option[value=noise]"))
+        choose(tab, "beside", "noise")
+        tab.wait(f"{text('#beside-words')}.includes('Laplace noise promises')", 60)
+        rated(tab)
         check_accessible(tab, "planned")
 
         # a question is changed: wrong first, then right
-        tab.evaluate("document.getElementById('batch-editor-text').focus()")
-        tab.press("End", modifiers=2)
-        tab.type("SELECT COUNT(*) AS teens FROM patients WHERE age < 13")
+        append(tab, "SELECT COUNT(*) AS teens FROM patients WHERE age < 13")
         tab.wait(f"{text('#batch-editor-problems')}.startsWith('Line 6')")
         assert "the nearest edges are" in tab.evaluate(text("#batch-editor-problems"))
         tab.press("Backspace")
@@ -139,11 +66,13 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.type("20;")
         tab.wait(f"{text('#batch-editor-problems')} === ''")
         tab.wait(f"{text('#statements')}.includes('teens')", 120)
+        rated(tab)
         wait_saved(tmp_path / "questions.sql", "teens")
         assert typical(tab) != seen[1]
         stop(tab)
         reload(tab)
         tab.wait(f"{text('#statements')}.includes('teens')")
+        rated(tab)
 
         # the slider answers at once, without a new plan
         at_tenth = typical(tab)
@@ -158,22 +87,25 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.wait(f"document.querySelectorAll('#key dd')[1].firstChild.textContent === {at_tenth!r}")
 
         # budget, dry run, release: a double click spends once
+        tab.click("#release-tab")
         tab.click("#create-budget button")
-        tab.wait(there("#budgets tbody tr"))
+        tab.wait(there("#budgets dl"))
         reload(tab)
-        tab.wait(there("#budgets tbody tr"))
+        tab.wait(there("#budgets dl"))
         tab.wait("document.getElementById('table').value === 'patients.csv'")
-        tab.wait(there("#statements tbody tr"))
+        rated(tab)
+        tab.click("#release-tab")
         tab.click("#dry-run button")
         tab.wait(there("#ask-release"), 60)
         assert "0.1 epsilon from the budget of 'patients'" in tab.evaluate(text("#dry-result"))
         # it is forgotten when a question changes
-        tab.evaluate("document.getElementById('batch-editor-text').focus()")
-        tab.press("End", modifiers=2)
-        tab.type("-- the end")
-        assert not tab.evaluate(there("#ask-release"))
+        tab.click("#plan-tab")
+        append(tab, "-- the end")
+        assert tab.evaluate("document.getElementById('ask-release').disabled")
+        assert "make another one" in tab.evaluate(text("#dry-note"))
+        tab.click("#release-tab")
         tab.click("#dry-run button")
-        tab.wait(there("#ask-release"), 60)
+        tab.wait("document.getElementById('ask-release')?.disabled === false", 60)
         assert (tmp_path / "questions.sql").read_text().endswith("-- the end")
         tab.click("#ask-release")
         tab.wait("document.getElementById('confirm').open")
@@ -183,12 +115,14 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         check_accessible(tab, "confirmation")
         tab.click("#confirm-yes", times=2)
         reload(tab)
+        tab.click("#results-tab")
         tab.wait("!document.getElementById('results').hidden", 60)
         tab.wait(f"{text('#results-title')} === 'Release answers.lrm'", 60)
         tab.wait(f"{text('#dry-result')}.includes('Released')", 60)
 
         # the report is in the page, and further questions cost nothing
-        tab.wait("document.getElementById('report').src.includes('/once/')")
+        tab.wait(f"{text('#report')}.includes('What is not promised')")
+        assert tab.evaluate("document.querySelectorAll('iframe').length") == 0
         question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
         set_text(tab, "#further-text", question)
         tab.click("#further button")
@@ -223,23 +157,11 @@ def test_the_whole_way(tab, tmp_path):  # noqa: PLR0915 - one long way
         tab.console.clear()
 
 
-@pytest.fixture
-def small(tmp_path):
-    write_example(tmp_path)
-    with contextlib.chdir(tmp_path):
-        yield tmp_path
+OFFERED = ".cm-tooltip-autocomplete li .cm-completionLabel"
 
 
-def focus(tab, wanted, steps=80):
-    """Press Tab until an element has the focus: what cannot be reached so, is not reached."""
-    for _ in range(steps):
-        if tab.evaluate(f"document.activeElement.matches({wanted!r})"):
-            return
-        tab.press("Tab")
-    pytest.fail(f"{wanted} cannot be reached by keyboard")
-
-
-def test_by_keyboard_alone(tab, small):  # noqa: PLR0915 - one long way
+def test_by_keyboard_alone(page, small):  # noqa: PLR0915 - one long way
+    tab = page
     with workbench(small) as (address, _):
         tab.go(address, width=390, scheme="dark")
         planned(tab)
@@ -249,44 +171,51 @@ def test_by_keyboard_alone(tab, small):  # noqa: PLR0915 - one long way
         focus(tab, "#batch-editor-text")
         tab.press("End", modifiers=2)
         tab.type("SELECT COUNT(*) AS some FROM visits WHERE s")
-        tab.wait("!document.getElementById('batch-editor-list').hidden")
-        assert tab.evaluate(text("#batch-editor-list li span")) == "sex"
+        tab.wait(there(OFFERED))
+        assert tab.evaluate(text(OFFERED)) == "sex"
+        time.sleep(0.2)  # until then Enter begins a new line
         tab.press("Enter")
         tab.type(" = 'f")
-        assert tab.evaluate("document.getElementById('batch-editor-list').hidden")
+        tab.wait(f"!{there(OFFERED)}")
         tab.press("Backspace")
         tab.press(" ", modifiers=2)
-        tab.wait("!document.getElementById('batch-editor-list').hidden")
-        options = (
-            "[...document.querySelectorAll('#batch-editor-list li span')].map(e => e.textContent)"
-        )
+        tab.wait(there(OFFERED))
+        options = f"[...document.querySelectorAll({OFFERED!r})].map(e => e.textContent)"
         assert tab.evaluate(options) == ["f", "m"]
+        time.sleep(0.2)
         tab.press("ArrowDown")
         tab.press("Enter")
         tab.type("';")
         tab.press("Escape")
-        assert tab.evaluate(
-            "document.getElementById('batch-editor-text').value.endsWith(\"sex = 'm';\")"
-        )
+        assert tab.evaluate(editor()).endswith("sex = 'm';")
         tab.wait(f"{text('#statements')}.includes('some')")
         planned(tab)
         # importance, by its field; it is written into the file
-        focus(tab, "#importance-2")
+        focus(tab, "#statements button")
+        for _ in range(3):
+            tab.press("ArrowDown")
+        tab.press("ArrowRight")
+        tab.press("ArrowRight")
+        assert "Importance of some" in tab.evaluate("document.activeElement.ariaLabel")
         tab.press("a", modifiers=2)
         tab.type("9")
         tab.press("Tab")
-        tab.wait(f"{text('#statements')}.includes('against equal')")
         wait_saved(small / "questions.sql", "-- importance: 9\nSELECT COUNT(*) AS some")
+        tab.wait(there("#beside option[value=equal]"))
         planned(tab)
         # the inverse
+        focus(tab, "#more > summary")
+        tab.press("Enter")
         focus(tab, "#wanted")
         tab.type("12")
         tab.press("Enter")
         tab.wait(f"{text('#wanted-found')}.startsWith('ε = ')")
         # a budget, a dry run, and the release
+        focus(tab, "#plan-tab")
+        tab.press("ArrowRight")
         focus(tab, "#create-budget button")
         tab.press("Enter")
-        tab.wait(there("#budgets tbody tr"))
+        tab.wait(there("#budgets dl"))
         focus(tab, "#table")
         tab.press("Enter")
         tab.wait(there("#ask-release"), 60)
@@ -301,7 +230,8 @@ def test_by_keyboard_alone(tab, small):  # noqa: PLR0915 - one long way
         assert tab.console == []
 
 
-def test_two_tabs_and_a_server_that_is_killed(tab, small):
+def test_two_tabs_and_a_server_that_is_killed(page, small):
+    tab = page
     with workbench(small) as (address, process):
         origin = address.partition("#")[0]
         tab.go(address)
@@ -310,21 +240,20 @@ def test_two_tabs_and_a_server_that_is_killed(tab, small):
         tab.go(origin)  # the browser was let in already
         planned(tab)
         # what is typed in one tab appears in the other
-        tab.evaluate("document.getElementById('batch-editor-text').focus()")
-        tab.press("End", modifiers=2)
-        tab.type("SELECT COUNT(*) AS everybody FROM visits;")
+        append(tab, "SELECT COUNT(*) AS everybody FROM visits;")
         tab.wait(f"{text('#statements')}.includes('everybody')")
         planned(tab)
+        tab.click("#release-tab")
         tab.click("#create-budget button")
-        tab.wait(there("#budgets tbody tr"))
+        tab.wait(there("#budgets dl"))
         tab.click("#dry-run button")
         tab.wait(there("#ask-release"), 60)
         second = tab.turn_to(first)
-        tab.wait("document.getElementById('batch-editor-text').value.includes('everybody')")
+        tab.wait(f"{editor()}.then(x => x.includes('everybody'))")
         tab.wait(f"{text('#statements')}.includes('everybody')")
         planned(tab)
-        tab.click("#show-budgets")
-        tab.wait(there("#budgets tbody tr"))
+        tab.click("#release-tab")
+        tab.wait(there("#budgets dl"))
         tab.click("#dry-run button")
         tab.wait(there("#ask-release"), 60)
         tab.click("#ask-release")
@@ -349,27 +278,32 @@ def test_two_tabs_and_a_server_that_is_killed(tab, small):
         assert tab.evaluate("document.getElementById('bench').hidden")
         tab.go(address)
         tab.wait(there("#statements tbody tr"), 60)
-        tab.wait(f"document.getElementById('batch-editor-text').value === {QUESTIONS!r}")
+        tab.wait(f"{editor()}.then(x => x === {QUESTIONS!r})")
         tab.wait(f"{text('#results-title')} === 'Release answers.lrm'")
-        assert all("Failed to load" in one or "status of" in one for one in tab.console)
+        told = [one for one in tab.console if "Failed to load" not in one]
+        assert [one for one in told if "status of" not in one] == []
         tab.console.clear()
 
 
-def test_while_a_release_is_made(tab, small):
+def test_while_a_release_is_made(page, small):
     """No dry run is offered, and the budget is that of the ledger as soon as it is charged."""
+    tab = page
     write_example(small, rows=300_000)
     with workbench(small) as (address, _):
         tab.go(address)
         planned(tab)
+        tab.click("#release-tab")
         tab.click("#create-budget button")
-        tab.wait(there("#budgets tbody tr"))
+        tab.wait(there("#budgets dl"))
+        tab.click("#plan-tab")
         set_text(tab, "#amount", "0.25")
+        tab.click("#release-tab")
         tab.click("#dry-run button")
         tab.wait(there("#ask-release"), 60)
         tab.evaluate(
             "window.seen = []; window.watch = setInterval(() => window.seen.push("
             "[document.querySelector('#dry-run button').disabled,"
-            f" {text('#budgets tbody')}, {text('#dry-result')}]), 10); true"
+            f" {text('#budgets')}, {text('#dry-result')}]), 10); true"
         )
         tab.click("#ask-release")
         tab.wait("document.getElementById('confirm').open")
@@ -382,4 +316,4 @@ def test_while_a_release_is_made(tab, small):
         assert making
         assert all(disabled for disabled, _, said in seen if "being made" in said)
         assert "0.75" in making[-1]
-        assert "0.75" in tab.evaluate(text("#budgets tbody"))
+        assert "0.75" in tab.evaluate(text("#budgets"))

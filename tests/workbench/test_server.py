@@ -1,11 +1,13 @@
 """The workbench's server by real requests: who is let in, what is refused, what is done once."""
 
 import contextlib
+import hashlib
 import json
-import subprocess
-import sys
+import re
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +19,7 @@ from lrm.workbench.folder import MOST_TEXT
 from lrm.workbench.server import MOST_BYTES
 from workbench.served import DOMAIN, QUESTIONS, Client, lrm, serving, write_example
 
+BUNDLE = "ec81ffff5a85fdf49f7f72a0baad4180c83ced262a8b292690a64e896a442c66"
 NAMES = {"domain": "domain.yaml", "batch": "questions.sql"}
 
 
@@ -98,7 +101,7 @@ def test_a_request_is_limited(client):
     assert "error" in json.loads(data)
 
 
-@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css"])
+@pytest.mark.parametrize("path", ["/", "/app.js", "/editor.js", "/style.css", "/views.css"])
 def test_the_page_needs_nothing_from_elsewhere(client, path):
     status, headers, data = client.send(path, method="GET")
     assert status == 200
@@ -164,6 +167,7 @@ def test_the_compiler_speaks_at_the_line(client):
     assert titles == ["q1.visits by sex", "q2.visits by sex"]
     spaced = told(batch="-- a remark\n\n" + QUESTIONS)
     assert spaced["key"] == good["key"]
+    assert good["domain"]["html"].count("<tr>") == 3
     heavy = told(batch="-- importance: 4\n-- expected: 1,000\n" + QUESTIONS)
     assert heavy["key"] != good["key"]
     statement = heavy["batch"]["statements"][0]
@@ -179,8 +183,8 @@ def test_unnamed_statements_are_numbered_as_the_compiler_numbers_them(client):
     text += "SELECT COUNT(*) AS n FROM visits"
     found = compiled(client, batch=text)
     whole = library.sql(text, parse_domain(DOMAIN))
-    titles = "; ".join(one["title"] for one in found["batch"]["statements"])
-    assert sorted(titles.split("; ")) == sorted(part.query for part in whole.shown.parts)
+    titles = [one["title"] for one in found["batch"]["statements"]]
+    assert titles == [one.title for one in whole.tables]
 
 
 def test_a_file_that_cannot_be_shown_is_refused(client, folder):
@@ -216,31 +220,35 @@ def test_errors_are_those_of_the_command(client, folder, planned):
     found = client.must("errors", plan=planned["laplace"], epsilon="0.1")
     said = json.loads(lrm("explain", planned["laplace"], "--epsilon", "0.1", "--json"))
     assert found["typical"] == said["root_mean_squared_error"]
-    answers = [(one["name"], one["error"], one["half"]) for one in found["answers"]]
-    assert answers == [
-        (one["name"], one["standard_error"], one["half_width"]) for one in said["queries"]
-    ]
+    assert found["facts"] == said["statements"]
+    for one in said["statements"]:
+        assert f'<td class="number" data-value="{one["half_width"]!r}"' in found["statements"]
     assert found["command"] == f"lrm explain {planned['laplace']} --epsilon 0.1"
     half = client.must("errors", plan=planned["laplace"], epsilon="0.05")
     assert half["typical"] == pytest.approx(2 * found["typical"])
     least = client.must("inverse", plan=planned["laplace"], wanted=found["typical"])
     assert least["amount"] == "0.1"
-    worst = found["statements"][1]["error"]
+    worst = found["facts"][1]["largest_standard_error"]
     assert (
         client.must("inverse", plan=planned["laplace"], wanted=worst, statement=1)["amount"]
         == "0.1"
     )
     rivals = client.must("rivals", plan=planned["laplace"], epsilon="0.1", **NAMES)
-    assert rivals["rows"][0][0] == "best"
+    assert '<th scope="row">best</th>' in rivals["html"]
     both = client.must(
-        "beside",
-        **{k: planned[k] for k in ("laplace", "gaussian")},
-        **NAMES,
+        "errors",
+        plan=planned["laplace"],
+        beside=planned["gaussian"],
+        beside_name="Gaussian noise",
         epsilon="0.1",
         delta="1e-9",
     )
-    assert "Laplace" in both["advice"]
-    for amounts in ({}, {"epsilon": "-1"}, {"epsilon": "x"}, {"epsilon": "1", "delta": "1"}):
+    assert "Laplace" in both["beside"]
+    assert ">Gaussian noise</th>" in both["statements"]
+    largest = client.must("worst", plan=planned["laplace"], epsilon="0.1")
+    assert all(one["name"] in largest["html"] for one in said["queries"])
+    assert "times the least" in largest["bound"] or "proved" in largest["bound"]
+    for amounts in ({}, {"epsilon": "-1"}, {"epsilon": "x"}, {"delta": "1"}):
         assert client.ask("errors", plan=planned["laplace"], **amounts)[0] == 400
 
 
@@ -263,7 +271,7 @@ def test_a_release_is_paid_for_once(client, folder, planned):
     }
     first = client.must("dry-run", **asked)
     assert (first["cost"], first["left"]) == ("0.25 epsilon", "0.75 of 1 epsilon")
-    assert first["unit"] == "one row, added or removed"
+    assert "one row, added or removed" in first["confirm_html"]
     replaced, first = first, client.must("dry-run", **asked)
     assert client.ask("release", ticket=replaced["ticket"])[0] == 400  # a new dry run replaces it
     with ThreadPoolExecutor(8) as pool:
@@ -275,7 +283,7 @@ def test_a_release_is_paid_for_once(client, folder, planned):
     assert again["state"] == "done"
     kept = client.must("budgets", ledger="budget.sqlite")
     assert kept["budgets"][0]["spent"] == "1/4"
-    assert [row[3] for row in kept["entries"]] == ["spend", "create"]
+    assert kept["history"].index("<td>spend</td>") < kept["history"].index("<td>create</td>")
     for name in ("answers.lrm", "answers.csv", "answers.html"):
         assert (folder / name).exists(), name
     second = client.must("dry-run", **asked)
@@ -319,7 +327,9 @@ def test_further_questions_and_files(client, folder):
     text = "SELECT COUNT_IF(sex = 'm') AS n, COUNT_IF(sex = 'm') / COUNT(*) AS share FROM visits"
     found = client.must("query", release="answers.lrm", sql=text)
     said = json.loads(lrm("query", "answers.lrm", text, "--json"))
-    assert [row[0] for row in found["rows"]] == [one["name"] for one in said["answers"]]
+    assert [one["name"] for one in said["answers"]] == ["n", "share"]
+    assert all(f": {one['name']}</th>" in found["html"] for one in said["answers"])
+    assert "What is not promised" in client.must("results", release="answers.lrm")["html"]
     status, refused = client.ask(
         "query", release="answers.lrm", sql="SELECT COUNT(*) FROM visits WHERE age < 7"
     )
@@ -400,16 +410,43 @@ def test_requests_at_once_are_answered(client):
     ]
 
 
-def test_other_machines_reach_it_only_with_a_warning(folder):
-    command = [sys.executable, "-m", "lrm", "workbench", "--no-browser", "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--host", "0.0.0.0"],  # noqa: S104 - that is what is tested
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert "other machines can reach this page" in process.stderr.readline()
-        process.kill()
+def test_it_listens_on_the_loopback_address_alone(folder):
+    done = CliRunner().invoke(main, ["workbench", "--host", "0.0.0.0"])  # noqa: S104 - refused
+    assert done.exit_code == 2
+    assert "--host" in done.stderr
+    with serving(folder) as served, socket.socket() as other:
+        address = socket.gethostbyname(socket.gethostname())
+        if not address.startswith("127."):
+            assert other.connect_ex((address, served.port)) != 0
+
+
+def test_the_editors_are_the_bundle_that_was_reviewed():
+    """CONTRIBUTING.md tells how it is made; no build step is needed by users."""
+    place = Path(__file__).parent
+    page = place.parent.parent / "src" / "lrm" / "workbench" / "page"
+    found = hashlib.sha256((page / "codemirror.js").read_bytes()).hexdigest()
+    assert found == BUNDLE
+    listed = json.loads((place / "codemirror" / "package.json").read_text())["dependencies"]
+    assert all(re.fullmatch(r"[\d.]+", version) for version in listed.values())
+    licence = (page / "codemirror.LICENSE.txt").read_text()
+    assert "Permission is hereby granted" in licence
+
+
+def test_settings_are_kept_in_the_folder(client, folder):
+    usual = {"noise": "laplace", "amount": "0.1", "delta": "1e-9", "confidence": 0.95}
+    assert client.must("state")["settings"] == usual
+    chosen = {"noise": "rho", "amount": "1/3", "delta": "1e-6", "confidence": 0.99}
+    client.must("settings", **chosen)
+    assert json.loads((folder / "workbench.json").read_text()) == chosen
+    with serving(folder) as other:
+        other.key = other.must("enter", token=other.token)["key"]
+        assert other.must("state")["settings"] == chosen
+        for text in ("{", "[]", '{"noise": "none"}', '{"amount": 3}', '{"confidence": []}'):
+            (folder / "workbench.json").write_text(text)
+            state = other.must("state")
+            assert state["settings"] == usual
+            assert "workbench.json cannot be read" in state["settings_problem"]
+    (folder / "workbench.json").unlink()
 
 
 def test_a_folder_that_does_not_exist_is_a_usage_error(tmp_path):

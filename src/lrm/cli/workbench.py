@@ -23,13 +23,6 @@ PORT = 8417
     help=f"Port to listen on ({PORT}, or a free one); 0 for a free one.",
 )
 @click.option(
-    "--host",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on; others than loopback can be reached by other machines.",
-)
-@click.option(
     "--ledger",
     envvar="LRM_LEDGER",
     metavar="FILE|URL",
@@ -39,15 +32,16 @@ PORT = 8417
 )
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 @json_option
-def workbench(  # noqa: PLR0913 - one for each option
-    folder: str, host: str, ledger: str, port: int | None, *, no_browser: bool, as_json: bool
+def workbench(
+    folder: str, ledger: str, port: int | None, *, no_browser: bool, as_json: bool
 ) -> None:
     r"""Serve a local page for the files of FOLDER (the current folder by default).
 
     Write the domain and the questions, see the error of every answer while you type, give the
     table its budget, release, and ask further questions. The files of the folder are all that
     the page knows, so every step can be continued on the command line; the page shows the command.
-    The printed address lets one browser in. Needs no network. Ctrl-C ends it.
+    The printed address lets one browser in. Needs no network, and listens on the loopback
+    address alone: for a remote machine, forward the port with ssh -L. Ctrl-C ends it.
 
     \b
     Example:
@@ -60,20 +54,12 @@ def workbench(  # noqa: PLR0913 - one for each option
 
     from lrm.cli.output import print_json
     from lrm.errors import UsageError
-    from lrm.workbench.checks import is_loopback
 
     place = Path(folder)
     if not place.is_dir():
         raise UsageError(f"there is no folder {folder}; create it first (mkdir {folder})")
     os.chdir(place)  # so that a table or a ledger is found as on the command line
-    host = host.strip("[]")
-    server = _listening(host, port, ledger)
-    if not is_loopback(host):
-        click.echo(
-            "lrm: warning: other machines can reach this page, and what they send is not "
-            "encrypted; use it in a network that you trust, or leave out --host",
-            err=True,
-        )
+    server = _listening(port, ledger)
     if as_json:
         print_json({"folder": str(Path.cwd()), "address": server.address})
     else:
@@ -90,7 +76,7 @@ def workbench(  # noqa: PLR0913 - one for each option
         server.close_all()
 
 
-def _listening(host: str, port: int | None, ledger: str) -> "Server":
+def _listening(port: int | None, ledger: str) -> "Server":
     from pathlib import Path
 
     from lrm.errors import UsageError
@@ -98,12 +84,10 @@ def _listening(host: str, port: int | None, ledger: str) -> "Server":
 
     for tried in (PORT, 0) if port is None else (port,):
         try:
-            return Server(Path.cwd(), host, tried, ledger)
+            return Server(Path.cwd(), tried, ledger)
         except OSError as reason:
             problem = reason.strerror or type(reason).__name__
-    raise UsageError(
-        f"cannot listen on {host}, port {tried}: {problem}; choose another --host or --port"
-    )
+    raise UsageError(f"cannot listen on port {tried}: {problem}; choose another --port")
 
 
 def _open(address: str) -> None:

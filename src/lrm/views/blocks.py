@@ -40,11 +40,24 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A column of a table: its name, whether it holds words, and whether it names the row."""
+    """A column of a table.
+
+    Parameters
+    ----------
+    name
+        What stands above it.
+    words
+        Whether it holds words.
+    label
+        Whether it names the row.
+    field
+        What a page that edits or sorts the table calls it.
+    """
 
     name: str
     words: bool = False
     label: bool = False
+    field: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,8 @@ class Table:
         The first text of a row that is separated.
     key
         Words by which a search finds all of its rows.
+    live
+        Whether the script of a page sorts and edits it, and so needs its numbers.
     """
 
     title: str
@@ -73,6 +88,7 @@ class Table:
     note: str = ""
     ours: str | None = None
     key: str = ""
+    live: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
 from lrm.spelling import visible
-from lrm.views.blocks import Block, Document, Facts, Figure, Table, plain_table
+from lrm.views.blocks import Block, Cell, Document, Facts, Figure, Table, plain_table
+from lrm.views.style import HEATS
 
 __all__ = [
     "Markup",
@@ -121,35 +122,24 @@ def table(  # noqa: PLR0913 - what a table is made of
 
 def render_table(block: Table) -> Markup:
     """A table that scrolls inside the page where it is too wide or too high."""
-    bars = any(cell.bar is not None for row in block.rows[:1] for cell in row)
-    labels = sum(one.label for one in block.headings)
+    bars = {place for row in block.rows for place, one in enumerate(row) if one.bar is not None}
     head = []
-    for one in block.headings:
+    for place, one in enumerate(block.headings):
         kind = "" if one.words or one.label else ' class="number"'
-        if bars and not one.label:
+        kind += f' data-field="{attribute(one.field)}"' if one.field else ""
+        if place in bars:
             head.append('<th scope="col" aria-label="bar"></th>')
         head.append(f'<th scope="col"{kind}>{text(one.name)}</th>')
-    lines, longest, before = [], 0, [""] * len(block.headings)
-    for row in block.rows:
-        cells = []
-        for place, (one, cell) in enumerate(zip(block.headings, row, strict=True)):
-            if one.label:
-                longest = max(longest, len(cell.text))
-                repeated = before[: place + 1] == [c.text for c in row[: place + 1]]
-                kind = ' class="again"' if repeated and place < labels - 1 else ""
-                cells.append(f'<th scope="row"{kind}>{text(cell.text)}</th>')
-                continue
-            if cell.bar is not None:
-                cells.append(f"<td>{_bar(cell.bar)}</td>")
-            kind = "" if one.words else ' class="number"'
-            shown = text(cell.text) + (small(cell.note) if cell.note else "")
-            if cell.share is not None:
-                shown = f'<span class="heat" style="--v:{cell.share:.3f}">{shown}</span>'
-            cells.append(f"<td{kind}>{shown}</td>")
+    lines, before = [], [""] * len(block.headings)
+    for number, row in enumerate(block.rows):
+        cells = "".join(_cells(block, row, before, bars))
         before = [cell.text for cell in row]
         mark = ' class="ours"' if block.ours is not None and row[0].text == block.ours else ""
-        lines.append(f"<tr{mark}>{''.join(cells)}</tr>")
+        mark += f' data-row="{number}"' if block.live else ""
+        lines.append(f"<tr{mark}>{cells}</tr>")
     body = "\n".join(lines)
+    labels = [place for place, one in enumerate(block.headings) if one.label]
+    longest = max((len(row[place].text) for row in block.rows for place in labels), default=0)
     kind = ' class="long"' if longest > SHORT else ""
     if block.key:
         names = " ".join(one.name for one in block.headings)
@@ -162,12 +152,37 @@ def render_table(block: Table) -> Markup:
     )
 
 
+def _cells(
+    block: Table, row: Sequence[Cell], before: Sequence[str], bars: Collection[int]
+) -> Iterator[str]:
+    """The cells of a row; a label that stands in the row before already is set back."""
+    labels = sum(one.label for one in block.headings)
+    for place, (one, cell) in enumerate(zip(block.headings, row, strict=True)):
+        shown = text(cell.text) + (small(cell.note) if cell.note else "")
+        if one.label:
+            repeated = list(before[: place + 1]) == [c.text for c in row[: place + 1]]
+            kind = ' class="again"' if repeated and place < labels - 1 else ""
+            yield f'<th scope="row"{kind}>{shown}</th>'
+            continue
+        if place in bars:
+            yield f"<td>{'' if cell.bar is None else _bar(cell.bar)}</td>"
+        kind = "" if one.words else ' class="number"'
+        if block.live and cell.value is not None:
+            kind += f' data-value="{cell.value!r}"'
+        if cell.share is not None:
+            shown = Markup(f'<span class="heat h{round(HEATS * cell.share)}">{shown}</span>')
+        yield f"<td{kind}>{shown}</td>"
+
+
 def _bar(places: tuple[float, float, float, float]) -> Markup:
     """A bar from zero to the answer, and its interval; the numbers beside it say the same."""
-    zero, answer, low, high = (100 * place for place in places)
-    start, end = sorted((zero, answer))
-    style = f"--a:{start:.2f}%;--b:{end - start:.2f}%;--c:{low:.2f}%;--d:{high - low:.2f}%"
-    return Markup(f'<span class="bar" style="{style}" aria-hidden="true"></span>')
+    low, high = (f"{100 * place:.4g}" for place in places[2:])
+    start, width = min(places[:2]), abs(places[1] - places[0])
+    return Markup(
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect x="{100 * start:.4g}" y="1" width="{100 * width:.4g}" height="8"/>'
+        f'<path d="M{low} 2V8M{low} 5H{high}M{high} 2V8"/></svg>'
+    )
 
 
 def render_block(block: Block) -> Markup:

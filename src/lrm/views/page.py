@@ -9,9 +9,10 @@ from importlib.metadata import version
 from string import Template
 
 from lrm.views.elements import Markup, paragraph, text
+from lrm.views.search import SEARCH
 from lrm.views.style import CSS
 
-__all__ = ["SEARCH", "page"]
+__all__ = ["page"]
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -38,37 +39,6 @@ $script</body>
 </html>
 """)
 
-SEARCH = """
-(() => {
-  const place = document.querySelector(".search");
-  if (!place) return;
-  const box = place.querySelector("input"), told = place.querySelector("output");
-  const parts = [...document.querySelectorAll("details")];
-  const rows = parts.flatMap((part) => [...part.querySelectorAll("tbody tr")].map((row) => {
-    const above = [part.querySelector("h3").textContent, row.closest("table").dataset.key];
-    return { row, part, text: [...above, row.cells[0].textContent].join(" ").toLowerCase() };
-  }));
-  const first = parts.map((part) => part.open);
-  place.hidden = false;
-  box.addEventListener("input", () => {
-    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean), found = new Set();
-    let count = 0;
-    for (const { row, part, text } of rows) {
-      row.hidden = !words.every((word) => text.includes(word));
-      if (!row.hidden) { found.add(part); count += 1; }
-    }
-    parts.forEach((part, i) => {
-      part.hidden = !found.has(part);
-      part.open = words.length ? found.has(part) : first[i];
-    });
-    for (const table of document.querySelectorAll("details .scroll"))
-      table.hidden = !table.querySelector("tbody tr:not([hidden])");
-    told.textContent = words.length ? `${count} of ${rows.length} rows` : "";
-  });
-})();
-"""
-"""Filters the rows of folding parts. Nothing depends on it."""
-
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Forbids whatever the page does not have, should a label ever slip through."""
 
@@ -80,7 +50,7 @@ def page(  # noqa: PLR0913 - the parts of a page
     sections: Sequence[Markup],
     foot: str = "",
     *,
-    script: str = "",
+    search: bool = False,
 ) -> str:
     """Put sections together.
 
@@ -96,10 +66,11 @@ def page(  # noqa: PLR0913 - the parts of a page
         The parts, top to bottom; empty ones are left out.
     foot
         Where it comes from.
-    script
-        Our own, such as `SEARCH`; no other one may run.
+    search
+        Whether the page has a box that searches among its answers; no other script may run.
     """
     made = f"lrm {version('lrm')}"
+    script = f"({SEARCH})(document);" if search else ""
     return _PAGE.substitute(
         policy=POLICY + (f"; script-src 'sha256-{_seal(script)}'" if script else ""),
         generator=text(made),

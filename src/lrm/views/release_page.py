@@ -40,14 +40,14 @@ from lrm.views.elements import (
     warning,
 )
 from lrm.views.error_section import error_section
-from lrm.views.page import SEARCH, page
+from lrm.views.page import page
 from lrm.views.plans import title
 from lrm.views.promises import NOT_PROMISED
 from lrm.views.releases import cost_lines, export_csv
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = ["LISTED", "answers_beside", "release_page", "write_release_page"]
+__all__ = ["LISTED", "answers_beside", "release_page", "release_sections", "write_release_page"]
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
@@ -96,19 +96,7 @@ def release_page(
     True
     """
     plan = release.plan
-    amount = release.privacy.symbols
-    tables = _tables(release, confidence, limit, processed)
-    sections = [
-        _simulated(release),
-        _key(release, amount, tables),
-        _answers(release, tables, confidence, processed, file),
-        batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
-        section("What it cost", facts(cost_lines(release))),
-        error_section(plan, release.accuracy, drawn=False),
-        section("What is promised", _promise(release)),
-        section("What is not promised", items(NOT_PROMISED)),
-        section("Compute further answers", _further(release)),
-    ]
+    sections = release_sections(release, confidence, limit, processed=processed, file=file)
     heading = title(plan.workload, "answer", "answers")
     foot = f"made with {release.software} · plan {plan.digest[:16]}"
     return page(
@@ -117,8 +105,32 @@ def release_page(
         _lead(release),
         sections,
         foot,
-        script=SEARCH,
+        search=True,
     )
+
+
+def release_sections(
+    release: Release,
+    confidence: float = 0.95,
+    limit: int = LISTED,
+    *,
+    processed: Processed | None = None,
+    file: str | None = None,
+) -> list[Markup]:
+    """The sections of the page, which other pages show too."""
+    plan = release.plan
+    tables = _tables(release, confidence, limit, processed)
+    return [
+        _simulated(release),
+        _key(release, tables),
+        _answers(release, tables, confidence, processed, file),
+        batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
+        section("What it cost", facts(cost_lines(release))),
+        error_section(plan, release.accuracy, drawn=False),
+        section("What is promised", _promise(release)),
+        section("What is not promised", items(NOT_PROMISED)),
+        section("Compute further answers", _further(release)),
+    ]
 
 
 def answers_beside(
@@ -169,7 +181,7 @@ def _simulated(release: Release) -> Markup:
     return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is promised.")
 
 
-def _key(release: Release, amount: str, tables: Sequence[StatementTable]) -> Markup:
+def _key(release: Release, tables: Sequence[StatementTable]) -> Markup:
     usable = sum(one.verdict == "usable" for one in tables)
     return key_numbers(
         [
@@ -178,7 +190,7 @@ def _key(release: Release, amount: str, tables: Sequence[StatementTable]) -> Mar
                 f"{len(release.plan.workload.shown):,}",
                 f"over {release.plan.workload.shape[1]:,} cells",
             ),
-            ("cost", amount, release.privacy.variant),
+            ("cost", release.privacy.symbols, release.privacy.variant),
             ("usable tables", f"{usable} of {len(tables)}", f"within ±{100 * USABLE:.0f} %"),
             ("protects", release.unit.protected, release.unit.change),
         ]

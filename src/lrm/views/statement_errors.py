@@ -1,14 +1,14 @@
 """The errors of each statement of a plan, at any guarantee, and what they make of its answers.
 
 Answers of different kinds are never averaged: the counts of a statement are one row, each of its
-sums is one, and its rates, averages and quantiles, whose errors depend on the table, are one that
-states the errors of the counts and sums that they are computed from.
+sums is one, and so is each rate, average or quantile, whose errors depend on the table: it states
+the errors of the counts and sums that it is computed from.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -29,6 +29,8 @@ __all__ = [
     "StatementError",
     "StatementErrors",
     "error_table",
+    "named_parts",
+    "percent",
     "statement_facts",
     "statement_parts",
     "usable_sentence",
@@ -42,6 +44,9 @@ EXACT_ROWS = 80
 
 SMOOTH = 1000.0
 """Steps of a noise's deviation from which on its law only changes in scale."""
+
+COUNTS = "counts"
+"""What the counts of a statement are called that has other answers too."""
 
 Kind = Literal["count", "sum", "derived"]
 
@@ -81,36 +86,51 @@ class Part:
     @property
     def title(self) -> str:
         """The title of the statement, with the name of the answer where it has several kinds."""
-        name = self.name.replace("_", " ")
-        return f"{self.statement.title}: {name}" if name else self.statement.title
+        return part_title(self.statement.title, self.name)
+
+
+def part_title(title: str, name: str) -> str:
+    """The title of a statement, with the name of an answer where one is given."""
+    return f"{title}: {name.replace('_', ' ')}" if name else title
+
+
+def named_parts(title: str, counts: int, others: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Titles and numbers of answers of the parts that a statement will have.
+
+    Parameters
+    ----------
+    title
+        That of the statement.
+    counts
+        Number of its counts.
+    others
+        Number of answers by the name of a sum, rate, average or quantile.
+    """
+    parts = {**({COUNTS: counts} if counts else {}), **others}
+    several = len(parts) > 1
+    return [(part_title(title, name if several else ""), count) for name, count in parts.items()]
 
 
 def statement_parts(batch: Workload) -> list[Part]:
-    """The statements of a batch, each as one part for each kind of its answers."""
+    """The statements of a batch, each as one part of its counts and one for each other answer."""
     found = []
     for one in batch.tables:
-        parts: list[tuple[Kind, str, int, list[Rows]]] = []
         counts = list(_linear(batch, one))
-        if counts:
-            size = sum(rows.stop - rows.start for rows in counts)
-            parts.append(("count", "counts", size, counts))
-        inputs: list[Rows] = []
-        size = 0
+        size = sum(rows.stop - rows.start for rows in counts)
+        parts: dict[str, tuple[Kind, int, list[Rows]]] = {}
         for derived in batch.derived[slice(*one.derived)]:
-            scale = scale_of(derived)
-            if scale is None:
-                inputs += _ranges(derived, 1.0)
-                size += derived.label.count
-            else:
-                rows = _ranges(derived, scale)
-                parts.append(("sum", derived.label.query, derived.label.count, rows))
-        if size:
-            parts.append(("derived", "rates and averages", size, _distinct(inputs)))
-        several = len(parts) > 1
-        found += [
-            Part(one, kind, name if several else "", count, tuple(rows))
-            for kind, name, count, rows in parts
-        ]
+            scale, name = scale_of(derived), derived.label.query
+            kind: Kind = "derived" if scale is None else "sum"
+            known = parts.get(name, (kind, 0, []))
+            rows = [*known[2], *_ranges(derived, scale or 1.0)]
+            kind = kind if kind == known[0] else "derived"
+            parts[name] = kind, known[1] + derived.label.count, rows
+        several = bool(counts) + len(parts) > 1
+        if counts:
+            found.append(Part(one, "count", COUNTS if several else "", size, tuple(counts)))
+        for name, (kind, count, rows) in parts.items():
+            own = _distinct(rows) if kind == "derived" else rows
+            found.append(Part(one, kind, name if several else "", count, tuple(own)))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CSS", "SNIPPET_CSS"]
+__all__ = ["CSS", "HEATS", "SNIPPET_CSS"]
 
 _LIGHT = """\
   --paper: #fbfcfd; --card: #ffffff; --ink: #1f2430; --soft: #566072; --line: #d5dbe3;
@@ -47,13 +47,10 @@ summary .note { display: inline; margin-left: .4rem; }
 .search input { width: min(22rem, 100%); padding: .35rem .6rem; color: var(--ink);
   background: var(--card); border: 1px solid var(--soft); border-radius: .4rem; font: inherit; }
 .search output { color: var(--soft); font-size: .875rem; }
-.bar { display: block; position: relative; height: 1.4em; min-width: 6rem; }
+.bar { display: block; width: 100%; min-width: 6rem; height: 1.4em; }
 td:has(> .bar) { width: 35%; }
-.bar::before, .bar::after { content: ""; position: absolute; top: .2em; bottom: .2em;
-  print-color-adjust: exact; }
-.bar::before { left: var(--a); width: var(--b); background: var(--best); opacity: .45; }
-.bar::after { left: var(--c); width: var(--d); border: solid var(--ink); border-width: 0 1px;
-  background: linear-gradient(var(--ink), var(--ink)) center / 100% 1px no-repeat; }
+.bar rect { fill: var(--best); opacity: .45; print-color-adjust: exact; }
+.bar path { fill: none; stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .heat { display: block; padding: .1rem .4rem; border-radius: .25rem; print-color-adjust: exact;
   background: color-mix(in srgb, var(--best) calc(var(--v) * 45%), transparent); }
 .heat .note { color: inherit; }
@@ -159,7 +156,12 @@ def _colours(selector: str) -> str:
     )
 
 
-CSS = _colours(":root") + _PAGE + _ELEMENTS + _MEDIA
+HEATS = 20
+"""Steps of the ground of a heat map: a page forbids styles in its elements."""
+
+_STEPS = "".join(f".h{step} {{ --v: {step / HEATS:g}; }}\n" for step in range(HEATS + 1))
+
+CSS = _colours(":root") + _PAGE + _ELEMENTS + _STEPS + _MEDIA
 """Of a whole page."""
 
 SNIPPET_CSS = (
@@ -167,6 +169,7 @@ SNIPPET_CSS = (
     # Nested rules: they hold inside the snippet, and nowhere in the page around it.
     + ".lrm {\nbackground: var(--paper); color: var(--ink); max-width: 60rem; padding: 0 .5rem;\n"
     + _ELEMENTS
+    + _STEPS
     + "}\n"
 )
 """For a part of a larger page, in an element of class ``lrm``."""

@@ -6,7 +6,7 @@ import secrets
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,36 @@ from lrm.plans.file import load_plan
 from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
-from lrm.views.plans import title
-from lrm.views.release_page import LISTED, answers_beside, release_page
-from lrm.views.releases import export_csv, export_json, promise_line
+from lrm.views.answers import grouped_tables, single_numbers, statement_tables
+from lrm.views.elements import render_block
+from lrm.views.plans import bound_words
+from lrm.views.release_page import LISTED, answers_beside, release_page, release_sections
+from lrm.views.releases import export_csv, export_json
+from lrm.views.statement_errors import statement_facts
 from lrm.workbench.commands import amount_options, plan_command, release_command, run, typed
-from lrm.workbench.compiling import SLICE, Compiler, Outcome, compile_whole
+from lrm.workbench.compiling import (
+    SLICE,
+    Asked,
+    Compiler,
+    Outcome,
+    asked_statements,
+    compile_whole,
+)
 from lrm.workbench.folder import Folder, Text
+from lrm.workbench.fragments import Beside, key_html, placed, rows_of, table_of
 from lrm.workbench.jobs import Planner
 from lrm.workbench.params import Params
-from lrm.workbench.rating import Rated, beside, inverse
-from lrm.workbench.releasing import Asked, Cashier, budgets
+from lrm.workbench.rating import Rated, advice_between, inverse
+from lrm.workbench.releasing import Cashier, Wanted, budgets
+from lrm.workbench.settings import FILE, Settings, load_settings, save_settings
 
 __all__ = ["Actions", "Download"]
 
 KEPT = 4
 """Plans and releases that are held in memory."""
+
+KEPT_OUTCOMES = 32
+"""Compiled texts whose statements are held in memory, for some tabs."""
 
 SHOWN_ANSWERS = 500
 """Answers to further questions that are listed."""
@@ -49,6 +64,8 @@ EXAMPLE = ("demo", "--folder", ".", "--files-only")
 """The command that writes the worked example."""
 
 AMOUNTS = ("epsilon", "delta", "rho")
+
+_NOISES = {"laplace": "Laplace", "gaussian": "Gaussian", "shaped": "shaped"}
 
 Download = tuple[str, str, bytes]
 """A file for the browser: its name, its type and its contents."""
@@ -71,6 +88,7 @@ class Actions:
         self.cashier = Cashier(self.folder)
         self._compiler = Compiler()
         self._lock = threading.Lock()
+        self._outcomes: OrderedDict[str, tuple[Asked, ...]] = OrderedDict()
         self._loaded: OrderedDict[tuple[str, int], Any] = OrderedDict()
         self._downloads: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
@@ -95,14 +113,16 @@ class Actions:
             "compile": self._compile,
             "plan": self._plan,
             "stop": self._stop,
+            "settings": self._settings,
             "errors": self._errors,
+            "worst": self._worst,
             "rivals": self._rivals,
-            "beside": self._beside,
             "inverse": self._inverse,
             "budgets": self._budgets,
             "create-budget": self._create_budget,
             "dry-run": self._dry_run,
             "release": self._release,
+            "results": self._results,
             "query": self._query,
             "download": self._download,
         }
@@ -119,6 +139,7 @@ class Actions:
             texts[kind] = {"name": name, "seal": read.seal, "exists": name in files[kind]}
             if read.seal != known:
                 texts[kind]["text"] = read.text
+        settings, problem = load_settings(self.folder.root)
         return {
             "folder": self.folder.root.name or str(self.folder.root),
             "files": files,
@@ -127,7 +148,16 @@ class Actions:
             "release": self.cashier.shown,
             "ledger": shown(self.ledger),
             "example": typed(EXAMPLE),
+            "settings": settings.facts,
+            "settings_problem": problem,
         }
+
+    def _settings(self, params: Params) -> dict[str, Any]:
+        """Keep the noise, the amounts and the confidence."""
+        texts = {name: params.text(name) for name in ("noise", "amount", "delta")}
+        settings = Settings(**texts, confidence=params.number("confidence"))
+        save_settings(self.folder.root, settings)
+        return {"saved": FILE}
 
     def _example(self, params: Params) -> dict[str, Any]:
         """Write the worked example into the folder."""
@@ -150,7 +180,12 @@ class Actions:
         domain = Text(params.text("domain"), params.text("domain_text"))
         batch = Text(params.text("batch"), params.text("batch_text"))
         outcome = self._compiler.compile(domain, batch, SLICE)
-        return {**outcome.facts, "plans": self._plans(outcome)}
+        name = secrets.token_urlsafe(8)
+        with self._lock:
+            self._outcomes[name] = outcome.statements
+            while len(self._outcomes) > KEPT_OUTCOMES:
+                self._outcomes.popitem(last=False)
+        return {**outcome.facts, "outcome": name, "plans": self._plans(outcome)}
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
@@ -219,36 +254,81 @@ class Actions:
         return release
 
     def _errors(self, params: Params) -> dict[str, Any]:
-        """The errors of a plan at a promise."""
+        """The errors of the statements at a guarantee; dots in their place without a plan."""
+        confidence = params.number("confidence", 0.95)
+        with self._lock:
+            statements = self._outcomes.get(params.text("outcome", ""))
+        if not params.text("plan", ""):
+            html = table_of(statements or (), {}, confidence, None)
+            key, _ = key_html(statements or (), {}, "", "…")
+            return {"statements": html, "rows": rows_of(statements or ()), "key": key}
         name = self._plan_name(params)
         rated = self._rated(name)
-        given, privacy = _promise(rated.plan, params)
-        confidence = params.number("confidence", 0.95)
+        plan = rated.plan
+        given, privacy = _guarantee(plan, params)
+        statements = asked_statements(plan.workload) if statements is None else statements
+        errors = rated.at(privacy, confidence)
+        own = placed(statements, errors)
+        beside, said = self._beside(params, plan, privacy, statements, confidence)
+        key, words = key_html(statements, own, privacy.symbols, _NOISES[plan.noise])
         command = ["explain", name, *amount_options(given)]
         if confidence != 0.95:
             command += ["--confidence", f"{confidence:g}"]
-        facts = rated.at(privacy, confidence)
-        return {**facts, "plan": name, "command": typed(command)}
+        return {
+            "plan": name,
+            "statements": table_of(statements, own, confidence, beside),
+            "rows": rows_of(statements),
+            "key": key,
+            "said": words,
+            "beside": said,
+            "facts": statement_facts(errors),
+            "typical": plan.accuracy(privacy).root_mean_squared_error,
+            "queries": plan.workload.shape[0],
+            "warnings": list(plan.warnings),
+            "command": typed(command),
+        }
+
+    def _beside(
+        self,
+        params: Params,
+        plan: Plan,
+        privacy: Privacy,
+        statements: Sequence[Asked],
+        confidence: float,
+    ) -> tuple[Beside | None, str]:
+        """Another plan beside the one that is shown, at the same ε; and what follows from it."""
+        name = params.text("beside", "")
+        if not name:
+            return None, ""
+        title = params.text("beside_name", "") or name
+        other = self._rated(self._plan_name(params, "beside"))
+        stated, said = privacy, ""
+        if (other.plan.noise == "gaussian") != (plan.noise == "gaussian"):
+            epsilon, delta = params.text("epsilon", ""), params.text("delta", "")
+            if not epsilon:
+                return None, "Choose ε instead of ρ: both noises are compared at the same ε."
+            both = privacy_of("laplace", epsilon), privacy_of("gaussian", epsilon, delta or "1e-9")
+            stated = both[other.plan.noise == "gaussian"]
+            pair = (other.plan, plan) if plan.noise == "gaussian" else (plan, other.plan)
+            said = advice_between(*pair, *both)
+        found = placed(statements, other.at(stated, confidence))
+        return Beside(title, found), said
+
+    def _worst(self, params: Params) -> dict[str, Any]:
+        """The largest errors answer by answer, and how near the plan is to the best possible."""
+        rated = self._rated(self._plan_name(params))
+        _, privacy = _guarantee(rated.plan, params)
+        table = rated.worst(privacy, params.number("confidence", 0.95))
+        return {"html": render_block(table), "bound": bound_words(rated.plan)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms beside the plan."""
         rated = self._rated(self._plan_name(params))
-        given, privacy = _promise(rated.plan, params)
+        given, privacy = _guarantee(rated.plan, params)
         asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
         command = typed([*asked, *extra, *amount_options(given)])
-        return {**rated.rivals(privacy), "command": command}
-
-    def _beside(self, params: Params) -> dict[str, Any]:
-        """Laplace noise beside Gaussian noise, at the same epsilon."""
-        laplace = self._rated(self._plan_name(params, "laplace")).plan
-        gaussian = self._rated(self._plan_name(params, "gaussian")).plan
-        epsilon, delta = params.text("epsilon"), params.text("delta")
-        approximate = privacy_of("gaussian", epsilon, delta)
-        facts = beside(laplace, gaussian, privacy_of("laplace", epsilon), approximate)
-        asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
-        amounts = ["--epsilon", epsilon, "--delta", delta]
-        return {**facts, "command": typed([*asked, "--noise", "both", *amounts])}
+        return {"html": render_block(rated.rivals(privacy)), "command": command}
 
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
@@ -269,7 +349,7 @@ class Actions:
     def _budgets(self, params: Params) -> dict[str, Any]:
         ledger = self._ledger(params)
         command = ["budget", "history", "--ledger", ledger]
-        return {**budgets(ledger), "command": typed(command)}
+        return {**budgets(ledger, params.text("table", "")), "command": typed(command)}
 
     def _create_budget(self, params: Params) -> dict[str, Any]:
         """Give the table of the domain its budget."""
@@ -294,13 +374,12 @@ class Actions:
             raise UsageError("name the table: a file of the folder, or an address")
         rated = self._rated(name)
         self._check_current(rated.plan, params)
-        given, _ = _promise(rated.plan, params)
+        given, _ = _guarantee(rated.plan, params)
         ledger, budget = self._ledger(params), params.text("budget", "")
         command = release_command(name, table, given, ledger, budget)
         files = (name, params.text("domain"), params.text("batch"))
-        asked = Asked(command, files, rated.plan, table, given, ledger, budget or None)
-        facts = self.cashier.dry_run(asked)
-        return {**facts, "table": shown(table), "ledger": shown(ledger), "plan": name}
+        wanted = Wanted(command, files, rated.plan, table, given, ledger, budget or None)
+        return {**self.cashier.dry_run(wanted), "ledger": shown(ledger), "plan": name}
 
     def _check_current(self, plan: Plan, params: Params) -> None:
         """Refuse a plan that is not of the questions that the page shows."""
@@ -325,17 +404,24 @@ class Actions:
         if not text.strip():
             raise UsageError("write a question, such as SELECT COUNT(*) FROM …")
         answered = self._release_of(name).query(text)
-        confidence = params.number("confidence", 0.95)
-        count = len(answered.plan.workload.shown)
-        head = answered.head(SHOWN_ANSWERS, confidence)
+        tables = statement_tables(answered, params.number("confidence", 0.95), most=SHOWN_ANSWERS)
+        parts = [
+            single_numbers(one) if isinstance(one, list) else one.table()
+            for one in grouped_tables(tables)
+        ]
         return {
-            "columns": list(head.columns),
-            "rows": head.rows(SHOWN_ANSWERS),
-            "count": count,
-            "title": title(answered.plan.workload, "answer", "answers"),
-            "promise": promise_line(answered),
+            "html": "".join(map(render_block, parts)),
+            "count": len(answered.plan.workload.shown),
             "command": typed(["query", name, text]),
         }
+
+    def _results(self, params: Params) -> dict[str, Any]:
+        """The report of a release, as parts of the page."""
+        name = params.text("release")
+        release = self._release_of(name)
+        beside_page = answers_beside(release, Path(name).with_suffix(".html"), LISTED)
+        file = None if beside_page is None else beside_page.name
+        return {"html": "\n".join(release_sections(release, file=file))}
 
     def _download(self, params: Params) -> dict[str, Any]:
         """Issue an address from which one file can be fetched, once."""
@@ -368,9 +454,11 @@ class Actions:
             return path.name, TYPES[form], path.read_bytes()
 
 
-def _promise(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
-    """The amounts as they were given, and the promise that they mean."""
+def _guarantee(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
+    """The amounts as they were given, and the guarantee that they mean."""
     given = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
+    if plan.noise != "gaussian":  # the page sends δ along, for a Gaussian plan beside this one
+        given.pop("delta", None)
     if not given:
         raise BudgetError("give an amount, such as 0.1")
     noise: Noise = plan.noise

@@ -8,32 +8,17 @@ and must carry a key that only a visitor with the printed address has.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 import threading
 from dataclasses import dataclass, field
 from email.message import Message
 
-__all__ = ["KEY_HEADER", "Keys", "Visitors", "is_loopback"]
+__all__ = ["KEY_HEADER", "Keys", "Visitors"]
 
 KEY_HEADER = "X-Lrm-Key"
 """A header of its own: another origin cannot send it without asking, and is told no."""
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)
@@ -42,14 +27,12 @@ class Visitors:
 
     Parameters
     ----------
-    host
-        The address on which the server listens.
     port
-        Its port.
+        The port on which the server listens, at the loopback address.
 
     Examples
     --------
-    >>> here = Visitors("127.0.0.1", 8417)
+    >>> here = Visitors(8417)
     >>> here.refusal({"Host": "127.0.0.1:8417"})
     >>> here.refusal({"Host": "rebound.example:8417"})
     'this server is not rebound.example:8417'
@@ -57,14 +40,13 @@ class Visitors:
     'requests from other pages are refused'
     """
 
-    host: str
     port: int
 
     def refusal(self, headers: Message[str, str] | dict[str, str]) -> str | None:
         """Say why a request is refused, or None where it is not."""
         host = headers.get("Host") or ""
         name, _, port = host.rpartition(":")
-        if port != str(self.port) or not self._is_own(name):
+        if port != str(self.port) or name not in LOOPBACK_NAMES:
             return f"this server is not {host[:100] or 'what the request is for'}"
         origin = headers.get("Origin")
         if origin is not None and origin != f"http://{host}":
@@ -74,16 +56,6 @@ class Visitors:
     def foreign(self, headers: Message[str, str] | dict[str, str]) -> bool:
         """Whether a browser says that another page has asked for this."""
         return headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}
-
-    def _is_own(self, name: str) -> bool:
-        if is_loopback(self.host):
-            return name in LOOPBACK_NAMES or name == self.host
-        # A number cannot be rebound as a name can.
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return name in {"localhost", self.host}
-        return True
 
 
 @dataclass(eq=False)

@@ -11,23 +11,26 @@ import json
 import math
 import re
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 from lrm.batches import parse_batch, sql
-from lrm.batches.sql.compile import Memory, outcomes
+from lrm.batches.sql.answers import Answer
+from lrm.batches.sql.compile import Made, Memory, outcomes
 from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, SqlError, UsageError
 from lrm.spelling import how_many
+from lrm.views.batches import domain_table
+from lrm.views.statement_errors import named_parts, statement_parts
 from lrm.workbench.folder import Text
-from lrm.workbench.selects import Select, parts_by_select, selects
 from lrm.workbench.warned import caught
 from lrm.workload import Labels, TakenLabels, Workload
 
-__all__ = ["SLICE", "Compiler", "Outcome", "Problem", "compile_whole"]
+__all__ = ["SLICE", "Asked", "Compiler", "Outcome", "Problem", "asked_statements", "compile_whole"]
 
 LISTED = 2000
 """Statements, and values of an attribute, that are listed."""
@@ -52,6 +55,45 @@ class Problem:
         return {"line": self.line, "message": self.message}
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A statement of a batch.
+
+    Parameters
+    ----------
+    line
+        Where it begins in the text.
+    title
+        What its table is called.
+    importance, expected
+        What the comments before it say.
+    parts
+        Titles and numbers of answers of its counts and of its other answers.
+    """
+
+    line: int
+    title: str
+    importance: float
+    expected: float | None
+    parts: tuple[tuple[str, int], ...]
+
+    @property
+    def count(self) -> int:
+        """Number of answers."""
+        return sum(count for _, count in self.parts)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        return {
+            "line": self.line,
+            "title": self.title,
+            "count": self.count,
+            "importance": self.importance,
+            "expected": self.expected,
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What is known about a domain and a batch as they stand.
@@ -63,7 +105,7 @@ class Outcome:
     problems
         Of the domain and of the batch.
     statements
-        Each with its importance and expected size.
+        Those that could be compiled.
     key
         The same for texts that mean the same batch; None where there are errors.
     equal_key
@@ -76,7 +118,7 @@ class Outcome:
     domain_problem: Problem | None
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
-    statements: tuple[tuple[Select, float, float | None, int], ...]
+    statements: tuple[Asked, ...]
     key: str | None
     equal_key: str | None
     pending: int = 0
@@ -93,12 +135,9 @@ class Outcome:
             "batch": {
                 "problems": [one.facts for one in self.problems],
                 "warnings": [one.facts for one in self.warnings],
-                "answers": sum(one.count for one, *_ in self.statements),
+                "answers": sum(one.count for one in self.statements),
                 "statement_count": len(self.statements),
-                "statements": [
-                    {**one.facts, "importance": weight, "expected": size, "first_line": line}
-                    for one, weight, size, line in self.statements[:LISTED]
-                ],
+                "statements": [one.facts for one in self.statements[:LISTED]],
             },
             "key": self.key,
             "pending": self.pending,
@@ -113,16 +152,10 @@ def domain_facts(domain: Domain) -> dict[str, Any]:
         "limit": domain.unit.limit,
         "cells": how_many(domain.size),
         "attributes": [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "size": one.size,
-                "null": one.null,
-                "outside": one.outside,
-                "values": list(one.labels[:LISTED]),
-            }
+            {"name": one.name, "kind": one.kind, "values": list(one.labels[:LISTED])}
             for one in domain.attributes
         ],
+        "html": domain_table(domain),
     }
 
 
@@ -172,7 +205,7 @@ class Compiler:
     def _compile_statements(self, domain: Domain, cut: list[Chunk], seconds: float) -> Outcome:
         problems: list[Problem] = []
         told: list[Problem] = []
-        found: list[tuple[Select, float, float | None, int]] = []
+        found: list[Asked] = []
         taken, pending = TakenLabels(), 0
         with caught():  # a size that is no number is told below
             every = outcomes(cut, domain, self._memory, seconds)
@@ -193,13 +226,10 @@ class Compiler:
             clash = next(filter(None, map(taken.add, labels.parts)), None)
             if clash is not None:
                 problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
-            for select in selects(labels):
-                if found and found[-1][0].line == select.line:  # two statements on one line
-                    both = replace(select, tables=(*found[-1][0].tables, *select.tables))
-                    found[-1] = (both, *found[-1][1:])
-                else:
-                    found.append((select, weight, expected, chunk.line))
-        weights = [chunk_weight for _, chunk_weight, *_ in found]
+            table = one.made.selects[0][2]
+            parts = _parts(one.made, table.title, domain)
+            found.append(Asked(chunk.line, table.title, weight, expected, parts))
+        weights = [asked.importance for asked in found]
         words = [chunk.words for chunk in cut]
         own, equal = (None, None) if problems or pending else _keys(domain, words, weights)
         told_all = tuple(problems), tuple(told), tuple(found)
@@ -222,14 +252,34 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
         except LrmError as reason:
             return Outcome(domain, None, (_problem(reason),), (), (), None, None)
     told = tuple(Problem(1, message) for message in warned)
-    weights, shown = compiled.importance, selects(compiled.shown)
-    found = tuple(
-        (one, 1.0 if weights is None else float(weights[parts[0].rows[0][0]]), None, one.line)
-        for one, (parts, _) in zip(shown, parts_by_select(compiled), strict=True)
-    )
     key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
     short = key.hexdigest()[:16]
-    return Outcome(domain, None, (), told, found, short, short)
+    return Outcome(domain, None, (), told, asked_statements(compiled), short, short)
+
+
+def asked_statements(batch: Workload) -> tuple[Asked, ...]:
+    """The statements of a compiled batch."""
+    found = []
+    for one, group in groupby(statement_parts(batch), key=lambda part: part.statement):
+        parts = list(group)
+        start = parts[0].rows[0].start
+        weight = 1.0 if batch.importance is None else float(batch.importance[start])
+        named = tuple((part.title, part.count) for part in parts)
+        found.append(Asked(one.line or 1, one.title, weight, one.expected, named))
+    return tuple(found)
+
+
+def _parts(made: Made, title: str, domain: Domain) -> tuple[tuple[str, int], ...]:
+    """The counts of a statement, and its other answers by name."""
+    counts, others = 0, dict[str, int]()
+    for answer in made.answers:
+        if isinstance(answer, Answer):
+            blocks = (answer.names.label(domain, *block) for block in answer.blocks)
+            counts += sum(label.count for label in blocks)
+        else:
+            name = answer.label.query
+            others[name] = others.get(name, 0) + answer.label.count
+    return tuple(named_parts(title, counts, others))
 
 
 def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) -> tuple[str, str]:

@@ -16,41 +16,40 @@ from pathlib import Path
 from typing import Any
 
 from lrm.errors import FileConflict, LedgerError, LrmError, UsageError
-from lrm.files.locations import is_address
+from lrm.files.locations import is_address, shown
 from lrm.ledger import Budget, Ledger
 from lrm.plans import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.spelling import many
-from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_facts, budget_row, entry_row
+from lrm.views.blocks import Facts
+from lrm.views.budgets import budget_facts
+from lrm.views.elements import render_block
 from lrm.views.previews import preview_lines
 from lrm.views.release_page import write_release_page
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
+from lrm.workbench.fragments import ledger_html, remaining_html
 from lrm.workbench.warned import caught
 
-__all__ = ["Asked", "Cashier", "budgets"]
+__all__ = ["Cashier", "Wanted", "budgets"]
 
 HISTORY = 200
 """Entries of a ledger that are listed, the newest first."""
 
 
-def budgets(ledger: str) -> dict[str, Any]:
-    """What a ledger has left, and what was ever spent."""
+def budgets(ledger: str, table: str) -> dict[str, Any]:
+    """What a ledger has left for a table, and what was ever spent."""
     if not is_address(ledger) and not Path(ledger).exists():
-        return {"exists": False, "budgets": [], "rows": [], "entries": []}
+        return {"tables": [], "budgets": [], "html": remaining_html([], table), "history": ""}
     book = Ledger.open(ledger)
-    kept = book.budgets()
-    entries = book.history()
+    kept, entries = book.budgets(), book.history()
     return {
-        "exists": True,
-        "budgets": [{**budget_facts(one), "words": one.unit.words} for one in kept],
-        "columns": list(BUDGET_COLUMNS),
-        "rows": [list(budget_row(one)) for one in kept],
-        "entry_columns": list(ENTRY_COLUMNS),
-        "entries": [list(entry_row(one)) for one in reversed(entries[-HISTORY:])],
-        "entry_count": len(entries),
+        "tables": [one.table for one in kept],
+        "budgets": [budget_facts(one) for one in kept],
+        "html": remaining_html(kept, table),
+        "history": ledger_html(kept, entries[-HISTORY:], len(entries)),
     }
 
 
@@ -82,7 +81,7 @@ class Ticket:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Wanted:
     """A release that is asked for: the command that makes it, and what the command is about.
 
     ``files`` are those that what is confirmed was read from: the plan, the domain, the questions.
@@ -112,7 +111,7 @@ class Cashier:
         with self._lock:
             return None if self._current is None else self._current.shown
 
-    def dry_run(self, asked: Asked) -> dict[str, Any]:
+    def dry_run(self, asked: Wanted) -> dict[str, Any]:
         """Check all that a release checks, and issue a ticket for it."""
         with self._lock:
             self._check_idle()
@@ -131,6 +130,9 @@ class Cashier:
         ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before, files)
         name = after.accounting.value
         left, limit = (spell_amount(one, "down") for one in (after.remaining, after.limit))
+        answers = many(len(asked.plan.workload.shown), "answer", "answers")
+        written = [f"{stem}{end}" for end in (".lrm", ".csv", ".html")]
+        lines = (("table", shown(asked.table)), ("answers", answers))
         with self._lock:
             self._tickets = {ticket.id: ticket} | {
                 key: one for key, one in self._tickets.items() if one.state != "ready"
@@ -143,12 +145,19 @@ class Cashier:
             "cost": f"{spell_amount(paid, 'up')} {name}",
             "budget": after.table,
             "left": f"{left} of {limit} {name}",
-            "promise": found.privacy.symbols,
-            "lines": preview_lines(found),
-            "unit": unit.words,
-            "limit": unit.limit,
-            "answers": many(len(asked.plan.workload.shown), "answer", "answers"),
-            "files": [f"{stem}{end}" for end in (".lrm", ".csv", ".html")],
+            "files": written,
+            "html": render_block(Facts((*lines, *preview_lines(found)))),
+            "confirm_html": render_block(
+                Facts(
+                    (
+                        *lines,
+                        ("protects", unit.words),
+                        *((("rows", unit.limit),) if unit.limit else ()),
+                        ("guarantee", found.privacy.symbols),
+                        ("files", ", ".join(written)),
+                    )
+                )
+            ),
         }
 
     def release(self, key: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ request, or by a thread that begins as soon as the server listens.
 from __future__ import annotations
 
 import json
-import socket
+import secrets
 import threading
 import traceback
 from functools import cached_property
@@ -20,6 +20,8 @@ from urllib.parse import quote
 
 from lrm.errors import FileConflict, LrmError
 from lrm.files.locations import redacted
+from lrm.views.search import SEARCH
+from lrm.views.style import CSS
 from lrm.workbench.checks import KEY_HEADER, Keys, Visitors
 from lrm.workbench.folder import MOST_TEXT
 
@@ -34,23 +36,23 @@ MOST_BYTES = 4 * MOST_TEXT
 MOST_ENTERING = 1024
 """Bytes of the request that exchanges the token for a key: anyone may send one."""
 
-PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/style.css": ("style.css", "text/css; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
-    "/editor.js": ("editor.js", "text/javascript; charset=utf-8"),
-    "/elements.js": ("elements.js", "text/javascript; charset=utf-8"),
-    "/errors.js": ("errors.js", "text/javascript; charset=utf-8"),
-    "/release.js": ("release.js", "text/javascript; charset=utf-8"),
-}
+HOST = "127.0.0.1"
+"""Nobody on another machine can reach it; ``ssh -L`` forwards a port to those who must."""
+
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+SCRIPTS = ("app", "codemirror", "editor", "elements", "errors", "release")
+PAGE = frozenset({"/", "/style.css", "/views.css", "/search.js", *(f"/{x}.js" for x in SCRIPTS)})
+"""What anybody may read."""
+
+NONCE = "$nonce"
+"""Stands in the page for the secret with which the editors may add styles."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; frame-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-$nonce'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-REPORT_POLICY = "sandbox allow-scripts; frame-ancestors 'self'"
-"""A report has a policy of its own beside this one, and must not reach the page around it."""
+REPORT_POLICY = "sandbox allow-scripts; frame-ancestors 'none'"
+"""A report has a policy of its own beside this one, and must not reach the workbench."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -68,7 +70,7 @@ class Server(ThreadingHTTPServer):
     ----------
     root
         The folder.
-    host, port
+    port
         Where to listen; port 0 takes a free one.
     ledger
         The ledger that the page offers first.
@@ -78,22 +80,17 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, root: Path, host: str, port: int, ledger: str) -> None:
-        if ":" in host:
-            self.address_family = socket.AF_INET6
-        super().__init__((host, port), Handler)
+    def __init__(self, root: Path, port: int, ledger: str) -> None:
+        super().__init__((HOST, port), Handler)
         self.root, self.ledger = root, ledger
         self.keys = Keys()
-        self.visitors = Visitors(host, self.server_address[1])
+        self.visitors = Visitors(self.server_address[1])
         self._loading = threading.Lock()
 
     @property
     def address(self) -> str:
         """What to open in a browser. What follows ``#`` is never sent, logged or referred to."""
-        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-        host = everywhere.get(self.visitors.host, self.visitors.host)
-        host = f"[{host}]" if ":" in host else host
-        return f"http://{host}:{self.visitors.port}/#token={self.keys.token}"
+        return f"http://{HOST}:{self.visitors.port}/#token={self.keys.token}"
 
     @cached_property
     def _actions(self) -> Actions:
@@ -148,13 +145,24 @@ class Handler(BaseHTTPRequestHandler):
         if refusal is not None:
             self._refuse(403, refusal)
         elif self.path in PAGE:
-            name, kind = PAGE[self.path]
-            data = (files("lrm.workbench") / "page" / name).read_bytes()
-            self._send(200, data, kind, {"Content-Security-Policy": POLICY})
+            self._send_page(self.path.removeprefix("/") or "index.html")
         elif self.path.startswith("/once/") and not self.server.visitors.foreign(self.headers):
             self._send_once(self.path.removeprefix("/once/"))
         else:
             self._refuse(404, "there is nothing at this address")
+
+    def _send_page(self, name: str) -> None:
+        nonce = secrets.token_urlsafe(16)
+        kind = _TYPES.get(Path(name).suffix, "text/html; charset=utf-8")
+        if name == "views.css":
+            data = CSS.encode()
+        elif name == "search.js":
+            data = f"export const search = {SEARCH};\n".encode()
+        else:
+            data = (files("lrm.workbench") / "page" / name).read_bytes()
+        if name == "index.html":
+            data = data.replace(NONCE.encode(), nonce.encode())
+        self._send(200, data, kind, {"Content-Security-Policy": POLICY.replace(NONCE, nonce)})
 
     def _send_once(self, key: str) -> None:
         try:

@@ -1,29 +1,33 @@
 // The workbench: the texts of the folder, what the compiler says, the search, and the rest.
 
-import { $, Refused, ask, command, count, h, key, later, many, newest, problem, sentence, shown, table }
+import { $, Refused, ask, command, count, h, key, later, many, newest, options, problem, put, sentence, shown }
   from "./elements.js";
 import { Editor, suggestSql, suggestYaml, withRemark } from "./editor.js";
 import { Errors } from "./errors.js";
 import { Release } from "./release.js";
 
 const KINDS = ["domain", "batch"];
+const TABS = ["plan", "release", "results"];
+const OWN = "of these questions";
 
 class Bench {
   constructor() {
     this.compiled = null;
+    this.outcome = "";
     this.plans = {};
     this.plan = null;
     this.texts = { domain: { name: "", seal: "" }, batch: { name: "", seal: "" } };
+    this.fail = (reason) => this.warn(sentence(reason), reason);
     const edited = (kind) => () => {
       this.texts[kind].dirty = true;
       this.releases.forget();
       this.typed();
     };
     this.editors = {
-      domain: new Editor($("domain-editor"), "The domain, in YAML",
-        { onedit: edited("domain"), suggest: suggestYaml }),
-      batch: new Editor($("batch-editor"), "The questions, in SQL",
-        { onedit: edited("batch"), suggest: suggestSql(() => this.compiled?.domain) }),
+      batch: new Editor($("batch-editor"), "The questions, in SQL", { language: "sql",
+        onedit: edited("batch"), suggest: suggestSql(() => this.compiled?.domain) }),
+      domain: new Editor($("domain-editor"), "The domain, in YAML", { language: "yaml",
+        onedit: edited("domain"), suggest: suggestYaml }),
     };
     this.errors = new Errors(this);
     this.releases = new Release(this);
@@ -31,27 +35,37 @@ class Bench {
     this.typed = later(200, () => this.check());
     $("use-example").addEventListener("click", () => this.begin("example"));
     $("use-empty").addEventListener("click", () => this.begin("empty"));
-    $("stop").addEventListener("click", () => ask("stop").then(({ job }) => this.showJob(job), this.fail));
-    $("thorough").addEventListener("click", () => this.startPlan({ again: true, effort: "thorough" }));
-    $("plan-file").addEventListener("change", () => {
-      this.choosePlan();
-      this.errors.refresh();
-    });
+    $("search").addEventListener("click", () => (this.job?.state === "running"
+      ? ask("stop").then(({ job }) => this.showJob(job), this.fail)
+      : this.startPlan({ again: true, effort: "thorough" })));
+    $("plan-file").addEventListener("change", () => { this.choosePlan(); this.errors.refresh(); });
     for (const kind of KINDS) {
       $(`${kind}-file`).addEventListener("change", (event) => this.choose(kind, event.target.value));
     }
-    this.fail = (reason) => this.warn(sentence(reason), reason);
+    for (const name of TABS) $(`${name}-tab`).addEventListener("click", () => this.turn(name));
+    $("tabs").addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) this.turn(TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length], true);
+    });
   }
 
   get names() { return { domain: this.texts.domain.name, batch: this.texts.batch.name }; }
   get editable() { return this.texts.batch.name.endsWith(".sql") && !this.compiled?.batch.problems.length; }
   // Whether the plan on the screen is of the text in the editor.
   get current() { return Boolean(this.compiled?.key) && this.planKey === this.compiled.key; }
-
   get weighed() { return Boolean(this.compiled?.batch.statements?.some((one) => one.importance !== 1)); }
+  get token() { return new URLSearchParams(location.hash.slice(1)).get("token"); }
+  get tab() { return TABS.find((name) => $(`${name}-tab`).getAttribute("aria-selected") === "true"); }
 
-  get equalPlan() {
-    return this.weighed && this.current ? this.plans[`${this.errors.noise} equal`] : null;
+  turn(name, focus = false) {
+    const before = this.tab;
+    for (const one of TABS) {
+      $(`${one}-tab`).setAttribute("aria-selected", String(one === name));
+      $(`${one}-tab`).tabIndex = one === name ? 0 : -1;
+      $(`${one}-panel`).hidden = one !== name || this.empty;
+    }
+    if (focus) $(`${name}-tab`).focus();
+    if (name === "release" && before !== name) this.releases.loadBudgets(); // another tab may have spent
   }
 
   warn(text, reason = null) {
@@ -61,25 +75,21 @@ class Bench {
     if (reason instanceof Refused && reason.status === 401) $("bench").hidden = true;
   }
 
-  // What was chosen in this tab stays through a reload; it is no state of the release.
+  // What was typed into the release stays through a reload of this tab.
   remember() {
-    const fields = ["amount", "delta", "confidence", "table", "ledger", "further-text"];
+    const fields = ["table", "ledger", "further-text"];
     for (const id of fields) {
       const kept = sessionStorage.getItem(`lrm-${id}`);
       if (kept !== null) $(id).value = kept;
     }
-    const kind = sessionStorage.getItem("lrm-noise");
-    if (kind) document.querySelector(`input[name=noise][value=${kind}]`).checked = true;
-    this.errors.nameAmount();
     const keep = () => {
       for (const id of fields) {
         // The address of a database may hold a password, and a browser may write this to disk.
         if (!/:\/\/|@|=/.test($(id).value) || id === "further-text") sessionStorage.setItem(`lrm-${id}`, $(id).value);
         else sessionStorage.removeItem(`lrm-${id}`);
       }
-      sessionStorage.setItem("lrm-noise", this.errors.kind);
     };
-    for (const kindOf of ["input", "change"]) document.addEventListener(kindOf, keep);
+    for (const kind of ["input", "change"]) document.addEventListener(kind, keep);
   }
 
   async start() {
@@ -91,13 +101,13 @@ class Bench {
     await this.open();
   }
 
-  get token() { return new URLSearchParams(location.hash.slice(1)).get("token"); }
-
   async open() {
     try {
       if (this.token) await this.enter(this.token);
-      await this.take(await ask("state", this.seals()));
-      this.warn("");
+      const state = await ask("state", this.seals());
+      this.errors.open(state.settings);
+      await this.take(state);
+      this.warn(state.settings_problem);
       $("bench").hidden = false;
       this.releases.loadBudgets();
     } catch (reason) { this.fail(reason); }
@@ -143,7 +153,7 @@ class Bench {
         await this.poll();
       }
       problem($("start-problem"), "");
-      $("batch-editor-text").focus();
+      this.editors.batch.view.focus();
     } catch (reason) { problem($("start-problem"), sentence(reason)); }
     $("use-example").disabled = $("use-empty").disabled = false;
   }
@@ -152,33 +162,33 @@ class Bench {
   async take(state) {
     $("folder").textContent = state.folder;
     document.title = `${state.folder} · lrm workbench`;
-    const empty = !state.texts.domain.exists && !state.texts.batch.exists;
-    $("start").hidden = !empty;
-    $("work").hidden = $("sections").hidden = empty;
+    this.empty = !state.texts.domain.exists && !state.texts.batch.exists;
+    $("start").hidden = !this.empty;
+    $("tabs").hidden = this.empty;
+    this.turn(this.tab);
     command($("start-command"), state.example);
     let changed = false;
     for (const kind of KINDS) {
       const told = state.texts[kind], own = this.texts[kind];
       own.name = told.name;
       if (told.text !== undefined && !own.dirty) {
-        this.editors[kind].value = told.text;
+        this.editors[kind].set(told.text.replaceAll("\r\n", "\n"));
         own.seal = told.seal;
         own.lineEnd = told.text.includes("\r\n") ? "\r\n" : "\n"; // the editor itself has \n alone
         changed = true;
         this.releases.forget();
       }
-      options($(`${kind}-file`), [...new Set([told.name, ...state.files[kind]])], told.name);
+      options($(`${kind}-file`), [...new Set([told.name, ...state.files[kind]])].map((x) => [x, x]), told.name);
     }
     this.files = state.files;
-    fill($("tables"), state.files.table);
-    fill($("ledgers"), state.files.ledger);
+    for (const kind of ["table", "ledger"]) options($(`${kind}s`), state.files[kind].map((name) => [name, ""]), "");
     if (!$("ledger").value) $("ledger").value = state.ledger;
     this.release = state.release;
     this.releases.take(state.release, state.files.release);
     const before = this.job;
     this.showJob(state.job);
     const news = before && state.job && (before.plans !== state.job.plans || before.state !== state.job.state);
-    this.listPlans();
+    options($("plan-file"), [OWN, ...state.files.plan].map((name) => [name, name]), $("plan-file").value || OWN);
     if (changed || news || this.compiled?.pending) await this.check();
   }
 
@@ -192,9 +202,8 @@ class Bench {
 
   async compile() {
     const [domain, batch] = KINDS.map((kind) => this.editors[kind].value);
-    const params = { ...this.names, domain_text: domain, batch_text: batch };
     try {
-      const found = await ask("compile", params);
+      const found = await ask("compile", { ...this.names, domain_text: domain, batch_text: batch });
       this.compiled = found;
       this.showCompiled();
       if (await this.save()) {
@@ -255,45 +264,51 @@ class Bench {
   }
 
   showCompiled() {
-    const { domain, batch, pending } = this.compiled;
+    const { domain, batch, outcome } = this.compiled;
     this.editors.domain.tell(domain.problems);
     this.editors.batch.tell([...batch.problems, ...batch.warnings.map((one) => ({ ...one, warning: true }))]);
-    if (domain.attributes) this.showAttributes(domain);
+    // The table keeps the statements of the last text that could be read.
+    if (batch.statement_count && !batch.problems.length) this.outcome = outcome;
+    if (domain.problems.length && this.editors.domain.value.trim()) {
+      $("domain-part").open = true;
+      $("domain-note").textContent = "has an error";
+    }
+    if (domain.attributes) {
+      $("domain-note").textContent = `${many(domain.attributes.length, "attribute", "attributes")}, `
+        + `${domain.cells} cells; protects ${domain.protects}`;
+      put($("attributes"), domain.html);
+    }
     this.releases.offerTable(this.files.table, domain.table);
-    this.releases.showBudgets();
-    if (this.errors.facts) this.errors.showStatements();
-    const answers = `${many(batch.answers, "answer", "answers")} in `
-      + many(batch.statement_count, "statement", "statements");
-    $("asked-note").textContent = pending ? `${answers}, ${count(pending)} to be compiled …` : answers;
-    const rows = batch.statements.map((one) => [String(one.line), one.tables.slice(0, 8).join("; "), count(one.count)]);
-    $("asked").replaceChildren(table("Tables and answers", ["line", "asks for", "answers"], rows,
-      { words: [1], hidden: true }));
   }
 
-  showAttributes(domain) {
-    const all = domain.attributes;
-    $("attributes-note").textContent = `${many(all.length, "attribute", "attributes")}, `
-      + `${domain.cells} cells; protects ${domain.protects}`;
-    const rows = all.map((one) => [one.name, one.kind, count(one.size),
-      one.values.slice(0, 8).join(", ") + (one.size > 8 ? ", …" : ""), one.null, one.outside]);
-    $("attributes").replaceChildren(table("Declared attributes",
-      ["attribute", "kind", "cells", "values", "null", "outside"], rows, { words: [1, 3, 4, 5], hidden: true }));
+  // What another plan can stand beside this one: equal importance, the other noise, a saved plan.
+  get beside() {
+    const { noise } = this.errors, other = noise === "laplace" ? "gaussian" : "laplace";
+    const found = [{ value: "noise", name: other === "laplace" ? "Laplace noise" : "Gaussian noise",
+      plan: this.current ? this.plans[other] : null }];
+    if (this.weighed) {
+      found.push({ value: "equal", name: "equal importance", plan: this.current ? this.plans[`${noise} equal`] : null });
+    }
+    return [...found, ...(this.files?.plan || []).map((name) => ({ value: `file ${name}`, name, plan: name }))];
   }
 
-  listPlans() {
-    const own = this.files?.plan || [];
-    options($("plan-file"), ["of these questions", ...own], $("plan-file").value || "of these questions");
+  showPlan() {
+    options($("beside"), [["", "nothing"], ...this.beside.map(({ value, name }) => [value, name])]);
+    const { errors } = this;
+    const amount = `${$("amount-name").textContent} = ${$("amount").value}`;
+    $("release-plan").textContent = this.plan ? `${this.plan}, ${errors.noise === "laplace" ? "Laplace" : "Gaussian"} `
+      + `noise, ${amount}${errors.kind === "gaussian" ? `, δ = ${$("delta").value}` : ""}.` : "Nothing is planned yet.";
   }
 
   choosePlan() {
     const before = this.plan;
     this.plan = this.chosenPlan();
-    if (this.plan !== before) this.releases.forget();
+    if (this.plan !== before) this.releases.forget("A better plan has arrived since this dry run: make another one.");
   }
 
   chosenPlan() {
     const chosen = $("plan-file").value;
-    if (chosen && chosen !== "of these questions") {
+    if (chosen && chosen !== OWN) {
       this.planKey = null;
       return chosen;
     }
@@ -317,41 +332,39 @@ class Bench {
   showJob(job) {
     this.job = job;
     const running = job?.state === "running";
-    $("stop").hidden = !running;
-    $("job-bar").hidden = !running;
-    $("thorough").hidden = running || !this.current;
+    $("job").classList.toggle("running", running);
+    $("search").textContent = running ? "Stop, keep the best" : "Search longer";
+    $("search").classList.toggle("away", !running && !this.current);
     $("job-words").textContent = this.jobWords(job, running);
   }
 
   jobWords(job, running) {
     const old = this.plan && !this.current ? " The errors below are of the last plan." : "";
-    if (this.compiled && !this.compiled.key && !this.compiled.pending) {
-      return `The questions or the domain have errors.${old}`;
-    }
+    const pending = this.compiled?.pending;
+    if (pending) return `${many(pending, "statement is", "statements are")} still to be compiled.${old}`;
+    if (this.compiled && !this.compiled.key) return `The questions or the domain have errors.${old}`;
     if (running) {
-      const found = job.found && job.noise === this.errors.noise && this.errors.facts && this.current
-        ? this.soFar(job.found) : "";
-      return `Searching for a better plan (${job.stage || "starting"}${job.round ? `, round ${job.round}` : ""}).${found}${old}`;
+      const found = job.found && job.noise === this.errors.noise && this.current ? this.soFar(job.found) : "";
+      return `Searching for a better plan (${job.stage || "starting"}${job.round ? `, round ${count(job.round)}` : ""}).${found}${old}`;
     }
     if (job?.state === "failed") return `The search failed: ${job.error}`;
     if (!this.plan) return "Nothing is planned yet.";
     return this.current ? `Planned: ${this.plan}.` : `Plan: ${this.plan}.`;
   }
 
-  // The typical error of the best strategy so far, at the chosen promise.
+  // The typical error of the best strategy so far, at the chosen amount.
   soFar(error) {
-    const { amounts, noise, facts } = this.errors;
+    const { amounts, noise, found } = this.errors;
     const amount = Number(noise === "laplace" ? amounts.epsilon : amounts.rho);
-    if (this.weighed || !(amount > 0)) return "";
+    if (this.weighed || !(amount > 0) || !found?.queries) return "";
     const total = noise === "laplace" ? (2 * error) / amount ** 2 : error / (2 * amount);
     // One part of the search may be behind what another has found.
-    const typical = Math.min(facts.typical, Math.sqrt(total / facts.queries));
-    return ` Best so far: typical error ${shown(typical)}.`;
+    return ` Best so far: typical error ${shown(Math.min(found.typical, Math.sqrt(total / found.queries)))}.`;
   }
 
   // Write an importance or an expected size as a remark before its statement.
-  remark(index, kind, text) {
-    const one = this.compiled?.batch.statements[index];
+  remark(line, kind, text) {
+    const one = this.compiled?.batch.statements.find((each) => each.line === line);
     if (!one || !this.editable) return;
     const value = Number(text.replaceAll(",", ""));
     const none = text === "" || (kind === "importance" && value === 1);
@@ -361,27 +374,9 @@ class Bench {
       return;
     }
     problem($("remark-problem"), "");
-    this.releases.forget();
-    this.editors.batch.value = withRemark(this.editors.batch.value, one.first_line, kind, none ? null : String(value));
-    this.texts.batch.dirty = true;
-    this.check();
+    const batch = this.editors.batch;
+    batch.set(withRemark(batch.value, line, kind, none ? null : String(value)), true);
   }
-}
-
-function options(select, names, chosen) {
-  const key = names.join("\n");
-  if (select.dataset.names !== key) {
-    select.dataset.names = key;
-    select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
-  }
-  if (select.value !== chosen && names.includes(chosen)) select.value = chosen;
-}
-
-function fill(list, names) {
-  const key = names.join("\n");
-  if (list.dataset.names === key) return;
-  list.dataset.names = key;
-  list.replaceChildren(...names.map((name) => h("option", { value: name })));
 }
 
 const NOTHING = "e3b0c44298fc1c14"; // the seal of an empty text
@@ -394,5 +389,4 @@ attributes:
 `;
 const EMPTY_BATCH = "SELECT age, COUNT(*) AS visits FROM visits GROUP BY age;\n";
 
-const bench = new Bench();
-bench.start();
+new Bench().start();

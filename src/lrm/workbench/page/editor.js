@@ -1,89 +1,76 @@
-// A text area with line numbers, problems at their lines, and completion of names and values.
+// An editor: CodeMirror with colours, line numbers, problems at their lines, and completion.
 
+import { EditorView, HighlightStyle, SQLDialect, Transaction, autocompletion, bracketMatching,
+  completionKeymap, defaultKeymap, drawSelection, history, historyKeymap, keymap, lineNumbers, lintGutter,
+  setDiagnostics, sql, syntaxHighlighting, tags, yaml } from "./codemirror.js";
 import { h } from "./elements.js";
 
 const WORD = /[\p{L}\p{N}_$.-]*$/u;
 const OWN_WORDS = /(--|#)[^\n]*$|\bas\s+\S*$/i; // a remark, or a new name: nothing is offered unasked
+const nonce = document.querySelector("meta[name=style-nonce]").content;
+const COLOURS = syntaxHighlighting(HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword], class: "tok-keyword" },
+  { tag: [tags.string, tags.special(tags.string)], class: "tok-string" },
+  { tag: [tags.number, tags.bool, tags.null], class: "tok-number" },
+  { tag: tags.comment, class: "tok-comment" },
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], class: "tok-name" },
+]));
+
+// The words that lrm knows: a column may be called like any other word of SQL.
+const SPOKEN = SQLDialect.define({
+  keywords: "select distinct from where group by having order limit offset as and or not in between is null "
+    + "like ilike case when then else end with union all join left on using filter over partition rows "
+    + "preceding current row rollup cube grouping sets asc desc nulls first last date interval cast within true false",
+  builtin: "count sum avg min max median quantile_cont percentile_cont count_if coalesce nullif year month day extract",
+});
 
 export class Editor {
-  constructor(place, label, { onedit, suggest }) {
+  constructor(place, label, { language, suggest, onedit }) {
     const id = place.id;
-    this.suggest = suggest;
-    this.gutter = h("div", { class: "gutter", "aria-hidden": "true" });
-    this.marks = h("div", { class: "marks", "aria-hidden": "true" });
-    this.area = h("textarea", {
-      id: `${id}-text`, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-      wrap: "off", "aria-autocomplete": "list", "aria-controls": `${id}-list`,
-      "aria-describedby": `${id}-problems`, rows: "9",
-    });
-    this.list = h("ul", { id: `${id}-list`, class: "completions", role: "listbox", hidden: true });
-    this.list.setAttribute("aria-label", `Completions for ${label}`);
+    const offer = (context) => {
+      const before = context.state.sliceDoc(0, context.pos);
+      const typed = before.match(WORD)[0];
+      if (!context.explicit && (!typed || OWN_WORDS.test(before))) return null;
+      const found = suggest(before.slice(0, before.length - typed.length)).filter(({ label: text }) =>
+        text.toLowerCase().startsWith(typed.toLowerCase()) && text !== typed);
+      return found.length ? { from: context.pos - typed.length, options: found, filter: false } : null;
+    };
     this.problems = h("ul", { class: "problems" });
-    place.append(
-      h("label", { for: `${id}-text`, class: "unseen" }, label),
-      h("div", { class: "editor" }, this.gutter, h("div", { class: "sheet" }, this.marks, this.area,
-        this.list)),
-      h("div", { id: `${id}-problems`, role: "status" }, this.problems),
-    );
-    this.chosen = -1;
-    this.found = [];
-    this.area.addEventListener("input", () => { this.number(); this.complete(false); onedit(); });
-    this.area.addEventListener("scroll", () => this.scrolled());
-    this.area.addEventListener("keydown", (event) => this.pressed(event));
-    this.area.addEventListener("blur", () => setTimeout(() => this.close(), 150));
-    this.number();
+    this.view = new EditorView({ parent: place, extensions: [
+      EditorView.cspNonce.of(nonce), EditorView.lineWrapping, lineNumbers(), lintGutter(), history(),
+      drawSelection(), bracketMatching(), COLOURS, language === "sql" ? sql({ dialect: SPOKEN }) : yaml(),
+      autocompletion({ override: [offer], icons: false, maxRenderedOptions: 50 }),
+      keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
+      EditorView.contentAttributes.of({ id: `${id}-text`, "aria-label": label, "aria-describedby": `${id}-problems` }),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged && !update.transactions.some((one) => one.annotation(Transaction.addToHistory) === false)) onedit();
+      }),
+    ] });
+    place.append(h("div", { id: `${id}-problems`, role: "status" }, this.problems));
   }
 
-  get value() { return this.area.value; }
+  get value() { return this.view.state.doc.toString(); }
 
-  set value(text) {
-    if (this.area.value === text) return;
-    const { selectionStart, selectionEnd, scrollTop } = this.area;
-    this.area.value = text;
-    this.area.setSelectionRange(Math.min(selectionStart, text.length),
-      Math.min(selectionEnd, text.length));
-    this.area.scrollTop = scrollTop;
-    this.number();
-  }
-
-  number() {
-    const lines = this.area.value.split("\n").length;
-    if (this.gutter.children.length !== lines) {
-      this.gutter.replaceChildren(...Array.from({ length: lines }, (_, i) =>
-        h("div", {}, String(i + 1))));
-      this.mark(this.told || []);
-    }
-    this.scrolled();
-  }
-
-  scrolled() {
-    this.gutter.style.transform = `translateY(${-this.area.scrollTop}px)`;
-    this.marks.style.transform = `translateY(${-this.area.scrollTop}px)`;
-  }
-
-  get lineHeight() { return parseFloat(getComputedStyle(this.area).lineHeight); }
-
-  mark(told) {
-    this.told = told;
-    const height = this.lineHeight;
-    for (const line of this.gutter.children) line.className = "";
-    const lines = new Map();
-    for (const one of told) {
-      if (lines.get(one.line) !== "wrong") lines.set(one.line, one.warning ? "odd" : "wrong");
-    }
-    this.marks.replaceChildren(...[...lines].map(([line, kind]) => {
-      const place = this.gutter.children[line - 1];
-      if (place) place.className = kind;
-      const strip = h("div", { class: kind });
-      strip.style.top = `${(line - 1) * height}px`;
-      return strip;
-    }));
+  // Put a text in place of what is there; what is the same stays, and with it the caret.
+  set(text, edited = false) {
+    const old = this.value, most = Math.min(old.length, text.length);
+    if (old === text) return;
+    let from = 0, end = 0;
+    while (from < most && old[from] === text[from]) from += 1;
+    while (end < most - from && old[old.length - 1 - end] === text[text.length - 1 - end]) end += 1;
+    this.view.dispatch({
+      changes: { from, to: old.length - end, insert: text.slice(from, text.length - end) },
+      annotations: edited ? [] : [Transaction.addToHistory.of(false)], // what is read from a file is no edit
+    });
   }
 
   // Problems and warnings: {line, message, warning}.
   tell(told) {
-    this.mark(told);
-    this.area.setAttribute("aria-invalid", told.some((one) => !one.warning) ? "true" : "false");
+    const { doc } = this.view.state;
+    this.view.dispatch(setDiagnostics(this.view.state, told.map((one) => {
+      const line = doc.line(Math.min(Math.max(1, one.line), doc.lines));
+      return { from: line.from, to: line.to, severity: one.warning ? "warning" : "error", message: one.message };
+    })));
     const items = told.slice(0, 20).map((one) => h("li", { class: one.warning ? "odd" : "wrong" },
       h("button", { type: "button", class: "line", onclick: () => this.go(one.line) },
         `${one.warning ? "Warning, line" : "Line"} ${one.line}`), ` ${one.message}`));
@@ -92,90 +79,11 @@ export class Editor {
   }
 
   go(line) {
-    const lines = this.area.value.split("\n");
-    const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
-    this.area.focus();
-    this.area.setSelectionRange(start, start + (lines[line - 1] || "").length);
-    this.area.scrollTop = Math.max(0, (line - 3) * this.lineHeight);
-  }
-
-  complete(asked) {
-    const caret = this.area.selectionStart;
-    if (caret !== this.area.selectionEnd) return this.close();
-    const before = this.area.value.slice(0, caret);
-    const typed = before.match(WORD)[0];
-    this.typed = typed;
-    if (!asked && (!typed || OWN_WORDS.test(before))) return this.close();
-    const low = typed.toLowerCase();
-    const all = this.suggest(before.slice(0, before.length - typed.length), this.area.value);
-    this.found = all.filter(({ text }) => text.toLowerCase().startsWith(low) && text !== typed);
-    this.found = this.found.slice(0, 12);
-    if (!this.found.length) return this.close();
-    this.chosen = 0;
-    this.show();
-  }
-
-  show() {
-    const id = this.list.id;
-    this.list.replaceChildren(...this.found.map((one, i) => h("li", {
-      id: `${id}-${i}`, role: "option", "aria-selected": i === this.chosen ? "true" : "false",
-      onmousedown: (event) => { event.preventDefault(); this.chosen = i; this.accept(); },
-    }, h("span", {}, one.text), h("small", {}, one.kind))));
-    this.list.hidden = false;
-    this.area.setAttribute("aria-activedescendant", `${id}-${this.chosen}`);
-    this.place();
-  }
-
-  place() {
-    const before = this.area.value.slice(0, this.area.selectionStart - this.typed.length);
-    const row = before.split("\n").length, column = before.length - before.lastIndexOf("\n") - 1;
-    this.width ||= this.measure();
-    const left = column * this.width - this.area.scrollLeft + 8;
-    const top = row * this.lineHeight - this.area.scrollTop + 8;
-    const most = this.area.clientWidth - this.list.offsetWidth - 4;
-    this.list.style.left = `${Math.max(4, Math.min(left, most))}px`;
-    this.list.style.top = `${top}px`;
-  }
-
-  measure() {
-    const pen = document.createElement("canvas").getContext("2d");
-    const style = getComputedStyle(this.area);
-    pen.font = `${style.fontSize} ${style.fontFamily}`;
-    return pen.measureText("m".repeat(100)).width / 100;
-  }
-
-  close() {
-    this.list.hidden = true;
-    this.found = [];
-    this.area.removeAttribute("aria-activedescendant");
-  }
-
-  accept() {
-    const { text } = this.found[this.chosen];
-    const end = this.area.selectionStart, start = end - this.typed.length;
-    this.area.setRangeText(text, start, end, "end");
-    this.close();
-    this.number();
-    this.area.dispatchEvent(new Event("input"));
-    this.close();
-  }
-
-  pressed(event) {
-    if (event.ctrlKey && event.key === " ") { event.preventDefault(); this.complete(true); return; }
-    if (this.list.hidden) return;
-    if (event.key === "Escape") { event.preventDefault(); this.close(); return; }
-    if (event.key === "Enter" || event.key === "Tab") {
-      if (event.shiftKey) return;
-      event.preventDefault();
-      this.accept();
-      return;
-    }
-    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (move) {
-      event.preventDefault();
-      this.chosen = (this.chosen + move + this.found.length) % this.found.length;
-      this.show();
-    }
+    const { doc } = this.view.state;
+    const { from, to } = doc.line(Math.min(Math.max(1, line), doc.lines));
+    this.view.dispatch({ selection: { anchor: from, head: to },
+      effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    this.view.focus();
   }
 }
 
@@ -193,12 +101,12 @@ export function suggestSql(domain) {
         new RegExp(`\\b${name.replace(/[^\p{L}\p{N}_]/gu, "\\$&")}\\b[^;]*$`, "iu").test(before));
       const last = said.sort((a, b) => before.lastIndexOf(b.name) - before.lastIndexOf(a.name))[0];
       return (last ? [last] : attributes).flatMap(({ name, kind, values }) =>
-        (kind === "categories" ? values : []).map((text) => ({ text, kind: name })));
+        (kind === "categories" ? values : []).map((label) => ({ label, detail: name })));
     }
     return [
-      ...attributes.map(({ name, kind }) => ({ text: name, kind })),
-      ...(table ? [{ text: table, kind: "table" }] : []),
-      ...WORDS.map((text) => ({ text, kind: "SQL" })),
+      ...attributes.map(({ name, kind }) => ({ label: name, detail: kind })),
+      ...(table ? [{ label: table, detail: "table" }] : []),
+      ...WORDS.map((label) => ({ label, detail: "SQL" })),
     ];
   };
 }
@@ -207,7 +115,7 @@ const FIELDS = ["lrm-domain: 1", "table: ", "unit: row", "attributes:", "name: "
   "low: ", "high: ", "width: ", "edges: [", "null: drop", "null: cell", "outside: drop",
   "outside: cell", "categories", "integers", "bins", "dates"];
 
-export const suggestYaml = () => FIELDS.map((text) => ({ text, kind: "field" }));
+export const suggestYaml = () => FIELDS.map((label) => ({ label, detail: "field" }));
 
 // Set a remark such as "-- importance: 4" before the statement that begins on a line.
 export function withRemark(text, line, kind, value) {

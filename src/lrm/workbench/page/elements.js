@@ -8,31 +8,17 @@ export function h(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "class") element.className = value;
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, value);
-    }
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
 
-// Numbers stand on the right, but for the first column and those of words.
-export function table(caption, columns, rows, { words = [], hidden = false } = {}) {
-  const side = (index) => (index === 0 || words.includes(index) ? "" : "number");
-  const head = columns.map((name, i) => h("th", { scope: "col", class: side(i) }, name));
-  const body = rows.map((row) => h("tr", {}, ...row.map((cell, i) => (i
-    ? h("td", { class: `${side(i)} ${width(cell)}` }, cell)
-    : h("th", { scope: "row", class: width(cell) }, cell)))));
-  return scrolling(caption, h("table", {},
-    h("caption", hidden ? { class: "unseen" } : {}, caption),
-    h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...body)));
-}
-
-// A date is not broken, and a long name is, wherever that may be.
-export const width = (text) => (text.length > 24 ? "long" : text.length < 13 ? "short" : "");
-
-export function scrolling(name, content) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, content);
+// What the server has rendered, and escaped.
+export function put(element, html) {
+  if (element.rendered === html) return;
+  element.rendered = html;
+  element.innerHTML = html;
 }
 
 export function later(milliseconds, action) {
@@ -96,6 +82,16 @@ export function command(element, text) {
     h("code", {}, ...text.split(" ").flatMap((word) => [h("span", {}, word), " "])), button);
 }
 
+// Options of a select by value; what is chosen stays so where it can.
+export function options(select, pairs, chosen = select.value) {
+  const known = JSON.stringify(pairs);
+  if (select.known !== known) {
+    select.known = known;
+    select.replaceChildren(...pairs.map(([value, name]) => h("option", { value }, name)));
+  }
+  if (pairs.some(([value]) => value === chosen)) select.value = chosen;
+}
+
 export const say = (sentence) => { $("said").textContent = sentence; };
 
 export function problem(element, sentence) {
@@ -110,7 +106,6 @@ export const sentence = (reason) => {
   return isName ? text : text.charAt(0).toUpperCase() + text.slice(1);
 };
 
-const FORMAT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-export const shown = (value) => (Number.isFinite(value) ? FORMAT.format(value) : "—");
+export const shown = (value) => new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }).format(value);
 export const count = (value) => new Intl.NumberFormat("en").format(value);
 export const many = (value, one, more) => `${count(value)} ${value === 1 ? one : more}`;

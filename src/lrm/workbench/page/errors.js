@@ -1,54 +1,69 @@
-// The errors of a plan at a promise: cards, a picture, tables, comparisons, the inverse.
+// The guarantee, and the errors of the statements at it: one table that is edited and sorted.
 
-import { $, ask, command, count, h, later, many, newest, problem, say, sentence, shown, scrolling, table, width }
-  from "./elements.js";
+import { $, ask, command, h, later, newest, options, problem, put, say, sentence } from "./elements.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+const FIELDS = { expected: "Expected size", importance: "Importance" };
 
 export class Errors {
   constructor(bench) {
     this.bench = bench;
-    this.facts = null;
     this.refresh = newest(() => this.load());
     const typed = later(150, () => this.refresh());
     $("slider").addEventListener("input", () => {
       $("amount").value = fromSlider(Number($("slider").value));
+      this.keep();
       this.refresh();
     });
     for (const id of ["amount", "delta"]) {
-      $(id).addEventListener("input", () => { this.toSlider(); typed(); });
+      $(id).addEventListener("input", () => { this.toSlider(); this.keep(); typed(); });
     }
-    $("confidence").addEventListener("change", () => this.refresh());
+    $("confidence").addEventListener("change", () => { this.keep(); this.refresh(); });
     for (const radio of document.querySelectorAll("input[name=noise]")) {
-      radio.addEventListener("change", () => this.changeNoise());
+      radio.addEventListener("change", () => { this.keep(); this.changeNoise(); });
     }
-    $("promise").addEventListener("submit", (event) => event.preventDefault());
+    $("guarantee").addEventListener("submit", (event) => event.preventDefault());
     $("wanted-form").addEventListener("submit", (event) => this.invert(event));
-    $("rivals-part").addEventListener("toggle", () => this.compare());
-    $("beside-part").addEventListener("toggle", () => this.compare());
-    this.sorted = { column: "typical", down: true };
+    $("more").addEventListener("toggle", () => this.showMore());
+    $("beside").addEventListener("change", () => this.refresh());
+    $("statements").addEventListener("click", (event) => this.clicked(event));
+    $("statements").addEventListener("keydown", (event) => this.pressed(event));
+    $("statements").addEventListener("focusin", (event) => this.rove(event.target));
+    this.sorted = { column: -1, down: false };
+    this.save = later(300, () => ask("settings", this.settings).catch(this.bench.fail));
     // For those who do not see the slider move the numbers: once it rests.
-    this.tell = later(700, () => say(`${this.facts.promise}: typical error ${shown(this.facts.typical)}.`));
-    addEventListener("resize", later(100, () => { if (this.facts) this.showPicture(); }));
+    this.tell = later(700, () => say(this.found?.said || ""));
   }
 
   get kind() { return document.querySelector("input[name=noise]:checked").value; }
   get noise() { return this.kind === "laplace" ? "laplace" : "gaussian"; }
 
+  get settings() {
+    return { noise: this.kind, amount: $("amount").value.trim(), delta: $("delta").value.trim(),
+      confidence: Number($("confidence").value) };
+  }
+
   get amounts() {
     const amount = $("amount").value.trim();
-    if (this.kind === "rho") return { rho: amount };
-    return this.kind === "laplace" ? { epsilon: amount } : { epsilon: amount, delta: $("delta").value.trim() };
+    return this.kind === "rho" ? { rho: amount } : { epsilon: amount, delta: $("delta").value.trim() };
+  }
+
+  // What is chosen is kept in a file of the folder, and shown by the next page that opens it.
+  keep() {
+    this.bench.releases.forget();
+    this.save();
+  }
+
+  open({ noise, amount, delta, confidence }) {
+    $("amount").value = amount;
+    $("delta").value = delta;
+    $("confidence").value = String(confidence);
+    document.querySelector(`input[name=noise][value=${noise}]`).checked = true;
+    this.nameAmount();
   }
 
   toSlider() {
     const value = readAmount($("amount").value);
     if (value > 0) $("slider").value = String(Math.round(100 * Math.log10(value)));
-    this.nameSlider();
-  }
-
-  nameSlider() {
-    $("slider").setAttribute("aria-valuetext", `${$("amount-name").textContent} = ${$("amount").value}`);
   }
 
   nameAmount() {
@@ -58,7 +73,6 @@ export class Errors {
   }
 
   changeNoise() {
-    this.bench.releases.forget();
     this.nameAmount();
     this.bench.choosePlan();
     this.refresh();
@@ -66,222 +80,192 @@ export class Errors {
   }
 
   async load() {
-    const plan = this.bench.plan;
-    this.nameSlider();
-    if (!plan) return;
+    const { plan, outcome, beside } = this.bench;
+    $("slider").setAttribute("aria-valuetext", `${$("amount-name").textContent} = ${$("amount").value}`);
+    const other = $("beside").value && beside.find(({ value }) => value === $("beside").value);
     try {
-      const params = { plan, ...this.amounts, confidence: Number($("confidence").value) };
-      const facts = await ask("errors", params);
-      const equal = this.bench.equalPlan;
-      const plain = equal ? await ask("errors", { ...params, plan: equal }) : null;
-      this.equal = plain?.statements;
-      // Both plans have the same answers, and the bound of the weighted one is the looser one.
-      facts.best_possible = Math.max(facts.best_possible, plain?.best_possible ?? 0);
+      this.found = await ask("errors", { plan: plan || "", outcome, ...this.amounts,
+        confidence: Number($("confidence").value), beside: other?.plan || "", beside_name: other?.name || "" });
       problem($("amount-problem"), "");
-      this.facts = facts;
       this.show();
-      await this.compare();
-    } catch (reason) {
-      problem($("amount-problem"), sentence(reason));
-    }
+    } catch (reason) { problem($("amount-problem"), sentence(reason)); }
   }
 
   show() {
-    const facts = this.facts;
-    if (!facts) return;
-    const answers = facts.statements.reduce((sum, one) => sum + one.count, 0);
-    const card = (name, value, note) => h("div", {}, h("dt", {}, name),
-      h("dd", {}, value, h("span", { class: "note" }, note)));
-    $("key").replaceChildren(
-      card("promise", facts.promise, facts.noise === "laplace" ? "Laplace noise" : "Gaussian noise"),
-      card("typical error", shown(facts.typical), "root mean square of an answer"),
-      card("best possible", shown(facts.best_possible), "no strategy is below it"),
-      card("answers", count(answers), `in ${many(facts.statements.length, "statement", "statements")}`),
-    );
-    $("bound").textContent = facts.bound;
-    $("plan-warnings").replaceChildren(...facts.warnings.map((text) => h("p", { class: "warning" }, text)));
-    this.showPicture();
-    this.showStatements();
-    this.showAnswers();
-    this.showChoices();
-    command($("errors-command"), facts.command);
-    this.tell();
+    const found = this.found;
+    put($("key"), found.key);
+    this.patch(found.statements);
+    $("beside-words").textContent = found.beside || "";
+    $("plan-warnings").replaceChildren(...(found.warnings || []).map((text) => h("p", { class: "warning" }, text)));
+    command($("errors-command"), found.command || "");
+    if (found.plan) this.tell();
+    this.bench.showPlan();
+    this.showMore();
   }
 
-  get rows() {
-    const written = this.bench.compiled?.batch.statements || [];
-    return this.facts.statements.map((one, index) => {
-      // The plan may be the last one, and its statements may have moved or gone since.
-      const place = written[index]?.title === one.title ? index : written.findIndex(({ title }) => title === one.title);
-      const said = written[place] || {};
-      const expected = said.expected;
-      return {
-        ...one, index, place, line: said.first_line, expected, importance: said.importance,
-        relative: expected > 0 ? one.typical / expected : NaN,
-        against: this.equal?.[index] ? one.typical / this.equal[index].typical : NaN,
-      };
+  // Put the new numbers into the rows that are there: nothing moves, and what is edited stays.
+  patch(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").querySelector("table");
+    const table = $("statements").querySelector("table");
+    const shape = (one) => [...one.rows].map((row) => row.dataset.row === undefined
+      ? [...row.cells].map((cell) => cell.dataset.field).join() : row.cells[0].firstChild.textContent).join("\n");
+    if (!table || this.shape !== shape(fresh)) {
+      this.shape = shape(fresh);
+      this.build(fresh);
+      return;
+    }
+    for (const row of fresh.tBodies[0].rows) {
+      const own = table.querySelector(`tr[data-row="${row.dataset.row}"]`);
+      [...row.cells].forEach((cell, i) => {
+        const old = own.cells[i], input = old.querySelector("input");
+        if (cell.dataset.value !== undefined) old.dataset.value = cell.dataset.value;
+        if (!i) old.lastChild.textContent = cell.lastChild.textContent; // where it stands
+        else if (input && input !== document.activeElement) input.value = cell.textContent;
+        else if (!input && old.innerHTML !== cell.innerHTML) old.innerHTML = cell.innerHTML;
+      });
+    }
+    [...fresh.tHead.rows[0].cells].forEach((cell, i) => { // the confidence, the name of the other plan
+      const label = table.tHead.rows[0].cells[i].querySelector("button");
+      if (label && label.firstChild.textContent !== cell.textContent) label.firstChild.textContent = cell.textContent;
     });
+    this.disable();
   }
 
-  ordered() {
-    const { column, down } = this.sorted;
-    const value = (row) => (column === "title" ? row.title : Number.isFinite(row[column]) ? row[column] : -1);
-    return this.rows.sort((a, b) => {
-      const x = value(a), y = value(b);
-      const order = typeof x === "string" ? x.localeCompare(y) : x - y;
-      return (down ? -order : order) || a.index - b.index;
+  build(table) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, i) => {
+      if (!head.dataset.field) return;
+      const name = head.textContent;
+      head.replaceChildren(h("button", { type: "button", class: "sort", tabindex: "-1",
+        onclick: () => this.sort(i) }, name, h("span", { "aria-hidden": "true" })));
     });
+    for (const row of table.tBodies[0].rows) {
+      const [head] = row.cells, title = head.firstChild.textContent;
+      head.firstChild.replaceWith(h("button", { type: "button", class: "go", tabindex: "-1" }, title));
+      heads.forEach(({ dataset: { field } }, i) => {
+        const cell = row.cells[i];
+        if (!FIELDS[field] || !this.place(row).first) return; // once for each statement
+        const input = h("input", { type: "text", inputmode: "decimal", size: "6", tabindex: "-1",
+          value: cell.textContent, "aria-label": `${FIELDS[field]} of ${title}`, "data-field": field });
+        input.addEventListener("change", () => this.bench.remark(this.place(row).line, field, input.value.trim()));
+        cell.replaceChildren(input);
+      });
+    }
+    const region = h("div", { class: "scroll", role: "region", "aria-label": "Errors by statement" }, table);
+    $("statements").replaceChildren(region);
+    this.disable();
+    this.order();
+    this.rove(this.stops()[0]?.[0]);
   }
 
-  showPicture() {
-    const rows = this.rows.sort((a, b) => b.typical - a.typical).slice(0, 12);
-    const most = Math.max(...rows.map((row) => row.half), 1e-300);
-    // Drawn in its own size: a picture that is scaled down cannot be read.
-    const height = 30, full = Math.min(760, Math.max(280, $("picture").clientWidth - 24));
-    const letter = 6.9, longest = Math.max(...rows.map((row) => row.title.length));
-    const left = Math.round(Math.min(200, full * 0.36, 12 + letter * longest));
-    const letters = Math.floor((left - 8) / letter);
-    const draw = (tag, attributes, text) => {
-      const element = document.createElementNS(SVG, tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      if (text) element.textContent = text;
-      return element;
-    };
-    const picture = draw("svg", {
-      width: full, height: rows.length * height + 6, role: "img",
-      "aria-label": `Typical error and interval of ${rows.length} statements; the table has the numbers`,
+  // Statements can be edited while they are those of the text, and the text is SQL.
+  disable() {
+    for (const input of $("statements").querySelectorAll("input")) input.disabled = !this.bench.editable;
+  }
+
+  place(row) { return this.found.rows[Number(row.dataset.row)]; }
+
+  clicked(event) {
+    const row = event.target.closest("tbody tr");
+    if (row && event.target.tagName !== "INPUT") this.bench.editors.batch.go(this.place(row).line);
+  }
+
+  // The table is one tab stop: arrow keys move between its headings, titles and fields.
+  stops() {
+    return [...$("statements").querySelectorAll("tr")].map((row) => [...row.querySelectorAll("button, input:enabled")])
+      .filter((row) => row.length);
+  }
+
+  rove(element) {
+    if (!element?.matches("button, input")) return;
+    for (const one of $("statements").querySelectorAll("button, input")) one.tabIndex = one === element ? 0 : -1;
+  }
+
+  pressed(event) {
+    const rows = this.stops(), from = event.target;
+    const y = rows.findIndex((row) => row.includes(from)), x = rows[y]?.indexOf(from);
+    if (y < 0) return;
+    const inside = from.tagName === "INPUT";
+    const start = !inside || from.selectionEnd === 0, end = !inside || from.selectionStart === from.value.length;
+    const near = (row) => row && (row.find((one) => one.closest("td, th").cellIndex >= from.closest("td, th").cellIndex)
+      || row.at(-1));
+    const next = {
+      ArrowUp: () => near(rows[y - 1]), ArrowDown: () => near(rows[y + 1]),
+      ArrowLeft: () => start && rows[y][x - 1], ArrowRight: () => end && rows[y][x + 1],
+    }[event.key]?.();
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+    if (next.tagName === "INPUT") next.select();
+  }
+
+  sort(column) {
+    const { column: before, down } = this.sorted;
+    this.sorted = before === column && down === (column > 0) ? { column, down: !down }
+      : before === column ? { column: -1, down: false } : { column, down: column > 0 };
+    this.order();
+  }
+
+  // Only a click on a heading orders the rows: new errors and edits leave them where they are.
+  order() {
+    const { column, down } = this.sorted, table = $("statements").querySelector("table");
+    const value = (row) => Number(row.cells[column]?.dataset.value ?? -1);
+    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+      const own = Number(a.dataset.row) - Number(b.dataset.row);
+      if (column < 0) return own;
+      const order = column ? value(a) - value(b) : a.cells[0].textContent.localeCompare(b.cells[0].textContent);
+      return (down ? -order : order) || own;
     });
-    rows.forEach((row, i) => {
-      const y = i * height + 4, scale = (value) => ((full - left - 70) * value) / most;
-      const name = row.title.length > letters ? `${row.title.slice(0, letters - 1)}…` : row.title;
-      picture.append(
-        draw("text", { x: left - 8, y: y + 15, "text-anchor": "end", class: "name" }, name),
-        draw("rect", { x: left, y: y + 8, width: Math.max(1, scale(row.half)), height: 6, class: "half", rx: 2 }),
-        draw("rect", { x: left, y: y + 2, width: Math.max(1, scale(row.typical)), height: 18, class: "bar", rx: 2 }),
-        draw("text", { x: left + scale(row.half) + 6, y: y + 15, class: "value" }, row.typical_text),
-      );
+    table.tBodies[0].append(...rows);
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
+      if (!head.dataset.field) return;
+      head.setAttribute("aria-sort", i === column ? (down ? "descending" : "ascending") : "none");
+      head.querySelector("span").textContent = i === column ? (down ? " ↓" : " ↑") : "";
     });
-    const more = this.facts.statements.length - rows.length;
-    const percent = `${100 * this.facts.confidence} %`;
-    $("picture").replaceChildren(
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture of the errors" }, picture),
-      h("figcaption", {}, `Typical standard error of each statement (thick) and half of its widest ${percent} `
-        + `interval (thin)${more > 0 ? `; the ${rows.length} largest of ${count(rows.length + more)}` : ""}.`));
-  }
-
-  showStatements() {
-    const held = document.activeElement?.id;
-    const percent = `${100 * this.facts.confidence} %`;
-    const columns = [["title", "statement"], ["count", "answers"], ["typical", "typical error"],
-      ["error", "largest error"], ["half", `${percent} interval`], ["relative", "expected size, relative error"],
-      ["importance", "importance"]];
-    if (this.equal) columns.push(["against", "against equal importance"]);
-    const heads = columns.map(([column, name], i) => {
-      const own = this.sorted.column === column;
-      const order = own ? (this.sorted.down ? "descending" : "ascending") : "none";
-      return h("th", { scope: "col", class: i ? "number" : "", "aria-sort": order },
-        h("button", { type: "button", id: `sort-${column}`, class: "sort", onclick: () => {
-          this.sorted = { column, down: own ? !this.sorted.down : i > 0 };
-          this.showStatements();
-        } }, name, h("span", { "aria-hidden": "true" }, own ? (this.sorted.down ? " ↓" : " ↑") : "")));
-    });
-    const rows = this.ordered().slice(0, 300).map((row) => this.row(row));
-    const hidden = this.facts.statements.length - rows.length;
-    $("statements").replaceChildren(scrolling("Errors by statement", h("table", {},
-      h("caption", {}, `Errors by statement${hidden > 0 ? `; ${count(hidden)} more are not listed` : ""}`),
-      h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))));
-    if (held && $("statements").contains($(held))) $(held).focus();
-  }
-
-  row(row) {
-    const number = (text) => h("td", { class: "number" }, text);
-    const field = (kind, value, label, note = null) => {
-      const input = h("input", { type: "text", inputmode: "decimal", size: "6", id: `${kind}-${row.index}`,
-        value: value ?? "", "aria-label": `${label} of ${row.title}`, disabled: !this.bench.editable || row.place < 0,
-        onchange: () => this.bench.remark(row.place, kind, input.value.trim()) });
-      return h("td", { class: "number" }, input, note ? h("span", { class: "note" }, note) : null);
-    };
-    const cells = [
-      h("th", { scope: "row", class: width(row.title) }, row.title, row.line ? h("span", { class: "note" }, `line ${row.line}`) : null,
-        row.derived ? h("span", { class: "note" }, "derived: errors of what it is computed from") : null),
-      number(count(row.count)), number(row.typical_text), number(row.error_text), number(row.half_text),
-      field("expected", row.expected, "Expected size",
-        Number.isFinite(row.relative) ? `${shown(100 * row.relative)} %` : null),
-      field("importance", row.importance, "Importance"),
-    ];
-    if (this.equal) cells.push(number(Number.isFinite(row.against) ? `${shown(row.against)}×` : "—"));
-    return h("tr", {}, ...cells);
-  }
-
-  showAnswers() {
-    const rows = this.facts.answers.map((one) => [one.name, one.error_text, one.half_text]);
-    const percent = `${100 * this.facts.confidence} % interval`;
-    $("answers").replaceChildren(rows.length
-      ? table(rows.length > 1 ? `The ${rows.length} largest` : "The only one", ["answer", "standard error", percent], rows)
-      : h("p", { class: "note" }, "There are too many answers to list them."));
-  }
-
-  showChoices() {
-    const names = ["a typical answer", ...this.facts.statements.map((one) => one.title)].slice(0, 301);
-    const key = names.join("\n");
-    if (this.choices === key) return;
-    this.choices = key;
-    $("wanted-of").replaceChildren(...names.map((name, i) => h("option", { value: String(i - 1) }, name)));
   }
 
   async invert(event) {
     event.preventDefault();
-    if (!this.bench.plan) return;
+    const { plan, current } = this.bench, statement = Number($("wanted-of").value);
+    if (!plan) return;
     try {
-      const params = { plan: this.bench.plan, wanted: Number($("wanted").value),
-        statement: Number($("wanted-of").value) };
-      const found = await ask("inverse", params);
+      if (statement >= 0 && !current) throw new Error("Wait until the questions are planned.");
+      const found = await ask("inverse", { plan, wanted: Number($("wanted").value), statement });
       const sign = { epsilon: "ε", rho: "ρ" }[found.name];
       const use = h("button", { type: "button", onclick: () => this.use(found) }, "Use it");
       $("wanted-found").replaceChildren(`${sign} = ${found.amount} is the least amount with that error. `, use);
       command($("wanted-command"), found.command);
     } catch (reason) {
-      $("wanted-found").replaceChildren(h("span", { class: "wrong" }, sentence(reason)));
+      $("wanted-found").replaceChildren(h("span", { class: "wrong" }, reason.message));
     }
   }
 
   use(found) {
-    this.bench.releases.forget();
     if (found.name === "rho" && this.kind === "gaussian") {
       document.querySelector("input[name=noise][value=rho]").checked = true;
       this.changeNoise();
     }
     $("amount").value = found.amount;
     this.toSlider();
+    this.keep();
     this.refresh();
   }
 
-  async compare() {
-    const { plan, plans, names } = this.bench;
-    if ($("rivals-part").open && plan) {
-      try {
-        const found = await ask("rivals", { plan, ...names, ...this.amounts });
-        $("rivals").replaceChildren(table("Simpler mechanisms on the same batch, at the same promise",
-          found.columns, found.rows));
-        command($("rivals-command"), found.command);
-      } catch (reason) { $("rivals").replaceChildren(h("p", { class: "wrong" }, sentence(reason))); }
-    }
-    if (!$("beside-part").open) return;
-    if (this.kind === "rho" || !plans?.laplace || !plans?.gaussian) {
-      const why = this.kind === "rho" ? "Choose ε: both noises are compared at the same ε."
-        : "The other noise is planned as soon as this search is done.";
-      $("beside").replaceChildren(h("p", { class: "note" }, why));
-      return;
-    }
+  // What takes longer is computed where somebody looks at it.
+  async showMore() {
+    const { plan, names, compiled } = this.bench;
+    if (!$("more").open || !plan) return;
+    const titles = (compiled?.batch.statements || []).slice(0, 300).map(({ title }, i) => [String(i), title]);
+    options($("wanted-of"), [["-1", "a typical query"], ...titles]);
     try {
-      const given = { epsilon: $("amount").value.trim(), delta: $("delta").value.trim() };
-      const found = await ask("beside", { laplace: plans.laplace, gaussian: plans.gaussian, ...names, ...given });
-      const rows = [["typical error", ...found.typical, "—"], ...found.rows.map(([, ...rest]) => ["total squared error", ...rest])];
-      $("beside").replaceChildren(
-        table(`Both noises at ε = ${given.epsilon}, Gaussian with δ = ${given.delta}`, ["measure", ...found.columns.slice(1)], rows),
-        h("p", {}, found.advice));
-      command($("beside-command"), found.command);
-    } catch (reason) { $("beside").replaceChildren(h("p", { class: "wrong" }, sentence(reason))); }
+      const params = { plan, ...names, ...this.amounts, confidence: Number($("confidence").value) };
+      const worst = await ask("worst", params);
+      put($("worst"), worst.html);
+      $("bound").textContent = worst.bound;
+      const rivals = await ask("rivals", params);
+      put($("rivals"), rivals.html);
+      command($("rivals-command"), rivals.command);
+    } catch (reason) { problem($("amount-problem"), sentence(reason)); }
   }
 }
 

@@ -1,39 +1,32 @@
 // Budgets, the dry run, the one confirmation, the report, and further questions.
 
-import { $, Refused, ask, command, h, many, problem, say, sentence, table } from "./elements.js";
+import { $, Refused, ask, command, h, options, problem, put, say, sentence } from "./elements.js";
+import { search } from "./search.js";
 
 export class Release {
   constructor(bench) {
     this.bench = bench;
     this.shownRelease = "";
-    $("show-budgets").addEventListener("click", () => this.loadBudgets());
     $("ledger").addEventListener("change", () => this.loadBudgets());
-    $("table").addEventListener("change", () => this.showBudgets());
+    $("table").addEventListener("change", () => this.loadBudgets());
     $("create-budget").addEventListener("submit", (event) => this.create(event));
     $("dry-run").addEventListener("submit", (event) => this.dryRun(event));
     $("confirm-yes").addEventListener("click", () => this.release());
     $("confirm-no").addEventListener("click", () => $("confirm").close());
     $("release-file").addEventListener("change", () => this.open($("release-file").value));
     $("further").addEventListener("submit", (event) => this.further(event));
-    for (const id of ["table", "ledger", "amount", "delta", "slider"]) {
-      $(id).addEventListener("input", () => this.forget());
-    }
+    for (const id of ["table", "ledger"]) $(id).addEventListener("input", () => this.forget());
   }
 
-  // A dry run is of the plan, the amounts and the questions as they were.
-  forget() {
+  // A dry run is of the plan, the amounts and the questions as they were. Its button stays in its
+  // place, and can no longer be pressed.
+  forget(why = "Something has changed since this dry run: make another one.") {
     if (!this.ticket) return;
     this.ticket = null;
-    $("dry-result").replaceChildren();
+    if (!$("ask-release")) return; // another tab has released meanwhile
+    $("ask-release").disabled = true;
+    $("dry-note").textContent = why;
     command($("dry-command"), "");
-  }
-
-  async loadBudgets() {
-    const ledger = $("ledger").value.trim();
-    try {
-      this.showBudgets(await ask("budgets", { ledger }));
-      problem($("budget-problem"), "");
-    } catch (reason) { problem($("budget-problem"), sentence(reason)); }
   }
 
   // What a budget is created for: the declared table, or the file that a release would read.
@@ -42,23 +35,21 @@ export class Release {
     return this.bench.compiled?.domain?.table || (this.bench.files?.table.includes(file) ? file : "");
   }
 
-  showBudgets(found = this.found) {
-    this.found = found;
-    if (!found) return;
+  async loadBudgets() {
+    try {
+      this.showBudgets(await ask("budgets", { ledger: $("ledger").value.trim(), table: this.tableName }));
+      problem($("budget-problem"), "");
+    } catch (reason) { problem($("budget-problem"), sentence(reason)); }
+  }
+
+  showBudgets(found) {
     const name = this.tableName;
-    const known = found.budgets.map((one) => one.table);
-    $("budgets").replaceChildren(found.rows.length
-      ? table("What is left", found.columns, found.rows, { words: [1] })
-      : h("p", { class: "note" }, "This ledger has no budget yet."),
-    ...found.budgets.map((one) => h("p", { class: "note" }, `'${one.table}' protects ${one.words}`)));
-    $("create-budget").hidden = !name || known.includes(name);
+    put($("budgets"), found.html);
+    $("create-budget").hidden = !name || found.tables.includes(name);
     $("create-words").textContent = `Give '${name}' its budget: once, for all releases of this table. `
       + `It protects ${this.bench.compiled?.domain?.protects}. Neither can be changed later.`;
-    $("history-part").hidden = !found.entries.length;
-    if (found.entries.length) {
-      $("history").replaceChildren(table(`${many(found.entry_count, "entry", "entries")}, the newest first`,
-        found.entry_columns, found.entries, { words: [1, 2, 3, 5] }));
-    }
+    $("history-part").hidden = !found.history;
+    put($("history"), found.history);
     command($("budget-command"), found.command);
   }
 
@@ -67,6 +58,7 @@ export class Release {
     if ($("table").value || document.activeElement === $("table")) return;
     const named = files.find((file) => name && file.split(".")[0] === name);
     $("table").value = named || (files.length === 1 ? files[0] : "");
+    this.loadBudgets();
   }
 
   async create(event) {
@@ -97,10 +89,11 @@ export class Release {
       this.confirmed = found;
       const button = h("button", { type: "button", class: "main", id: "ask-release", onclick: () => this.confirm() },
         `Release, and spend ${found.cost} …`);
+      const facts = h("div");
+      put(facts, found.html);
       $("dry-result").replaceChildren(
-        ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
-        facts([["table", found.table], ["answers", found.answers], ...found.lines]),
-        h("p", { class: "note" }, "A dry run: nothing was spent, and no row was read."),
+        ...found.warnings.map((text) => h("p", { class: "warning" }, text)), facts,
+        h("p", { class: "note", id: "dry-note" }, "A dry run: nothing was spent, and no row was read."),
         h("p", { class: "row" }, button));
       command($("dry-command"), found.command);
     } catch (reason) {
@@ -110,13 +103,12 @@ export class Release {
   }
 
   confirm() {
-    const found = this.confirmed;
+    const found = this.confirmed, facts = h("div");
     if (!this.ticket) return;
+    put(facts, found.confirm_html);
     $("confirm-words").replaceChildren(
       h("p", {}, "This spends ", h("b", {}, found.cost), ` from the budget of '${found.budget}' in ${found.ledger}, `
-        + `and leaves ${found.left}. It cannot be taken back.`),
-      facts([["table", found.table], ["protects", found.unit], ...(found.limit ? [["rows", found.limit]] : []),
-        ["promise", found.promise], ["answers", found.answers], ["files", found.files.join(", ")]]));
+        + `and leaves ${found.left}. It cannot be taken back.`), facts);
     command($("confirm-command"), found.release_command);
     $("confirm-yes").textContent = `Release, and spend ${found.cost}`;
     $("confirm-yes").disabled = false;
@@ -129,11 +121,10 @@ export class Release {
     $("confirm-yes").disabled = true;
     try {
       const latest = await ask("release", { ticket: this.ticket });
-      this.forget();
+      this.ticket = null;
       this.take(latest);
     } catch (reason) { problem($("release-problem"), sentence(reason)); }
     $("confirm").close();
-    $("release-title").scrollIntoView();
     $("release-title").focus(); // what opened the dialog is gone
     this.bench.poll();
   }
@@ -141,13 +132,10 @@ export class Release {
   // What the server says about the latest release, and which releases there are.
   take(latest, files = null) {
     if (files) {
-      const names = files.join("\n");
-      if (names !== this.names) {
-        this.names = names;
-        $("release-file").replaceChildren(...files.map((name) => h("option", { value: name }, name)));
-        $("results").hidden = !files.length;
-        if (files.length && !files.includes(this.shownRelease)) this.open(files[0]); // the newest
-      }
+      options($("release-file"), files.map((name) => [name, name]), this.shownRelease);
+      $("results").hidden = !files.length;
+      $("no-results").hidden = Boolean(files.length);
+      if (files.length && !files.includes(this.shownRelease)) this.open(files[0]); // the newest
     }
     if (!latest) return;
     // While a release is made nothing else can be, and the ledger is charged at some moment of it.
@@ -165,8 +153,9 @@ export class Release {
       problem($("release-problem"), `The release failed: ${latest.error}`);
     }
     if (latest.state === "done") {
+      const show = h("button", { type: "button", onclick: () => this.bench.turn("results", true) }, "Show the results");
       $("dry-result").replaceChildren(h("p", { class: "promise" }, `Released: ${latest.release}.`),
-        ...latest.warnings.map((text) => h("p", { class: "warning" }, text)));
+        ...latest.warnings.map((text) => h("p", { class: "warning" }, text)), h("p", { class: "row" }, show));
       command($("dry-command"), latest.command);
       say(`The release is made: ${latest.release}.`);
       this.open(latest.release);
@@ -176,15 +165,18 @@ export class Release {
 
   async open(name) {
     this.shownRelease = name;
-    $("results").hidden = false;
     if ($("release-file").value !== name) $("release-file").value = name;
     $("results-title").textContent = `Release ${name}`;
     $("downloads").replaceChildren(...["lrm", "csv", "json", "html"].map((form) => h("button",
       { type: "button", onclick: () => this.download(name, form) }, `Download ${form.toUpperCase()}`)));
     $("further-answers").replaceChildren();
     try {
-      $("report").src = (await ask("download", { file: name, as: "html" })).address;
-    } catch (reason) { $("release-words").textContent = sentence(reason); }
+      const { html } = await ask("results", { release: name });
+      if (this.shownRelease !== name) return;
+      put($("report"), html);
+      search($("report"));
+      problem($("release-words"), "");
+    } catch (reason) { problem($("release-words"), sentence(reason)); }
   }
 
   async download(name, form) {
@@ -195,7 +187,7 @@ export class Release {
       const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name.replace(/lrm$/, form) });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    } catch (reason) { $("release-words").textContent = sentence(reason); }
+    } catch (reason) { problem($("release-words"), sentence(reason)); }
   }
 
   async further(event) {
@@ -203,15 +195,11 @@ export class Release {
     try {
       const found = await ask("query", { release: this.shownRelease, sql: $("further-text").value });
       problem($("further-problem"), "");
-      const more = found.count > found.rows.length ? `; the first ${found.rows.length} of ${found.count}` : "";
-      $("further-answers").replaceChildren(table(`${found.title}, at no further cost${more}`, found.columns, found.rows));
+      put($("further-answers"), found.html);
       command($("further-command"), found.command);
     } catch (reason) {
-      $("further-answers").replaceChildren();
+      put($("further-answers"), "");
       problem($("further-problem"), sentence(reason));
     }
   }
 }
-
-const facts = (pairs) => h("dl", { class: "facts" }, ...pairs.flatMap(([name, value]) =>
-  [h("dt", {}, name), h("dd", {}, value)]));

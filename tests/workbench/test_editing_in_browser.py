@@ -1,0 +1,195 @@
+"""The workbench in a real Chromium: editors, what is kept, and what stays in its place."""
+
+import json
+import time
+
+from workbench.browsing import (
+    append,
+    check_accessible,
+    editor,
+    planned,
+    rated,
+    reload,
+    set_text,
+    stop,
+    text,
+    there,
+    wait_saved,
+    workbench,
+)
+from workbench.served import QUESTIONS
+
+OFFERED = ".cm-tooltip-autocomplete li .cm-completionLabel"
+
+
+def test_undo_after_completion(page, small):
+    with workbench(small) as (address, _):
+        page.go(address)
+        rated(page)
+        append(page, "SELECT COUNT(*) AS some FROM visits WHERE s")
+        page.wait(there(OFFERED))
+        time.sleep(0.2)
+        page.press("Enter")
+        assert page.evaluate(editor()).endswith("WHERE sex")
+        page.press("z", modifiers=2)
+        assert page.evaluate(editor()).endswith("WHERE s")
+        for _ in range(10):
+            page.press("z", modifiers=2)
+        assert page.evaluate(editor()) == QUESTIONS  # reading the file is no edit to undo
+        page.press("y", modifiers=2)
+        assert page.evaluate(editor()) != QUESTIONS
+        assert page.console == []
+
+
+def test_errors_stand_in_the_gutter_and_editors_are_as_tall_as_their_text(page, small):
+    with workbench(small) as (address, _):
+        page.go(address)
+        rated(page)
+        heights = [page.evaluate("document.querySelector('#batch-editor').offsetHeight")]
+        append(page, "\n" * 30 + "SELECT COUNT(*) AS n FROM visits WHERE agee < 20;")
+        page.wait(there("#batch-editor .cm-lint-marker-error"))
+        heights.append(page.evaluate("document.querySelector('#batch-editor').offsetHeight"))
+        assert heights[1] > heights[0] + 300
+        scroller = "document.querySelector('#batch-editor .cm-scroller')"
+        assert page.evaluate(f"{scroller}.scrollHeight <= {scroller}.clientHeight")
+        append(page, " -- " + "a long remark " * 30)
+        assert page.evaluate(f"{scroller}.scrollWidth <= {scroller}.clientWidth")  # it wraps
+        assert page.evaluate(there(".tok-keyword"))
+        assert page.evaluate(there(".tok-comment"))
+        assert page.console == []
+
+
+def test_the_guarantee_is_kept_in_the_folder(page, small):
+    with workbench(small) as (address, _):
+        page.go(address)
+        planned(page)
+        page.click("input[value=gaussian]")
+        set_text(page, "#amount", "0.35")
+        set_text(page, "#delta", "1e-7")
+        wait_saved(small / "workbench.json", '"delta": "1e-7"')
+    kept = json.loads((small / "workbench.json").read_text())
+    assert kept == {"noise": "gaussian", "amount": "0.35", "delta": "1e-7", "confidence": 0.95}
+    with workbench(small) as (address, _):
+        page.evaluate("sessionStorage.clear()")
+        page.go(address)
+        rated(page)
+        assert page.evaluate("document.getElementById('amount').value") == "0.35"
+        assert page.evaluate("document.getElementById('delta').value") == "1e-7"
+        assert "ε = 0.35, δ = 1e-07" in page.evaluate(text("#key"))
+
+
+def many_statements(folder, count=25):
+    lines = [
+        f"SELECT sex, COUNT(*) AS a{k} FROM visits WHERE age < {20 + 20 * (k % 2)} GROUP BY sex;"
+        for k in range(count)
+    ]
+    (folder / "questions.sql").write_text("\n".join(lines) + "\n")
+
+
+def test_the_dry_run_is_near_by_keyboard(page, small):
+    """Twenty-five statements are one tab stop, and the tabs are before the editor."""
+    many_statements(small)
+    with workbench(small) as (address, _):
+        page.go(address)
+        stop(page)
+        rows = page.evaluate("document.querySelectorAll('#statements tbody tr').length")
+        assert rows == 25
+        page.evaluate("document.getElementById('batch-editor-text').focus()")
+        presses = 0
+        while page.evaluate("document.activeElement.id") != "plan-tab":
+            page.press("Tab", modifiers=8)
+            presses += 1
+            assert presses < 13
+        page.press("ArrowRight")
+        presses += 1
+        while page.evaluate("document.activeElement.textContent") != "Dry run":
+            page.press("Tab")
+            presses += 1
+            assert presses < 13
+        # forwards, from the editor through the table and out of it
+        page.click("#plan-tab")
+        page.evaluate("document.getElementById('batch-editor-text').focus()")
+        seen = []
+        while page.evaluate("document.activeElement.closest('#more') === null"):
+            page.press("Tab")
+            seen.append(page.evaluate("!!document.activeElement.closest('#statements')"))
+            assert len(seen) < 13
+        assert sum(seen) == 1
+
+
+PLACES = """
+(() => {
+  const place = (e) => {
+    const r = e.getBoundingClientRect();
+    return [r.x, r.y + scrollY, r.height];
+  };
+  const row = document.querySelectorAll('#statements tbody tr')[20];
+  return JSON.stringify([place(document.getElementById('release-tab')),
+    place(document.getElementById('beside')), place(row), row.cells[0].textContent]);
+})()
+"""
+
+
+def test_nothing_moves_while_plans_arrive(page, small):
+    many_statements(small)
+    with workbench(small) as (address, _):
+        page.go(address)
+        page.wait(there("#statements tbody tr"))  # before there is any plan
+        places = {page.evaluate(PLACES)}
+        end = time.monotonic() + 120
+        while not page.evaluate(f"{text('#job-words')}.startsWith('Planned')"):
+            places.add(page.evaluate(PLACES))
+            assert time.monotonic() < end
+        rated(page)
+        places.add(page.evaluate(PLACES))
+        assert len(places) == 1, places
+
+
+def test_a_dry_run_that_a_better_plan_makes_void_stays_in_its_place(page, small):
+    with workbench(small) as (address, _):
+        page.go(address)
+        planned(page)
+        page.click("#release-tab")
+        page.click("#create-budget button")
+        page.wait(there("#budgets dl"))
+        page.click("#dry-run button")
+        page.wait(there("#ask-release"), 60)
+        place = "JSON.stringify(document.getElementById('ask-release').getBoundingClientRect())"
+        before = page.evaluate(place)
+        page.evaluate("document.getElementById('search').click()")  # search longer
+        page.wait("document.getElementById('ask-release').disabled", 60)
+        assert page.evaluate(place) == before
+        assert "better plan" in page.evaluate(text("#dry-note"))
+
+
+def order(page):
+    heads = "[...document.querySelectorAll('#statements tbody th')]"
+    return page.evaluate(f"{heads}.map(e => e.firstChild.textContent)")
+
+
+def test_only_a_click_on_a_heading_sorts(page, small):
+    many_statements(small, 6)
+    with workbench(small) as (address, _):
+        page.go(address)
+        stop(page)
+        assert order(page) == [f"a{k} by sex" for k in range(6)]
+        page.click("#statements th[data-field=half] button")
+        first = order(page)
+        page.click("#statements th[data-field=importance] button")
+        page.click("#statements tbody tr:nth-child(3) input[data-field=importance]")
+        page.press("a", modifiers=2)
+        page.type("9")
+        page.press("Enter")
+        wait_saved(small / "questions.sql", "-- importance: 9\n")
+        stop(page)
+        assert order(page) == [f"a{k} by sex" for k in range(6)]
+        assert sorted(first) == sorted(order(page))
+        # a click on a bar goes to its statement
+        line = (small / "questions.sql").read_text().split("\n").index("-- importance: 9") + 2
+        page.wait(f"{text('#statements tbody tr:nth-child(3) .note')} === 'line {line}'")
+        page.click("#statements tbody tr:nth-child(3) svg")
+        assert "AS a2 " in page.evaluate("getSelection().toString()")
+        check_accessible(page, "a statement is selected")
+        reload(page)
+        rated(page)
+        assert page.console == []
