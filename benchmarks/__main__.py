@@ -16,7 +16,7 @@ OTHERS = {
     "gaussian": "benchmarks.gaussian",
     "golden": "benchmarks.golden",
     "unseen": "benchmarks.unseen",
-    "sql": "benchmarks.sql_compile",
+    "sql": "benchmarks.sql",
     "counting": "benchmarks.counting",
     "products": "benchmarks.products",
     "tables": "benchmarks.tables",

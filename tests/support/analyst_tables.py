@@ -1,4 +1,4 @@
-"""Two true tables that analysts ask about: flights from New York in 2013, and made-up people."""
+"""Tables that analysts ask about: flights from New York in 2013, and made-up ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pandas as pd
+import sqlglot
 
-from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
+from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup, PrivacyUnit
 from sql_answers import Table
 
 SEASONS = ["winter", "spring", "summer", "autumn"]
 FILES = pathlib.Path(__file__).parents[1] / "sql" / "analyst"
+
+
+FILES_OF = {
+    "flights": "flights",
+    "people": "people",
+    "flights_more": "flights",
+    "people_more": "people",
+    "stays": "stays",
+    "hospital": "hospital",
+    "hr": "employees",
+    "shop": "orders",
+    "survey": "responses",
+    "flights_grown": "flights",
+    "stays_grown": "stays",
+}
+"""The files of statements, and the table that each is over."""
 
 
 class Written(NamedTuple):
@@ -24,6 +41,14 @@ class Written(NamedTuple):
     reference: str | None
     refused: str | None
 
+    @property
+    def duckdb(self):
+        """The statement in DuckDB's dialect."""
+        first, _, rest = self.text.partition("\n")
+        if self.reference is not None or not first.startswith("-- dialect: "):
+            return self.reference or self.text
+        return sqlglot.transpile(rest, read=first.removeprefix("-- dialect: "), write="duckdb")[0]
+
 
 def statements(name):
     """The statements of a file, with what the comments before them say."""
@@ -31,12 +56,14 @@ def statements(name):
     for line in (FILES / f"{name}.sql").read_text("utf-8").splitlines():
         if line.startswith("--"):
             word, _, rest = line[2:].strip().partition(": ")
-            if word in {"duckdb", "refused"}:
+            if word in {"duckdb", "refused", "dialect"}:
                 said[word] = rest.rstrip(";")
             continue
         waiting.append(line)
         if line.endswith(";"):
             text = "\n".join(waiting).strip().rstrip(";")
+            if "dialect" in said:
+                text = f"-- dialect: {said['dialect']}\n{text}"
             found.append(Written(text, said.get("duckdb"), said.get("refused")))
             waiting, said = [], {}
     return found
@@ -241,3 +268,126 @@ def stays(rows=5_000):
         "stays",
     )
     return _table("stays", frame, domain)
+
+
+def hospital():
+    """Stays with somebody admitted on every day."""
+    return stays(20_000)
+
+
+def _chooser(draw, rows):
+    def choose(values, missing=0.0):
+        chosen = draw.choice(np.array(values, dtype=object), rows)
+        return np.where(draw.random(rows) < missing, None, chosen)
+
+    return choose
+
+
+def _days(draw, rows, first, last):
+    span = (dt.date.fromisoformat(last) - dt.date.fromisoformat(first)).days + 1
+    start = dt.date.fromisoformat(first)
+    return [start + dt.timedelta(days=int(one)) for one in draw.integers(0, span, rows)]
+
+
+def employees(rows=6_000):
+    """Made-up employees, one row per person."""
+    draw = np.random.default_rng(21)
+    choose = _chooser(draw, rows)
+    departments = ["IT", "Sales", "Legal", "Finance", "Support", "HR"]
+    frame = pd.DataFrame(
+        {
+            "employee_id": np.arange(rows),
+            "department": choose(departments),
+            "grade": choose(list("ABCDE")),
+            "gender": choose(["F", "M", "X"]),
+            "age": np.clip(draw.normal(42, 11, rows), 18, 70).astype(np.int64),
+            "salary": np.round(draw.lognormal(10.9, 0.35, rows), 2).clip(20_001, 249_999),
+            "fte": draw.choice([0.2, 0.4, 0.5, 0.6, 0.8, 1.0], rows),
+            "hired": _days(draw, rows, "2015-01-01", "2024-12-31"),
+            "rating": pd.array(choose([1, 2, 3, 4, 5], 0.1), dtype="Int64"),
+            "remote": pd.array(choose([True, False]), dtype="boolean"),
+            "active": pd.array(choose([True, True, True, False]), dtype="boolean"),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("department", departments),
+            Categories("grade", list("ABCDE")),
+            Categories("gender", ["F", "M", "X"]),
+            Integers("age", 18, 70),
+            Bins("salary", [*range(20_000, 100_000, 10_000), 150_000, 250_000]),
+            Bins("fte", [0, 0.3, 0.5, 0.7, 0.9, 1.1], representatives=[0.2, 0.4, 0.55, 0.8, 1.0]),
+            Dates("hired", "2015-01-01", "2024-12-31"),
+            Integers("rating", 1, 5, null="cell"),
+            Categories("remote", [True, False]),
+            Categories("active", [True, False]),
+        ],
+        "employees",
+        unit=PrivacyUnit("employee_id"),
+    )
+    return _table("employees", frame, domain)
+
+
+def orders(rows=8_000):
+    """Made-up orders of a web shop."""
+    draw = np.random.default_rng(22)
+    choose = _chooser(draw, rows)
+    countries = ["DE", "FR", "IT", "NL", "US"]
+    frame = pd.DataFrame(
+        {
+            "customer": draw.integers(0, 2_000, rows),
+            "country": choose(countries),
+            "device": choose(["mobile", "desktop", "tablet"]),
+            "channel": choose(["ads", "search", "mail"], 0.1),
+            "ordered": _days(draw, rows, "2024-01-01", "2024-12-31"),
+            "amount": np.round(draw.lognormal(4, 0.8, rows), 2).clip(1, 999),
+            "items": draw.poisson(2, rows).clip(1, 12),
+            "returned": pd.array(choose([True, False, False]), dtype="boolean"),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("country", countries),
+            Categories("device", ["mobile", "desktop", "tablet"]),
+            Categories("channel", ["ads", "search", "mail"], null="cell"),
+            Dates("ordered", "2024-01-01", "2024-12-31"),
+            Bins("amount", [0, 10, 20, 50, 100, 200, 500, 1000]),
+            Integers("items", 1, 12),
+            Categories("returned", [True, False]),
+        ],
+        "orders",
+    )
+    return _table("orders", frame, domain)
+
+
+def responses(rows=6_000):
+    """Made-up answers to a survey."""
+    draw = np.random.default_rng(23)
+    choose = _chooser(draw, rows)
+    regions = ["north", "east", "south", "west"]
+    frame = pd.DataFrame(
+        {
+            "region": choose(regions, 0.05),
+            "age_group": choose(["18-29", "30-44", "45-64", "65+"]),
+            "income_band": choose(["low", "middle", "high"], 0.1),
+            "q1": choose(["agree", "neutral", "disagree"], 0.05),
+            "q4": pd.array(choose(list(range(11)), 0.05), dtype="Int64"),
+            "q5": draw.integers(1, 4, rows),
+            "weight": np.round(draw.uniform(0.3, 2.9, rows), 3),
+            "answered": _days(draw, rows, "2024-05-01", "2024-06-30"),
+        }
+    )
+    domain = Domain(
+        [
+            Categories("region", regions, null="cell"),
+            Categories("age_group", ["18-29", "30-44", "45-64", "65+"]),
+            Categories("income_band", ["low", "middle", "high"], null="cell"),
+            Categories("q1", ["agree", "neutral", "disagree"], null="cell"),
+            Integers("q4", 0, 10, null="cell"),
+            Integers("q5", 1, 3),
+            Bins("weight", [0, 0.5, 1, 1.5, 2, 2.5, 3]),
+            Dates("answered", "2024-05-01", "2024-06-30"),
+        ],
+        "responses",
+    )
+    return _table("responses", frame, domain)

@@ -1,0 +1,75 @@
+-- Statements over employees, in the dialects and habits of several databases and tools.
+
+-- dialect: tsql
+SELECT TOP (10) department, COUNT(*) AS headcount FROM hr.employees GROUP BY department ORDER BY headcount DESC;
+-- dialect: tsql
+SELECT department, AVG(CAST(salary AS FLOAT)) AS mean_salary FROM [hr].[employees] WHERE active = 1 GROUP BY department;
+-- dialect: tsql
+SELECT department, SUM(salary * fte) AS payroll FROM hr.employees GROUP BY department;
+-- dialect: tsql
+SELECT DATENAME(month, hired) AS m, COUNT(*) AS n FROM hr.employees GROUP BY DATENAME(month, hired);
+-- dialect: tsql
+SELECT ISNULL(rating, 0) AS rating, COUNT(*) AS n FROM hr.employees GROUP BY ISNULL(rating, 0);
+-- dialect: tsql
+SELECT department, grade, COUNT(*) AS n, SUM(COUNT(*)) OVER (PARTITION BY department) AS total FROM hr.employees GROUP BY department, grade;
+-- dialect: tsql
+SELECT department, COUNT(*) AS n, CAST(COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS DECIMAL(5, 2)) AS pct FROM hr.employees GROUP BY department;
+-- dialect: tsql
+SELECT DATEDIFF(year, hired, '2024-12-31') AS tenure, COUNT(*) AS n FROM hr.employees GROUP BY DATEDIFF(year, hired, '2024-12-31');
+-- dialect: tsql
+SELECT FORMAT(hired, 'yyyy-MM') AS ym, COUNT(*) AS n FROM hr.employees GROUP BY FORMAT(hired, 'yyyy-MM');
+-- dialect: tsql
+SELECT EOMONTH(hired) AS m, COUNT(*) AS n FROM hr.employees GROUP BY EOMONTH(hired);
+-- dialect: tsql
+SELECT department, STDEV(age) AS sd, VAR(age) AS v FROM hr.employees GROUP BY department;
+-- dialect: tsql
+SELECT CONCAT(department, ' / ', grade) AS k, COUNT(*) AS n FROM hr.employees GROUP BY CONCAT(department, ' / ', grade);
+-- dialect: tsql
+SELECT COUNT(*) FROM hr.employees WHERE hired >= DATEADD(year, -2, '2024-12-31') AND LEN(department) > 2;
+-- dialect: snowflake
+SELECT department, AVG(salary) AS mean_salary, RANK() OVER (ORDER BY AVG(salary) DESC) AS r FROM hr.public.employees GROUP BY 1;
+-- dialect: snowflake
+SELECT department, grade, COUNT(*) AS n FROM employees GROUP BY 1, 2 QUALIFY RANK() OVER (PARTITION BY department ORDER BY COUNT(*) DESC) = 1;
+-- dialect: snowflake
+SELECT YEAR(hired) AS y, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY YEAR(hired)) AS growth FROM employees GROUP BY y;
+-- dialect: snowflake
+SELECT department, NTILE(2) OVER (ORDER BY COUNT(*)) AS half, COUNT(*) AS n FROM employees GROUP BY department;
+-- dialect: snowflake
+SELECT department, DIV0NULL(SUM(CASE WHEN remote THEN 1 END), COUNT(*)) AS remote_share FROM employees GROUP BY department;
+-- dialect: snowflake
+SELECT NVL2(rating, 'rated', 'not rated') AS r, COUNT(*) AS n FROM employees GROUP BY r;
+-- dialect: snowflake
+SELECT DAYNAME(hired) AS d, COUNT(*) AS n FROM employees GROUP BY d;
+-- dialect: snowflake
+SELECT RATIO_TO_REPORT(COUNT(*)) OVER () AS share, department FROM employees GROUP BY department;
+-- dialect: postgres
+SELECT department, AVG(age) FILTER (WHERE gender = 'F') - AVG(age) FILTER (WHERE gender = 'M') AS gap FROM hr.employees GROUP BY department;
+-- dialect: postgres
+SELECT date_part('year', hired)::int AS y, COUNT(*) AS n FROM hr.employees GROUP BY y ORDER BY y;
+-- dialect: postgres
+SELECT department, SUM(COUNT(*)) OVER (ORDER BY department) AS running FROM employees GROUP BY department;
+-- dialect: postgres
+SELECT width_bucket(age, 20, 70, 5) AS b, COUNT(*) AS n FROM employees GROUP BY b;
+-- dialect: postgres
+SELECT department, COUNT(*) AS n, PERCENT_RANK() OVER (ORDER BY COUNT(*)) AS pr, CUME_DIST() OVER (ORDER BY COUNT(*)) AS cd FROM employees GROUP BY department;
+-- dialect: postgres
+SELECT department, n, n - LEAD(n, 1, 0) OVER (ORDER BY department) AS d FROM (SELECT department, COUNT(*) AS n FROM employees GROUP BY department) s;
+-- dialect: postgres
+SELECT grade, AVG(n) AS mean_size FROM (SELECT grade, department, COUNT(*) AS n FROM employees GROUP BY grade, department) x GROUP BY grade;
+-- dialect: postgres
+SELECT CASE WHEN age < 30 THEN '<30' WHEN age < 50 THEN '30-49' ELSE '50+' END AS band, COUNT(*) AS n FROM employees GROUP BY 1 ORDER BY MIN(age);
+-- dialect: mysql
+SELECT department, SUM(gender = 'F') / COUNT(*) AS female_share FROM hr.employees GROUP BY department;
+-- dialect: mysql
+SELECT YEAR(hired) AS y, QUARTER(hired) AS q, COUNT(*) AS n FROM employees GROUP BY y, q WITH ROLLUP;
+-- dialect: mysql
+SELECT DATE_FORMAT(hired, '%b') AS m, COUNT(*) AS n FROM employees WHERE active = TRUE GROUP BY m;
+-- dialect: mysql
+SELECT TIMESTAMPDIFF(MONTH, hired, '2024-12-31') > 24 AS senior, COUNT(*) AS n FROM employees GROUP BY senior;
+-- dialect: bigquery
+SELECT department, COUNTIF(remote) AS remote, COUNT(*) AS n, ROUND(100 * COUNTIF(remote) / COUNT(*), 1) AS pct FROM `hr.employees` GROUP BY department ORDER BY pct DESC LIMIT 3;
+-- dialect: bigquery
+SELECT department, APPROX_QUANTILES(age, 100)[OFFSET(50)] AS median_age FROM employees GROUP BY department;
+SELECT CORR(age, rating) FROM employees;
+SELECT department, COUNT(DISTINCT employee_id) AS people FROM employees GROUP BY department;
+SELECT DISTINCT department, COUNT(*) OVER (PARTITION BY department) AS n FROM employees;

@@ -1,0 +1,71 @@
+-- Statements over orders of a web shop, in the dialects and habits of several databases and tools.
+
+-- dialect: bigquery
+SELECT country, SUM(amount) AS revenue FROM `my-project.shop.orders` GROUP BY country ORDER BY revenue DESC LIMIT 5;
+-- dialect: bigquery
+SELECT DATE_TRUNC(ordered, WEEK(MONDAY)) AS wk, COUNT(*) AS orders FROM shop.orders GROUP BY wk ORDER BY wk;
+-- dialect: bigquery
+SELECT device, SAFE_DIVIDE(SUM(IF(returned, 1, 0)), COUNT(*)) AS return_rate FROM shop.orders GROUP BY device;
+-- dialect: bigquery
+SELECT country, channel, COUNT(*) AS n FROM shop.orders WHERE TRUE GROUP BY country, channel QUALIFY ROW_NUMBER() OVER (PARTITION BY country ORDER BY COUNT(*) DESC) <= 2;
+-- dialect: bigquery
+SELECT EXTRACT(DAYOFWEEK FROM ordered) AS dow, COUNT(*) AS n FROM shop.orders GROUP BY dow;
+-- dialect: bigquery
+SELECT DATE_DIFF(DATE '2024-12-31', ordered, DAY) AS age, COUNT(*) AS n FROM shop.orders WHERE ordered >= '2024-12-01' GROUP BY age;
+-- dialect: bigquery
+SELECT country, SUM(amount * items) AS v FROM shop.orders GROUP BY country;
+-- dialect: bigquery
+SELECT CAST(ordered AS TIMESTAMP) AS ts, COUNT(*) AS n FROM shop.orders WHERE ordered < '2024-01-08' GROUP BY ts;
+-- dialect: bigquery
+SELECT channel, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM shop.orders GROUP BY channel;
+-- dialect: bigquery
+SELECT * FROM (SELECT country, device FROM shop.orders) PIVOT (COUNT(*) AS n FOR device IN ('mobile', 'desktop'));
+-- dialect: mysql
+SELECT DATE(ordered) AS d, COUNT(*) AS n FROM `shop`.`orders` GROUP BY DATE(ordered) ORDER BY d DESC LIMIT 7;
+-- dialect: mysql
+SELECT DATE_FORMAT(ordered, '%Y-%m-01') AS m, SUM(items) AS items FROM shop.orders GROUP BY m;
+-- dialect: mysql
+SELECT country, AVG(items) AS mean_items, STD(items) AS sd FROM orders GROUP BY country;
+-- dialect: mysql
+SELECT COUNT(*) FROM orders WHERE ordered >= DATE_SUB('2024-12-31', INTERVAL 1 MONTH);
+-- dialect: mysql
+SELECT MONTHNAME(ordered) AS m, COUNT(*) AS n FROM orders GROUP BY m;
+-- dialect: mysql
+SELECT DAYOFWEEK(ordered) AS d, COUNT(*) AS n FROM orders GROUP BY d;
+-- dialect: mysql
+SELECT device, COUNT(*) AS n FROM orders GROUP BY device ORDER BY n DESC LIMIT 0, 2;
+-- dialect: mysql
+SELECT country, SUM(CASE channel WHEN 'ads' THEN amount ELSE 0 END) AS ads_revenue FROM orders GROUP BY country;
+-- dialect: snowflake
+SELECT TO_DATE(ordered) AS d, COUNT(*) AS n, AVG(COUNT(*)) OVER (ORDER BY d ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS ma7 FROM shop.public.orders GROUP BY d;
+-- dialect: snowflake
+SELECT DATE_TRUNC('month', ordered) AS m, SUM(amount) AS revenue, revenue / LAG(revenue) OVER (ORDER BY m) - 1 AS growth FROM orders GROUP BY m ORDER BY m;
+-- dialect: snowflake
+SELECT country, MONTHNAME(ordered) AS mon, COUNT(*) AS n FROM orders GROUP BY 1, 2;
+-- dialect: snowflake
+SELECT country, APPROX_PERCENTILE(items, 0.9) AS p90 FROM orders GROUP BY country;
+-- dialect: snowflake
+SELECT SUM(IFF(channel = 'ads', amount, 0)) / NULLIF(SUM(amount), 0) AS share FROM orders;
+-- dialect: snowflake
+SELECT TRUNC(ordered, 'month') AS m, COUNT(*) AS n FROM orders GROUP BY m;
+-- dialect: redshift
+SELECT DATEDIFF(week, '2024-01-01', ordered) AS wk, COUNT(*) AS n FROM orders GROUP BY 1;
+-- dialect: redshift
+SELECT NVL(channel, 'unknown') AS channel, COUNT(*) AS n FROM orders GROUP BY 1;
+-- dialect: postgres
+SELECT country, SUM(amount) AS revenue, SUM(SUM(amount)) OVER (ORDER BY country) AS running FROM orders GROUP BY country;
+-- dialect: postgres
+SELECT ordered::date AS d, COUNT(*) AS n FROM orders WHERE ordered >= date '2024-12-31' - interval '7 days' GROUP BY d;
+-- dialect: postgres
+SELECT to_char(ordered, 'FMMonth') AS m, COUNT(*) AS n FROM orders GROUP BY 1;
+-- dialect: postgres
+SELECT country, DENSE_RANK() OVER (ORDER BY SUM(items) DESC) AS r, SUM(items) AS items FROM orders GROUP BY country ORDER BY r;
+-- dialect: tsql
+SELECT TOP 3 WITH TIES country, COUNT(*) AS n FROM orders GROUP BY country ORDER BY n DESC;
+-- dialect: tsql
+SELECT CONVERT(DATE, ordered) AS d, COUNT(*) AS n FROM orders GROUP BY CONVERT(DATE, ordered);
+SELECT "orders"."country" AS "country", SUM("orders"."items") AS "sum:items:ok" FROM "public"."orders" "orders" GROUP BY 1;
+SELECT country, COUNT(*) AS n, FIRST_VALUE(COUNT(*)) OVER (ORDER BY country) AS first FROM orders GROUP BY country;
+SELECT COUNT(DISTINCT customer) FROM orders;
+PIVOT orders ON device USING COUNT(*) GROUP BY country;
+SELECT country, MODE(device) AS device FROM orders GROUP BY country;

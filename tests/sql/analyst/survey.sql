@@ -1,0 +1,71 @@
+-- Statements over the answers to a survey, in the dialects and habits of several databases and tools.
+
+-- dialect: spark
+SELECT region, COUNT(*) AS n, AVG(q4 * weight) AS v FROM survey.responses GROUP BY region;
+-- dialect: spark
+SELECT region, SUM(q4 * weight) / SUM(weight) AS weighted_mean FROM survey.responses GROUP BY region;
+-- dialect: spark
+SELECT date_format(answered, 'yyyy-MM') AS ym, COUNT(*) AS n FROM responses GROUP BY date_format(answered, 'yyyy-MM');
+-- dialect: spark
+SELECT dayofweek(answered) AS d, COUNT(*) AS n FROM responses GROUP BY dayofweek(answered);
+-- dialect: spark
+SELECT count_if(q1 = 'agree') / count(1) AS share FROM responses;
+-- dialect: spark
+SELECT region, percentile_approx(q4, 0.5) AS med FROM responses GROUP BY region;
+-- dialect: spark
+SELECT trunc(answered, 'MM') AS m, COUNT(*) AS n FROM responses GROUP BY trunc(answered, 'MM');
+-- dialect: spark
+SELECT datediff('2024-06-30', answered) AS d, COUNT(*) AS n FROM responses WHERE answered >= '2024-06-01' GROUP BY 1;
+-- dialect: spark
+SELECT nvl(income_band, 'no answer') AS band, COUNT(*) AS n FROM responses GROUP BY 1;
+-- dialect: spark
+SELECT region, COUNT(*) AS n, dense_rank() OVER (ORDER BY COUNT(*) DESC) AS r FROM responses GROUP BY region;
+-- dialect: postgres
+SELECT q1, COUNT(*) AS n, ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1) AS pct FROM responses GROUP BY q1 ORDER BY n DESC;
+-- dialect: postgres
+SELECT age_group, q1, COUNT(*)::numeric / SUM(COUNT(*)) OVER (PARTITION BY age_group) AS share FROM responses GROUP BY age_group, q1;
+-- dialect: postgres
+SELECT region, COUNT(*) FILTER (WHERE q4 >= 9) * 100.0 / COUNT(q4) - COUNT(*) FILTER (WHERE q4 <= 6) * 100.0 / COUNT(q4) AS nps FROM responses GROUP BY region;
+-- dialect: postgres
+SELECT q1, RANK() OVER w AS r, COUNT(*) AS n FROM responses GROUP BY q1 WINDOW w AS (ORDER BY COUNT(*) DESC);
+-- dialect: postgres
+SELECT region, q1, COUNT(*) AS n FROM responses WHERE region IS NOT NULL AND q1 IS NOT NULL GROUP BY GROUPING SETS ((region, q1), (region), ());
+-- dialect: postgres
+SELECT to_char(answered, 'IYYY-IW') AS wk, COUNT(*) AS n FROM responses GROUP BY 1;
+-- dialect: postgres
+SELECT CASE q1 WHEN 'agree' THEN 'yes' WHEN 'disagree' THEN 'no' ELSE 'other' END AS a, AVG(q4) AS m FROM responses GROUP BY 1;
+-- dialect: postgres
+SELECT BOOL_OR(q4 = 10) AS any_ten FROM responses;
+-- dialect: mysql
+SELECT region, AVG(q4 >= 9) AS promoters FROM responses GROUP BY region;
+-- dialect: mysql
+SELECT age_group, GROUP_CONCAT(q1) FROM responses GROUP BY age_group;
+-- dialect: mysql
+SELECT WEEKDAY(answered) AS d, COUNT(*) AS n FROM responses GROUP BY d;
+-- dialect: mysql
+SELECT ELT(q5, 'low', 'middle', 'high') AS k, COUNT(*) AS n FROM responses GROUP BY k;
+-- dialect: snowflake
+SELECT region, AVG(q4) AS m, AVG(q4) - AVG(AVG(q4)) OVER () AS gap FROM responses GROUP BY region;
+-- dialect: snowflake
+SELECT region, MEDIAN(q4) AS med, STDDEV(q4) AS sd FROM responses GROUP BY region ORDER BY med DESC NULLS LAST;
+-- dialect: snowflake
+SELECT CASE WHEN GROUPING(region) = 1 THEN 'all' ELSE region END AS region, COUNT(*) AS n FROM responses GROUP BY ROLLUP (region);
+-- dialect: snowflake
+SELECT age_group, SUM(weight) AS w, SUM(weight * q5) / SUM(weight) AS m FROM survey_db.raw.responses GROUP BY age_group;
+-- dialect: bigquery
+SELECT q1, COUNT(*) AS n FROM `survey`.responses WHERE region != "north" GROUP BY q1 ORDER BY n DESC;
+-- dialect: bigquery
+SELECT region, COUNTIF(q4 BETWEEN 9 AND 10) - COUNTIF(q4 <= 6) AS net FROM survey.responses GROUP BY region;
+-- dialect: bigquery
+SELECT PARSE_DATE('%Y%m%d', '20240601') <= answered AS late, COUNT(*) AS n FROM responses GROUP BY late;
+-- dialect: tsql
+SELECT TOP 1 q1, COUNT(*) AS n FROM dbo.responses GROUP BY q1 ORDER BY COUNT(*) DESC;
+-- dialect: tsql
+SELECT region, CHOOSE(q5, 'low', 'middle', 'high') AS k, COUNT(*) AS n FROM responses GROUP BY region, CHOOSE(q5, 'low', 'middle', 'high');
+-- dialect: tsql
+SELECT [region], COUNT_BIG(*) AS n FROM [responses] WHERE [q1] <> 'agree' GROUP BY [region];
+SELECT region, COUNT(*) AS n, SUM(weight) AS w, SUM(weight) * SUM(weight) / COUNT(*) AS effective FROM responses GROUP BY region;
+SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL QUALIFY COUNT(*) > 10;
+SELECT answered, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY answered ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) AS around FROM responses GROUP BY answered;
+SELECT MODE(q1) FROM responses;
+SELECT q1, COUNT(*) AS n FROM responses GROUP BY q1 HAVING COUNT(*) > (SELECT COUNT(*) / 10 FROM responses);
