@@ -23,7 +23,7 @@ from lrm.domain import Categories, Domain, Integers
 from lrm.errors import SqlError
 
 STATES = [f"S{number:02d}" for number in range(20)]
-TESTS = Path(__file__).parents[1] / "tests"
+TESTS = Path(__file__).parents[1] / "tests" / "support"
 
 
 def text(queries: int, seed: int, ages: int, days: int) -> str:
@@ -80,7 +80,7 @@ def speed() -> None:
 def share(only: str, *, compare: bool) -> None:
     """Print the share of statements that is answered by file, and each refusal with its code."""
     sys.path.insert(0, str(TESTS))
-    import analyst_tables  # noqa: PLC0415 - a module of the tests
+    import analyst_tables
 
     warnings.simplefilter("ignore")
     totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -107,6 +107,10 @@ def share(only: str, *, compare: bool) -> None:
                 counts[2] += 1
                 reason = f"{type(error).__name__}: {str(error)[:300]}"
                 sys.stdout.write(f"{name}: {_short(one.text)}\n    DIFFERS {reason}\n")
+    _print_totals(totals, compare=compare)
+
+
+def _print_totals(totals: dict[str, list[int]], *, compare: bool) -> None:
     for name, (every, answered, wrong) in totals.items():
         differs = f", {wrong} differ from DuckDB" if compare else ""
         sys.stdout.write(
@@ -118,7 +122,8 @@ def share(only: str, *, compare: bool) -> None:
         "dialects": ("hospital", "hr", "shop", "survey"),
     }
     for title, names in groups.items():
-        every, answered = (sum(totals[name][k] for name in names) for k in (0, 1))
+        own = [totals[name] for name in names if name in totals]
+        every, answered = (sum(one[k] for one in own) for k in (0, 1))
         if every:
             sys.stdout.write(f"{title}: {answered} of {every} ({answered / every:.1%})\n")
 

@@ -143,6 +143,28 @@ def test_a_release_file_keeps_the_display_and_all_answers(release, tmp_path):
     assert len(facts["answers"]) == 9
 
 
+def test_ranks_are_columns_of_what_is_displayed(table, tmp_path):
+    text = (
+        "SELECT RANK() OVER (ORDER BY COUNT(*) DESC) AS place, month, COUNT(*) AS n FROM flights "
+        "GROUP BY month QUALIFY place <= 3 ORDER BY place"
+    )
+    made = lrm.release(lrm.plan(sql(text, DOMAIN), "noise-on-data"), table[1], epsilon=1)
+    made.save(tmp_path / "a.lrm")
+    again = lrm.load_release(tmp_path / "a.lrm")
+    (shown,) = statement_tables(again)
+    assert shown.layout.answers == ("place", "n")
+    assert shown.numbers["answer"][:, 0].tolist() == [1, 2, 3]
+    assert shown.numbers["answer"][:, 1].tolist() == sorted(again.answers)[:0:-1]
+    assert np.isnan(shown.half_widths[:, 0]).all()
+    assert "QUALIFY place <= 3 ORDER BY place displays 3 of 4 groups" in shown.note
+    assert "place: by the noisy answers, without an interval" in shown.note
+    cells = [cell for row in shown.table().rows for cell in row]
+    assert not any("nan" in f"{cell.text} {cell.note}" for cell in cells)
+    again.report(tmp_path / "page.html")
+    facts = json.loads(json.dumps(summary_facts(again)["display"]))
+    assert facts[0]["ranks"][0]["name"] == "place"
+
+
 def test_a_display_is_part_of_what_a_digest_covers(release):
     workload = release.plan.workload
     assert replace(workload, display=(), statements=()).digest != workload.digest

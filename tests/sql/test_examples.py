@@ -14,7 +14,7 @@ import pytest
 from lrm.batches import sql
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup
 from lrm.errors import SqlError, SqlWarning
-from sql_answers import Table
+from sql_answers import Table, in_duckdb
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql.md"
 DOMAIN = Domain(
@@ -84,7 +84,7 @@ def table():
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_an_example_is_what_duckdb_answers(table, statement):
-    table.compare(statement)
+    table.compare(statement, in_duckdb(statement))
 
 
 def test_the_page_has_many_examples():

@@ -130,3 +130,53 @@ def test_a_sum_over_a_cell_of_nan_is_refused_with_a_way_out(text):
     with pytest.raises(SqlError, match=r"no number for the cell \(nan\) of 'x'.*filter it away"):
         sql(f"SELECT {text} FROM t", domain)
     sql(f"SELECT {text} FROM t WHERE x < 20", domain)
+
+
+PRODUCT = Domain(
+    [
+        Bins("price", [0, 10, 20, 50], representatives=[4, 15, 30], null="cell"),
+        Bins("rate", [-1, 0, 1]),
+        Categories("items", [1, 2, 3]),
+    ],
+    "t",
+)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "price * items",
+        "price * rate",
+        "price * rate * items",
+        "2 * price * (1 - rate)",
+        "price * items - rate",
+        "(price + 5) * items",
+    ],
+)
+def test_products_of_columns_are_those_of_representatives_with_an_honest_bound(expression):
+    batch = sql(f"SELECT SUM({expression}) AS s, AVG({expression}) AS m FROM t", PRODUCT)
+    total, mean = batch.derived
+    middles = {"price": [4, 15, 30, None], "rate": [-0.5, 0.5], "items": [1, 2, 3]}
+    queries = batch.queries.dense()
+    (row,) = total.input_rows()[0].tolist()
+    weights = queries[row].reshape(4, 2, 3) * total.inputs[0].scale
+    draw = np.random.default_rng(3)
+    for cell in np.ndindex(4, 2, 3):
+        names = dict(zip(middles, cell, strict=True))
+        values = {name: middles[name][place] for name, place in names.items()}
+        want = 0.0 if values["price"] is None else eval(expression, {}, values)  # noqa: S307
+        assert np.isclose(weights[cell], want)
+        if values["price"] is None:
+            continue
+        for _ in range(20):
+            real = dict(values)
+            real["price"] = draw.uniform(*[0, 10, 20, 50][cell[0] : cell[0] + 2])
+            real["rate"] = draw.uniform(*[-1, 0, 1][cell[1] : cell[1] + 2])
+            assert abs(eval(expression, {}, real) - want) <= total.binning + 1e-9  # noqa: S307
+    assert mean.binning <= total.binning + 1e-9
+
+
+def test_a_product_of_a_column_with_itself_says_what_is_supported():
+    with pytest.raises(SqlError, match="sums and products of different columns") as caught:
+        sql("SELECT SUM(price * price) FROM t", PRODUCT)
+    assert caught.value.code == "cut"

@@ -95,7 +95,9 @@ def test_sums_of_linear_answers_are_answers_of_rows():
     assert texts(item.expr for item in found.items) == ["c", "COUNT(*)"]
     assert texts(found.where) == ["m > 2"]
     assert code_of(f"SELECT SUM(a) FROM ({inner})") == "nested"
-    assert code_of(f"SELECT AVG(n) FROM ({inner})") == "nested"
+    mean = rewritten(f"SELECT AVG(n) AS m FROM ({inner})")
+    assert texts(item.expr for item in mean.items) == ["COUNT(*) / (number of groups by c, m)"]
+    assert code_of(f"SELECT AVG(a) FROM ({inner})") == "nested"
     assert code_of(f"SELECT SUM(n) FROM ({inner} LIMIT 3)") == "nested"
     assert code_of(f"SELECT SUM(n) FROM ({inner} HAVING COUNT(*) > 3)") == "nested"
 

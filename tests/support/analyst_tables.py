@@ -9,10 +9,9 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 import pandas as pd
-import sqlglot
 
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Lookup, PrivacyUnit
-from sql_answers import Table
+from sql_answers import Table, in_duckdb
 
 SEASONS = ["winter", "spring", "summer", "autumn"]
 FILES = pathlib.Path(__file__).parents[1] / "sql" / "analyst"
@@ -44,10 +43,7 @@ class Written(NamedTuple):
     @property
     def duckdb(self):
         """The statement in DuckDB's dialect."""
-        first, _, rest = self.text.partition("\n")
-        if self.reference is not None or not first.startswith("-- dialect: "):
-            return self.reference or self.text
-        return sqlglot.transpile(rest, read=first.removeprefix("-- dialect: "), write="duckdb")[0]
+        return self.reference or in_duckdb(self.text)
 
 
 def statements(name):

@@ -21,7 +21,7 @@ __all__ = ["Remarks", "remarks_before"]
 MOST_TITLE = 200
 """Characters of a title."""
 
-_DIRECTIVE = re.compile(r"(importance|expected(?: size)?)\s*:\s*(.*)", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"(importance|dialect|expected(?: size)?)\s*:\s*(.*)", re.IGNORECASE)
 _CODE = re.compile(r"(select|with|from|where|group|order)\b.*", re.IGNORECASE | re.DOTALL)
 _RULE = re.compile(r"[-=*#~_\s]*")
 
@@ -45,7 +45,7 @@ def remarks_before(text: str, start: int) -> Remarks:
     """
     lines = _comment_lines(text[:start])
     said = [_DIRECTIVE.fullmatch(line) for line in lines]
-    sizes = [one[2] for one in said if one and one[1].lower() != "importance"]
+    sizes = [one[2] for one in said if one and one[1].lower().startswith("expected")]
     words = [
         line
         for line, directive in zip(lines, said, strict=True)

@@ -83,6 +83,11 @@ class Rows:
         )
 
     @property
+    def single_cells(self) -> Cells | None:
+        """The cell of each row where every row is of one; else None."""
+        return self.order[self.first] if np.array_equal(self.first, self.last) else None
+
+    @property
     def weights(self) -> int:
         """How many cells all rows add up."""
         return int((self.last - self.first + 1).sum())

@@ -92,20 +92,25 @@ def statement_table(
             for place, name in enumerate(layout.names)
         }
         place_of = {group: place for place, group in enumerate(keys)}
+        for name, ranks in display.rank_values(keys, values).items():
+            if name in layout.names:
+                column = [ranks.get(group, math.nan) for group in keys]
+                for kind in numbers.keys() & {"answer", "processed"}:
+                    numbers[kind][:, layout.names.index(name)] = column
         rows = [place_of[group] for group in display.shown(keys, values)]
         layout = layout.taken(rows)
         numbers = {name: column[rows] for name, column in numbers.items()}
         noisy = " by the noisy answers" if display.having or display.order else ""
         # Sorted by its groups alone, the table is whole and depends on no answer.
         plain = len(rows) == groups and not any(key.labels is None for key in display.order)
-        note = (
-            ""
-            if plain
-            else (
+        numbered = ", ".join(one.name for one in display.ranks if one.name in display.queries)
+        note = f"{numbered}: by the noisy answers, without an interval" if numbered else ""
+        if not plain:
+            said = (
                 f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
                 "the release has all"
             )
-        )
+            note = f"{said}. {note}" if note else said
     total = statement.count + asked_for
     return StatementTable(layout, numbers, confidence, total, note, release.simulated)
 
@@ -283,7 +288,7 @@ class StatementTable:
     def _note(self, row: int, place: int, wanted: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
         answer, half = float(self.numbers["answer"][row, place]), (high - low) / 2
-        if not wanted:
+        if not wanted or math.isnan(half):  # a rank has no interval
             return ""
         if math.isinf(low) and math.isinf(high):
             return " unbounded"

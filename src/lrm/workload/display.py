@@ -1,4 +1,4 @@
-"""How the answers of a statement are displayed: HAVING, ORDER BY and LIMIT of noisy answers.
+"""How the answers of a statement are displayed: HAVING, ranks, ORDER BY, LIMIT of noisy answers.
 
 A display changes no answer and drops none: the batch, the plan and the release have every
 declared group. It is applied to noisy answers, which are public.
@@ -10,12 +10,12 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from lrm.errors import WorkloadError
 from lrm.workload.label_parts import Group
 
-__all__ = ["Bound", "Display", "OrderKey"]
+__all__ = ["Bound", "Display", "OrderKey", "Rank"]
 
 _OPERATIONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -66,6 +66,21 @@ class OrderKey:
         if not (isinstance(self.column, str) and flags and texts):
             raise WorkloadError("a key of ORDER BY must be a column with its direction")
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same as values that JSON can hold."""
+        return {
+            "column": self.column,
+            "labels": None if self.labels is None else list(self.labels),
+            "descending": self.descending,
+            "nulls_first": self.nulls_first,
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> OrderKey:
+        """Read what `facts` returned."""
+        return cls(**{**facts, "labels": facts["labels"] and tuple(facts["labels"])})
+
     def sort_keys(
         self, groups: Sequence[Group], values: Mapping[Group, float]
     ) -> list[tuple[bool, float]]:
@@ -82,6 +97,102 @@ class OrderKey:
             else:
                 found.append((self.nulls_first, -value if self.descending else value))
         return found
+
+
+RankFunction = Literal["rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile"]
+"""The window functions of SQL that number rows."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A column that numbers the displayed groups by their noisy answers.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    function
+        How groups are numbered.
+    order
+        Keys that the groups are numbered by.
+    partition
+        Columns of groups: those that agree in them are numbered for themselves.
+    buckets
+        The number of buckets of ``ntile``.
+
+    Examples
+    --------
+    >>> rank = Rank("r", "rank", (OrderKey("n", descending=True),))
+    >>> groups = [(("sex", "f"),), (("sex", "m"),), (("sex", "x"),)]
+    >>> list(rank.values(groups, {"n": dict(zip(groups, [7.0, 9.5, 7.0]))}).values())
+    [2.0, 1.0, 2.0]
+    """
+
+    name: str
+    function: RankFunction
+    order: tuple[OrderKey, ...] = ()
+    partition: tuple[str, ...] = ()
+    buckets: int = 1
+
+    def __post_init__(self) -> None:
+        texts = isinstance(self.name, str) and all(isinstance(one, str) for one in self.partition)
+        whole = type(self.buckets) is int and self.buckets > 0
+        if not texts or not whole or self.function not in get_args(RankFunction):
+            raise WorkloadError("a rank must have a name, a function of SQL, keys and columns")
+
+    def values(
+        self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
+    ) -> dict[Group, float]:
+        """The number of each group."""
+        keys = list(
+            zip(
+                *(key.sort_keys(groups, answers.get(key.column, {})) for key in self.order),
+                strict=True,
+            )
+        ) or [()] * len(groups)
+        parts: dict[tuple[Any, ...], list[int]] = {}
+        for place, group in enumerate(groups):
+            labels = dict(group)
+            parts.setdefault(tuple(map(labels.get, self.partition)), []).append(place)
+        found: dict[Group, float] = {}
+        for members in parts.values():
+            members.sort(key=keys.__getitem__)
+            numbers = self._numbers([keys[place] for place in members])
+            found |= {groups[place]: one for place, one in zip(members, numbers, strict=True)}
+        return {group: found[group] for group in groups}
+
+    def _numbers(self, keys: Sequence[tuple[Any, ...]]) -> list[float]:
+        """The numbers of groups that are in order."""
+        count = len(keys)
+        if self.function == "row_number":
+            return [float(place + 1) for place in range(count)]
+        if self.function == "ntile":
+            size, more = divmod(count, self.buckets)
+            sizes = (size + (bucket < more) for bucket in range(min(self.buckets, count)))
+            return [float(bucket + 1) for bucket, own in enumerate(sizes) for _ in range(own)]
+        first = [place for place in range(count) if not place or keys[place] != keys[place - 1]]
+        runs = list(zip(first, [*first[1:], count], strict=True))
+        numbers: list[float] = []
+        for number, (start, stop) in enumerate(runs):
+            value = {
+                "rank": float(start + 1),
+                "dense_rank": float(number + 1),
+                "percent_rank": start / (count - 1) if count > 1 else 0.0,
+                "cume_dist": stop / count,
+            }[self.function]
+            numbers += [value] * (stop - start)
+        return numbers
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same as values that JSON can hold."""
+        return {
+            "name": self.name,
+            "function": self.function,
+            "order": [key.facts for key in self.order],
+            "partition": list(self.partition),
+            "buckets": self.buckets,
+        }
 
 
 @dataclass(frozen=True)
@@ -101,6 +212,10 @@ class Display:
         Keys that the groups are sorted by, the first one first.
     limit, offset
         How many groups are displayed, and how many are left out before them.
+    ranks
+        Columns that number the groups which HAVING leaves.
+    qualify
+        Clauses like those of HAVING that are tested after the groups were numbered.
 
     Examples
     --------
@@ -119,15 +234,18 @@ class Display:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    ranks: tuple[Rank, ...] = ()
+    qualify: tuple[tuple[Bound, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.queries or not all(isinstance(one, str) for one in self.queries + self.hidden):
             raise WorkloadError("a display needs the names of its answers")
-        if not {one.answer for clause in self.having for one in clause} <= {
-            *self.queries,
-            *self.hidden,
-        }:
+        numbered = {one.name for one in self.ranks}
+        known = {*self.queries, *self.hidden} - numbered
+        if not {one.answer for clause in self.having for one in clause} <= known:
             raise WorkloadError("HAVING must compare answers of its own statement")
+        if not {one.answer for clause in self.qualify for one in clause} <= known | numbered:
+            raise WorkloadError("QUALIFY must compare answers and ranks of its own statement")
         for number in (self.offset, 0 if self.limit is None else self.limit):
             if type(number) is not int or number < 0:
                 raise WorkloadError("LIMIT and OFFSET must be whole numbers from 0 on")
@@ -136,31 +254,53 @@ class Display:
         self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
     ) -> list[Group]:
         """The groups that are displayed, in order, by the noisy answers of each query."""
-        kept = [
-            group
-            for group in groups
-            if all(
-                any(one.holds(answers[one.answer].get(group, math.nan)) for one in clause)
-                for clause in self.having
-            )
-        ]
+        ranks = self.rank_values(groups, answers)
+        kept = self._kept(groups, answers, self.having)
+        kept = self._kept(kept, {**answers, **ranks}, self.qualify)
         order = list(range(len(kept)))
         for key in reversed(self.order):
-            keys = key.sort_keys(kept, answers.get(key.column, {}))
+            keys = key.sort_keys(kept, {**answers, **ranks}.get(key.column, {}))
             order.sort(key=keys.__getitem__)
         end = None if self.limit is None else self.offset + self.limit
         return [kept[place] for place in order[self.offset : end]]
 
+    def rank_values(
+        self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
+    ) -> dict[str, dict[Group, float]]:
+        """The numbers of the groups that HAVING leaves, by rank."""
+        if not self.ranks:
+            return {}
+        kept = self._kept(groups, answers, self.having)
+        return {one.name: one.values(kept, answers) for one in self.ranks}
+
+    @staticmethod
+    def _kept(
+        groups: Sequence[Group],
+        answers: Mapping[str, Mapping[Group, float]],
+        clauses: Sequence[Sequence[Bound]],
+    ) -> list[Group]:
+        """The groups whose answers satisfy some clauses."""
+        return [
+            group
+            for group in groups
+            if all(
+                any(one.holds(answers[one.answer].get(group, math.nan)) for one in clause)
+                for clause in clauses
+            )
+        ]
+
     def __str__(self) -> str:
         parts = []
-        if self.having:
-            clauses = [" OR ".join(map(str, clause)) for clause in self.having]
+        for word, bounds in (("HAVING", self.having), ("QUALIFY", self.qualify)):
+            if not bounds:
+                continue
+            clauses = [" OR ".join(map(str, clause)) for clause in bounds]
             several = len(clauses) > 1
             said = (
                 f"({text})" if several and len(clause) > 1 else text
-                for text, clause in zip(clauses, self.having, strict=True)
+                for text, clause in zip(clauses, bounds, strict=True)
             )
-            parts.append("HAVING " + " AND ".join(said))
+            parts.append(f"{word} " + " AND ".join(said))
         if self.order:
             keys = (one.column + (" DESC" if one.descending else "") for one in self.order)
             parts.append("ORDER BY " + ", ".join(keys))
@@ -173,40 +313,50 @@ class Display:
     @property
     def facts(self) -> dict[str, Any]:
         """The same as values that JSON can hold; `from_facts` reads them."""
-        return {
+        facts = {
             "queries": list(self.queries),
             "hidden": list(self.hidden),
             "having": [
                 [[one.answer, one.operation, one.value] for one in clause] for clause in self.having
             ],
-            "order": [
-                {
-                    "column": key.column,
-                    "labels": None if key.labels is None else list(key.labels),
-                    "descending": key.descending,
-                    "nulls_first": key.nulls_first,
-                }
-                for key in self.order
-            ],
+            "order": [key.facts for key in self.order],
             "limit": self.limit,
             "offset": self.offset,
         }
+        # Files without ranks keep the digest that they had before there were any.
+        if not self.ranks:
+            return facts
+        qualify = [
+            [[one.answer, one.operation, one.value] for one in clause] for clause in self.qualify
+        ]
+        return {**facts, "ranks": [one.facts for one in self.ranks], "qualify": qualify}
 
     @classmethod
     def from_facts(cls, facts: Any) -> Display:
         """Read what `facts` returned; anything else is a WorkloadError."""
         try:
-            order = [
-                OrderKey(**{**one, "labels": one["labels"] and tuple(one["labels"])})
-                for one in facts["order"]
-            ]
             return cls(
                 tuple(facts["queries"]),
                 tuple(facts["hidden"]),
-                tuple(tuple(Bound(*one) for one in clause) for clause in facts["having"]),
-                tuple(order),
+                _clauses(facts["having"]),
+                tuple(map(OrderKey.from_facts, facts["order"])),
                 facts["limit"],
                 facts["offset"],
+                tuple(
+                    Rank(
+                        one["name"],
+                        one["function"],
+                        tuple(map(OrderKey.from_facts, one["order"])),
+                        tuple(one["partition"]),
+                        one["buckets"],
+                    )
+                    for one in facts.get("ranks", ())
+                ),
+                _clauses(facts.get("qualify", ())),
             )
         except (TypeError, KeyError, AttributeError, OverflowError):
             raise WorkloadError("a display is not of the expected form") from None
+
+
+def _clauses(facts: Any) -> tuple[tuple[Bound, ...], ...]:
+    return tuple(tuple(Bound(*one) for one in clause) for clause in facts)

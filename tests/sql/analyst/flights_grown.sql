@@ -15,9 +15,7 @@ SELECT EXTRACT(quarter FROM date) AS q, origin, COUNT(*) AS n FROM flights GROUP
 -- refused: beside ROLLUP, CUBE or GROUPING SETS is not supported; select the column itself
 SELECT COALESCE(origin, 'Total') AS origin, COUNT(*) FROM flights GROUP BY ROLLUP (origin);
 SELECT origin, COUNT(*) AS n FROM flights WHERE dest = 'LAX' GROUP BY origin UNION ALL SELECT 'all' AS origin, COUNT(*) AS n FROM flights WHERE dest = 'LAX';
--- refused: this window function (OVER) is not supported
 SELECT * FROM (SELECT origin, carrier, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY origin ORDER BY COUNT(*) DESC) AS rn FROM flights GROUP BY origin, carrier) t WHERE rn <= 3;
--- refused: QUALIFY is not supported
 WITH r AS (SELECT origin, carrier, COUNT(*) AS n FROM flights GROUP BY origin, carrier) SELECT origin, carrier, n, RANK() OVER (PARTITION BY origin ORDER BY n DESC) AS rk FROM r QUALIFY rk = 1;
 SELECT origin, dest, COUNT(*) AS n FROM flights GROUP BY 1, 2 HAVING COUNT(*) > 100 AND origin <> 'JFK' ORDER BY n DESC;
 SELECT VAR_POP(arr_delay - dep_delay), AVG(dep_delay + arr_delay) FROM flights WHERE carrier = 'UA';
@@ -50,7 +48,6 @@ WITH m AS (SELECT DATE_TRUNC('month', date) AS mth, COUNT(*) AS n FROM flights G
 SELECT CASE WHEN hour < 12 THEN 'am' ELSE 'pm' END AS half, LEFT(dest, 1) AS l, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER (PARTITION BY LEFT(dest, 1)) AS s FROM flights GROUP BY 1, 2;
 SELECT date, SUM(COUNT(*)) OVER (ORDER BY date RANGE BETWEEN INTERVAL '6 days' PRECEDING AND CURRENT ROW) AS week FROM flights GROUP BY date;
 SELECT hour, SUM(COUNT(*)) OVER (ORDER BY hour RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS around FROM flights WHERE origin = 'LGA' GROUP BY hour;
--- refused: ROWS … PRECEDING is not supported; which groups have no rows is not known; write RANGE
 SELECT month, SUM(COUNT(*)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS q FROM flights GROUP BY month;
 SELECT CASE month WHEN 1 THEN 'Jan' WHEN 2 THEN 'Feb' ELSE 'later' END AS m, COUNT(*) AS n FROM flights GROUP BY month;
 SELECT CONCAT(origin, '/', carrier) AS pair, COUNT(*) AS n FROM flights GROUP BY origin, carrier ORDER BY n DESC LIMIT 5;
@@ -61,8 +58,6 @@ SELECT name, COUNT(*) AS n FROM airlines JOIN flights USING (carrier) WHERE orig
 SELECT a.name, COUNT(*) AS n FROM airlines a RIGHT JOIN flights f ON a.carrier = f.carrier GROUP BY a.name;
 -- refused: LEFT JOIN from 'airlines' is not supported; begin with the table: FROM flights JOIN airlines
 SELECT a.name, COUNT(*) FROM airlines a LEFT JOIN flights f ON a.carrier = f.carrier GROUP BY a.name;
--- refused: NATURAL JOIN is not supported; write JOIN airlines USING (carrier)
 SELECT COUNT(*) FROM flights NATURAL JOIN airlines;
--- refused: EXISTS is not supported; write key IN (SELECT key FROM lookup WHERE
 SELECT COUNT(*) FROM flights f WHERE EXISTS (SELECT 1 FROM airlines a WHERE a.carrier = f.carrier AND a.name LIKE 'U%');
 SELECT month, SUM(CASE WHEN origin = 'JFK' THEN n END) AS jfk, SUM(IF(origin = 'LGA', n, 0)) AS lga, SUM(n) AS n FROM (SELECT month, origin, COUNT(*) AS n FROM flights GROUP BY 1, 2) GROUP BY month ORDER BY month;

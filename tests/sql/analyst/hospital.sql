@@ -32,10 +32,12 @@ SELECT ward, COUNT_IF(emergency) AS e, COUNT(*) AS n FROM hospital_db.core.stays
 -- dialect: snowflake
 SELECT DATE_TRUNC('MONTH', admitted) AS m, COUNT(*) AS n FROM stays WHERE admitted >= DATEADD(month, -3, '2023-12-31'::DATE) GROUP BY m;
 -- dialect: snowflake
+-- refused: DATE_DIFF('day', admitted, discharged) has 577,430 combinations of declared values, and at most 131,072 are evaluated; compare each attribute with constants, or have the owner of the table add a column for it
 SELECT DATEDIFF('day', admitted, discharged) AS d, COUNT(*) AS n FROM stays WHERE discharged IS NOT NULL AND admitted BETWEEN '2022-01-01' AND '2022-01-31' AND discharged <= '2022-03-31' GROUP BY d;
 -- dialect: snowflake
 SELECT DECODE(sex, 'F', 'female', 'M', 'male', 'other') AS gender, COUNT(*) AS n FROM stays GROUP BY gender;
 -- dialect: snowflake
+-- duckdb: SELECT STRFTIME(admitted, '%Y-%m') AS ym, AVG(los) AS days FROM stays GROUP BY ym ORDER BY ym;
 SELECT TO_CHAR(admitted, 'YYYY-MM') AS ym, AVG(los) AS days FROM stays GROUP BY ym ORDER BY ym;
 -- dialect: snowflake
 SELECT ZEROIFNULL(SUM(los)) AS days, NVL(SUM(severity), 0) AS sev FROM stays WHERE ward = 'surgery';
@@ -68,7 +70,10 @@ SELECT IF(age < 18, 'child', 'adult') AS grp, COUNT(*) AS n, AVG(los) AS days FR
 -- dialect: mysql
 SELECT IFNULL(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP BY IFNULL(insurance, 'none');
 SELECT * FROM (SELECT ward, sex FROM stays) PIVOT (COUNT(*) FOR sex IN ('F', 'M'));
+-- refused: MODE() is not supported; GROUP BY the column, ORDER BY the count DESC LIMIT 1
 SELECT ward, MODE(diagnosis) AS most FROM stays GROUP BY ward;
 SELECT admitted, AVG(COUNT(*)) OVER (ORDER BY admitted ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS ma7 FROM stays GROUP BY admitted;
+-- refused: MAX() is not supported; a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99
 SELECT MAX(los) FROM stays;
+-- refused: COUNT(DISTINCT …) is not supported; it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0
 SELECT ward, COUNT(DISTINCT diagnosis) FROM stays GROUP BY ward;

@@ -21,7 +21,6 @@ SELECT AVG(DATE_DIFF('day', admitted, discharged)) FROM stays;
 SELECT COUNT(*) FROM stays WHERE discharged IS NULL;
 SELECT ward, severity, COUNT(*) FROM stays WHERE severity IS NOT NULL GROUP BY ward, severity HAVING COUNT(*) >= 20;
 SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward HAVING NOT (COUNT(*) < 100) OR AVG(los) > 5;
--- refused: this window function (OVER) is not supported
 SELECT ward, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY AVG(los) DESC) AS r FROM stays GROUP BY ward;
 SELECT COUNT(*) AS n, COUNT(severity) AS with_severity, COUNT(*) - COUNT(severity) AS missing FROM stays;
 SELECT hospital, COUNT(*) FROM stays WHERE ward NOT IN ('maternity', 'emergency') GROUP BY hospital;

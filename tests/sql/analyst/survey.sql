@@ -7,12 +7,14 @@ SELECT region, SUM(q4 * weight) / SUM(weight) AS weighted_mean FROM survey.respo
 -- dialect: spark
 SELECT date_format(answered, 'yyyy-MM') AS ym, COUNT(*) AS n FROM responses GROUP BY date_format(answered, 'yyyy-MM');
 -- dialect: spark
+-- duckdb: SELECT DAYOFWEEK(answered) + 1 AS d, COUNT(*) AS n FROM responses GROUP BY d;
 SELECT dayofweek(answered) AS d, COUNT(*) AS n FROM responses GROUP BY dayofweek(answered);
 -- dialect: spark
 SELECT count_if(q1 = 'agree') / count(1) AS share FROM responses;
 -- dialect: spark
 SELECT region, percentile_approx(q4, 0.5) AS med FROM responses GROUP BY region;
 -- dialect: spark
+-- duckdb: SELECT DATE_TRUNC('month', answered) AS m, COUNT(*) AS n FROM responses GROUP BY m;
 SELECT trunc(answered, 'MM') AS m, COUNT(*) AS n FROM responses GROUP BY trunc(answered, 'MM');
 -- dialect: spark
 SELECT datediff('2024-06-30', answered) AS d, COUNT(*) AS n FROM responses WHERE answered >= '2024-06-01' GROUP BY 1;
@@ -35,20 +37,27 @@ SELECT to_char(answered, 'IYYY-IW') AS wk, COUNT(*) AS n FROM responses GROUP BY
 -- dialect: postgres
 SELECT CASE q1 WHEN 'agree' THEN 'yes' WHEN 'disagree' THEN 'no' ELSE 'other' END AS a, AVG(q4) AS m FROM responses GROUP BY 1;
 -- dialect: postgres
+-- refused: BOOL_OR() is not supported; count the rows with COUNT_IF(condition)
 SELECT BOOL_OR(q4 = 10) AS any_ten FROM responses;
 -- dialect: mysql
+-- duckdb: SELECT region, AVG(CAST(q4 >= 9 AS INT)) AS promoters FROM responses GROUP BY region;
 SELECT region, AVG(q4 >= 9) AS promoters FROM responses GROUP BY region;
 -- dialect: mysql
+-- refused: GROUP_CONCAT() is not supported; expressions use comparisons, AND OR NOT, CASE, arithmetic, LIKE, CAST to a plain type and deterministic functions of numbers, text and dates
 SELECT age_group, GROUP_CONCAT(q1) FROM responses GROUP BY age_group;
 -- dialect: mysql
+-- duckdb: SELECT ISODOW(answered) - 1 AS d, COUNT(*) AS n FROM responses GROUP BY d;
 SELECT WEEKDAY(answered) AS d, COUNT(*) AS n FROM responses GROUP BY d;
 -- dialect: mysql
+-- duckdb: SELECT CASE q5 WHEN 1 THEN 'low' WHEN 2 THEN 'middle' WHEN 3 THEN 'high' END AS k, COUNT(*) AS n FROM responses GROUP BY k;
 SELECT ELT(q5, 'low', 'middle', 'high') AS k, COUNT(*) AS n FROM responses GROUP BY k;
 -- dialect: snowflake
+-- refused: AVG() OVER rates or averages is not supported; add up sums and counts: which groups are empty is not known
 SELECT region, AVG(q4) AS m, AVG(q4) - AVG(AVG(q4)) OVER () AS gap FROM responses GROUP BY region;
 -- dialect: snowflake
 SELECT region, MEDIAN(q4) AS med, STDDEV(q4) AS sd FROM responses GROUP BY region ORDER BY med DESC NULLS LAST;
 -- dialect: snowflake
+-- refused: GROUPING() is not supported; select the column: rows without it are totals
 SELECT CASE WHEN GROUPING(region) = 1 THEN 'all' ELSE region END AS region, COUNT(*) AS n FROM responses GROUP BY ROLLUP (region);
 -- dialect: snowflake
 SELECT age_group, SUM(weight) AS w, SUM(weight * q5) / SUM(weight) AS m FROM survey_db.raw.responses GROUP BY age_group;
@@ -61,11 +70,15 @@ SELECT PARSE_DATE('%Y%m%d', '20240601') <= answered AS late, COUNT(*) AS n FROM 
 -- dialect: tsql
 SELECT TOP 1 q1, COUNT(*) AS n FROM dbo.responses GROUP BY q1 ORDER BY COUNT(*) DESC;
 -- dialect: tsql
+-- duckdb: SELECT region, CASE q5 WHEN 1 THEN 'low' WHEN 2 THEN 'middle' WHEN 3 THEN 'high' END AS k, COUNT(*) AS n FROM responses GROUP BY region, k;
 SELECT region, CHOOSE(q5, 'low', 'middle', 'high') AS k, COUNT(*) AS n FROM responses GROUP BY region, CHOOSE(q5, 'low', 'middle', 'high');
 -- dialect: tsql
 SELECT [region], COUNT_BIG(*) AS n FROM [responses] WHERE [q1] <> 'agree' GROUP BY [region];
 SELECT region, COUNT(*) AS n, SUM(weight) AS w, SUM(weight) * SUM(weight) / COUNT(*) AS effective FROM responses GROUP BY region;
+-- duckdb: SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL HAVING COUNT(*) > 10;
 SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL QUALIFY COUNT(*) > 10;
 SELECT answered, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY answered ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) AS around FROM responses GROUP BY answered;
+-- refused: MODE() is not supported; GROUP BY the column, ORDER BY the count DESC LIMIT 1
 SELECT MODE(q1) FROM responses;
+-- refused: a subquery in a condition is not supported; write the constant
 SELECT q1, COUNT(*) AS n FROM responses GROUP BY q1 HAVING COUNT(*) > (SELECT COUNT(*) / 10 FROM responses);

@@ -12,25 +12,30 @@ import numpy as np
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.binned import UNBOUNDED, cell_ends
-from lrm.batches.sql.expr import shown
-from lrm.batches.sql.formulas import Asked, Centre, Leaf, method_of
-from lrm.batches.sql.groups import GroupingSet, Keys
+from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.formulas import Asked, Centre, Leaf, Size, method_of
+from lrm.batches.sql.groups import GroupingSet, Keys, count_groups
 from lrm.batches.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
 from lrm.batches.sql.products import products_of
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.summands import Weighed, Weights, multiplied
 from lrm.batches.sql.windows import KeyGroup, Window, window_of
+from lrm.batches.terms import Cells as Cells_
 from lrm.batches.terms import Rows
 from lrm.workload import Formula
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lrm.batches.sql.cells import Cells
+    from lrm.batches.sql.formulas import Steps
     from lrm.batches.sql.present import GroupBlock
+    from lrm.batches.sql.tables import Truth
     from lrm.batches.terms import Names
     from lrm.maps.products.combine import Product
     from lrm.workload import Step
 
-__all__ = ["Answer", "Compiled", "Weighted"]
+__all__ = ["Answer", "Compiled", "Grouped", "Weighted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +55,57 @@ Weighted = tuple[Weights, Weights | None]
 
 
 @dataclass(frozen=True, eq=False)
+class Grouped:
+    """What a statement is grouped by.
+
+    Parameters
+    ----------
+    sets
+        Attributes of each grouping set.
+    keys
+        Expressions that all sets are by.
+    groups, blocks
+        The groups of the expressions, and for each the groups of the attributes that are there.
+    conditions
+        What decides which are there.
+    later
+        Whether some of it is tested after windows.
+    """
+
+    sets: list[GroupingSet]
+    keys: Keys
+    groups: Sequence[KeyGroup]
+    blocks: Sequence[list[GroupBlock]]
+    conditions: Sequence[Truth]
+    later: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some groups of a block, of which each window function adds up as many groups."""
+
+    block: GroupBlock
+    whole: GroupBlock
+    sizes: dict[Expr, float]
+
+    def cells(self, axis: int) -> tuple[Cells_ | None, Cells_ | None]:
+        """The cells of an attribute here and in the whole block; None for all."""
+        found = [
+            next((one.order for one in rows if one.axis == axis), None)
+            for _, rows in (self.block, self.whole)
+        ]
+        return found[0], found[1]
+
+
+@dataclass(frozen=True, eq=False)
 class Compiled:
     """An answer that was decomposed, with the weights of its leaves."""
 
     names: Names
-    sets: list[GroupingSet]
     asked: Asked
     weights: list[Weighted]
     cells: Cells
-    keys: Keys
-    groups: Sequence[KeyGroup]
+    grouped: Grouped
 
     def answers(
         self, group: KeyGroup, blocks: list[GroupBlock]
@@ -81,9 +127,11 @@ class Compiled:
         ways = [self._way(group, centred=False)]
         if any(leaf.counted is not None for leaf in self.asked.leaves):
             ways.append(self._way(group, centred=True))
-        found = [self._derived(block, names, ways, binning) for block in blocks]
-        plain = binning is None and len(self.sets) == 1
-        if plain and all(_is_part(one, self.sets[0]) for one in found):
+        pieces = [piece for block in blocks for piece in self._pieces(group, block)]
+        found = [self._derived(piece, names, ways, binning) for piece in pieces]
+        sets = self.grouped.sets
+        plain = binning is None and len(sets) == 1
+        if plain and all(_is_part(one, sets[0]) for one in found):
             parts = [one.ways[0][1][0] for one in found]  # running totals are linear
             return [Answer(names, [(one.axes, one.rows)], one.products) for one in parts]
         return list(found)
@@ -115,19 +163,92 @@ class Compiled:
         ends = tuple(lows.tolist()), tuple(highs.tolist())
         return QuantileAnswer(label, axes, quantile.level, part, axis, method_of(quantile), *ends)
 
+    def _pieces(self, group: KeyGroup, block: GroupBlock) -> list[Piece]:
+        """The groups of a block by how many groups each window function adds up for them."""
+        sizes: dict[Expr, float] = {
+            step.of: count_groups(step.of.keys, group, block, self.grouped.conditions, self.cells)
+            for step in self.asked.steps
+            if isinstance(step, Size) and isinstance(step.of, ir.GroupCount)
+        }
+        windows = {one.node: one for one in self._windows.values() if one.counts_groups}
+        if not windows:
+            return [Piece(block, block, sizes)]
+        self._check_even(block, next(iter(windows)))
+        axes, kept = block
+        own = {one.axis: one for one in kept}
+        shape = self.cells.domain.shape
+        lengths: dict[int, dict[Expr, NDArray[np.float64]]] = {}
+        for node, window in windows.items():
+            others = [axis for axis in axes if axis not in window.within]
+            base = math.prod(len(own[one]) if one in own else shape[one] for one in others)
+            if self.grouped.keys:
+                there = window.held(group) if window.by_keys else np.array(window.present)
+                base *= int(there.sum())
+            if window.axis is None:
+                sizes[node] = float(base)
+                if window.needs_some and not base:
+                    return []
+            elif window.needs_some:
+                cells = own[window.axis].order if window.axis in own else None
+                rows = window.rows(cells)
+                length = (rows.last - rows.first + 1).astype(np.float64)
+                lengths.setdefault(window.axis, {})[node] = base * length
+        found = [Piece(block, block, sizes)]
+        for axis, by_node in lengths.items():
+            found = [one for piece in found for one in self._split(piece, axis, by_node)]
+        return found
+
+    def _split(
+        self, piece: Piece, axis: int, lengths: dict[Expr, NDArray[np.float64]]
+    ) -> list[Piece]:
+        """The parts of a piece whose cells of one attribute have the same numbers of groups."""
+        table = np.stack(list(lengths.values()))
+        different, codes = np.unique(table, axis=1, return_inverse=True)
+        cells = piece.cells(axis)[0]
+        every = np.arange(self.cells.domain.shape[axis]) if cells is None else cells
+        labels = self.cells.domain.attributes[axis].labels
+        axes, kept = piece.block
+        found = []
+        for code, column in enumerate(different.T.tolist()):
+            if not all(column):
+                continue  # LAG has no answer in the first group
+            inside = every[codes.reshape(-1) == code]
+            rows = kept
+            if len(inside) < len(every):
+                others = [one for one in kept if one.axis != axis]
+                rows = tuple(
+                    sorted([*others, Rows.single(axis, inside, labels)], key=lambda one: one.axis)
+                )
+            sizes = {**piece.sizes, **dict(zip(lengths, column, strict=True))}
+            found.append(Piece((axes, rows), piece.whole, sizes))
+        return found
+
+    def _check_even(self, block: GroupBlock, node: Expr) -> None:
+        """Check that all groups of the expressions have the same groups of attributes."""
+        if self.grouped.later:
+            advice = "write the condition before the first OVER"
+            found = "LAG, AVG or ROWS in OVER (…) before a condition on groups"
+            raise refuse("nested", found, advice, node)
+        expected = [(one.axis, one.key) for one in block[1]]
+        for blocks in self.grouped.blocks:
+            for one in blocks:
+                if len(blocks) > 1 or [(rows.axis, rows.key) for rows in one[1]] != expected:
+                    found = "LAG, AVG or ROWS in OVER (…) where WHERE leaves uneven groups"
+                    raise refuse("window", found, "filter each column for itself", node)
+
     def _derived(
         self,
-        block: GroupBlock,
+        piece: Piece,
         names: Names,
-        ways: Sequence[tuple[list[Step], list[list[Product]]]],
+        ways: Sequence[tuple[Steps, list[list[Product]]]],
         binning: float | None,
     ) -> DerivedAnswer:
-        axes, kept = block
+        axes, kept = piece.block
         label = names.label(self.cells.domain, axes, kept)
         made = [
             (
-                steps,
-                [self._part(place, products, block) for place, products in enumerate(parts)],
+                [piece.sizes[one.of] if isinstance(one, Size) else _known(one) for one in steps],
+                [self._part(place, products, piece) for place, products in enumerate(parts)],
             )
             for steps, parts in ways
         ]
@@ -154,22 +275,26 @@ class Compiled:
         counts = {leaf.counted for leaf in self.asked.leaves}
         inputs = np.array([[1.0 if k in counts else 0.0] for k in range(len(bounds))])
         steps, _ = self._way(group, centred=False)
-        formula = Formula(tuple(steps))
+        formula = Formula(tuple(1.0 if isinstance(one, Size) else _known(one) for one in steps))
         (value, gradient), _ = formula.core.dual(inputs)
         moved = sum(abs(float(gradient[k, 0])) * (bound or 0.0) for k, bound in enumerate(bounds))
         return moved * float(formula.steepness(value)[0])
 
-    def _part(self, place: int, products: list[Product], block: GroupBlock) -> Part:
-        axes, kept = block
+    def _part(self, place: int, products: list[Product], piece: Piece) -> Part:
+        axes, kept = piece.block
         window = self._windows.get(place)
         if window is None:
             apart = self.asked.leaves[place].apart
             return Part((), products, fixed=False) if apart else Part(axes, products, kept)
         rows = {one.axis: one for one in kept if one.axis in window.within}
-        running = window.running
-        if running is not None:
-            own = rows.get(running.axis)
-            rows[running.axis] = running if own is None else running.taken(own.order)
+        if window.axis is not None:
+            cells, whole = piece.cells(window.axis)
+            running = window.rows(whole if window.counts_groups else None)
+            if cells is not None:
+                every = whole if window.counts_groups else None
+                at = cells if every is None else np.searchsorted(every, cells)
+                running = running.taken(at)
+            rows[window.axis] = running
         asked = tuple(sorted(rows.values(), key=lambda one: one.axis))
         return Part(tuple(sorted(window.within)), products, asked, fixed=window.by_keys)
 
@@ -183,11 +308,14 @@ class Compiled:
             if leaf.apart:
                 advice = "write it in the statement itself"
                 raise refuse("window", "OVER in a subquery", advice, leaf.window)
-            if len(self.sets) > 1:
+            sets = self.grouped.sets
+            if len(sets) > 1:
                 way_out = "write one statement per set"
                 raise refuse("window", "OVER beside several grouping sets", way_out, leaf.window)
-            axes = self.sets[0]
-            found[place] = window_of(leaf.window, axes, self.keys, self.groups, self.cells.domain)
+            by = self.grouped
+            there = [bool(one) for one in by.blocks]
+            domain = self.cells.domain
+            found[place] = window_of(leaf.window, sets[0], by.keys, by.groups, there, domain)
         return found
 
     def _tables(self, place: int, group: KeyGroup) -> Sequence[Weighed]:
@@ -200,7 +328,7 @@ class Compiled:
     def _products(self, weights: Weights, tables: Sequence[Weighed]) -> list[Product]:
         return products_of(tuple(one.times(tables) for one in weights), self.cells)
 
-    def _way(self, group: KeyGroup, *, centred: bool) -> tuple[list[Step], list[list[Product]]]:
+    def _way(self, group: KeyGroup, *, centred: bool) -> tuple[Steps, list[list[Product]]]:
         """Formula and products; numbers of averages are added up from their centre where wanted.
 
         Noise on a sum of numbers far from 0 would be out of proportion to that of the counts.
@@ -225,7 +353,7 @@ class Compiled:
             else parts[place]
             for place, leaf in enumerate(leaves)
         ]
-        steps: list[Step] = []
+        steps: Steps = []
         for step in self.asked.steps:
             if isinstance(step, Centre):
                 steps.append(centres.get(step.leaf, 0.0))
@@ -266,9 +394,14 @@ def _moved(
     )
 
 
-def _without_zero(steps: list[Step]) -> list[Step]:
+def _known(step: Step | Centre | Size) -> Step:
+    assert not isinstance(step, Centre | Size)  # noqa: S101 - both were replaced
+    return step
+
+
+def _without_zero(steps: Steps) -> Steps:
     """The same formula without adding 0."""
-    found: list[Step] = []
+    found: Steps = []
     for step in steps:
         if step == "+" and found and found[-1] == 0.0 and isinstance(found[-1], float):
             found.pop()

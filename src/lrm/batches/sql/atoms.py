@@ -247,6 +247,8 @@ def _compare_categories(
     expected = _CONSTANTS[attribute.value_type]
     if expected is Decimal and isinstance(value, str) and _WHOLE.fullmatch(value):
         value = Decimal(value)
+    if expected is bool and value in {Decimal(0), Decimal(1)}:  # SQL Server has no TRUE
+        value = bool(value)
     if type(value) is not expected:
         raise _wrong(
             f"{attribute.name!r} holds {attribute.value_type} values, not {value!s}; "

@@ -192,6 +192,8 @@ def _form(node: Expr) -> _Sum | None:
         return [], float(node.text)
     if isinstance(node, ir.Negative):
         return _times(_form(node.this), -1.0)
+    if isinstance(node, ir.Cast) and node.to in {"DOUBLE", "REAL", "FLOAT"}:
+        return _form(node.this)
     if isinstance(node, ir.Binary) and node.op in {"+", "-", "*", "/"}:
         left, right = _form(node.left), _form(node.right)
         if left is not None and right is not None:

@@ -281,7 +281,7 @@ def outcomes(
 
 
 def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
-    key = ("read", chunk.text)
+    key = ("read", chunk.dialect, chunk.text)
     known: tuple[int, _Read | SqlError] | None = memory.find(key)
     if known is None:
         if time.thread_time() > end:
@@ -290,7 +290,7 @@ def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
             with in_statement(chunk):
                 built = build(chunk, memory.context.domain)
                 selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
-            own = chunk.alone()
+            own = built.chunk.alone()
             found: _Read | SqlError = _Read(own, built.plan, selects, built.table)
         except SqlError as error:
             found = error
@@ -304,7 +304,14 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
     """Compile one statement, unless it is remembered."""
     remarks = remarks_before(chunk.whole, chunk.start)
     names = {item.name for select in read.selects for item in select.items}
-    key: tuple[Any, ...] = ("made", chunk.text, remarks, frozenset(names & shared), None)
+    key: tuple[Any, ...] = (
+        "made",
+        chunk.dialect,
+        chunk.text,
+        remarks,
+        frozenset(names & shared),
+        None,
+    )
     known: tuple[int, Made | SqlError] | None = memory.find(key)
     if known is None:
         key = (*key[:-1], number)

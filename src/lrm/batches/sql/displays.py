@@ -1,7 +1,8 @@
-"""HAVING, ORDER BY and LIMIT → how the noisy answers of a statement are displayed."""
+"""HAVING, ranks, ORDER BY and LIMIT → how the noisy answers of a statement are displayed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ from lrm.batches.sql.expr import COMPARISONS, Expr, shown
 from lrm.batches.sql.formulas import number
 from lrm.batches.sql.refusals import refuse
 from lrm.domain import Categories
-from lrm.workload.display import Bound, Display, OrderKey
+from lrm.workload.display import Bound, Display, OrderKey, Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from lrm.batches.sql.plan import UnionAll
     from lrm.batches.sql.rewrite import Answers
@@ -31,27 +32,30 @@ Clause = list[tuple[Expr, str, float]]
 """Comparisons of aggregates with numbers, one of which must hold."""
 
 
+Groups = Mapping[Expr, tuple[str, tuple[str, ...]]]
+"""The name of each column of groups, and its labels in ascending order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What HAVING, ORDER BY and LIMIT ask for, in expressions of the statement."""
+    """What HAVING, QUALIFY, ORDER BY and LIMIT ask for, in expressions of the statement."""
 
     having: list[Clause]
+    qualify: list[Clause]
+    ranks: list[ir.Window]
     order: tuple[ir.SortKey, ...]
     limit: int | None
     offset: int
 
     @property
     def aggregates(self) -> list[Expr]:
-        """The aggregates that are compared and sorted by."""
-        keys = [one.this for one in self.order if one.has(ir.Aggregate)]
-        return [node for clause in self.having for node, _, _ in clause] + keys
+        """The answers that are compared and sorted by."""
+        compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
+        keys = [one for rank in self.ranks for one in rank.order] + list(self.order)
+        sorted_by = [one.this for one in keys if one.has(ir.Aggregate)]
+        return [one for one in compared + sorted_by if not _is_rank(one)]
 
-    def display(
-        self,
-        queries: Sequence[str],
-        names: Mapping[Expr, str],
-        groups: Mapping[Expr, tuple[str, tuple[str, ...]]],
-    ) -> Display:
+    def display(self, queries: Sequence[str], names: Mapping[Expr, str], groups: Groups) -> Display:
         """Name what is asked for.
 
         Parameters
@@ -59,41 +63,89 @@ class Wanted:
         queries
             The answers that are displayed.
         names
-            The name of each answer.
+            The name of each answer and rank.
         groups
             The name of each column of groups, and its labels in ascending order.
         """
-        having = tuple(
-            tuple(Bound(names[node], said, value) for node, said, value in clause)
-            for clause in self.having
+        having, qualify = (
+            tuple(
+                tuple(Bound(names[node], said, value) for node, said, value in clause)
+                for clause in clauses
+            )
+            for clauses in (self.having, self.qualify)
         )
-        order = []
-        for key in self.order:
-            flags = key.descending, key.nulls_first
-            if key.this in names:
-                order.append(OrderKey(names[key.this], None, *flags))
-            elif key.this in groups:
-                order.append(OrderKey(*groups[key.this], *flags))
-            elif not ir.is_constant(key.this):
-                raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
-        used = {one.answer for clause in having for one in clause} | {
-            one.column for one in order if one.labels is None
-        }
+        order = _order_keys(self.order, names, groups)
+        ranks = tuple(_rank(one, names, groups) for one in self.ranks)
+        keys = [*order, *(key for rank in ranks for key in rank.order)]
+        used = {one.answer for clause in (*having, *qualify) for one in clause}
+        used |= {one.column for one in keys if one.labels is None} | {one.name for one in ranks}
         hidden = tuple(sorted(used.difference(queries)))
-        return Display(tuple(queries), hidden, having, tuple(order), self.limit, self.offset)
+        end = self.limit, self.offset
+        return Display(tuple(queries), hidden, having, order, *end, ranks, qualify)
+
+
+def _order_keys(
+    keys: Sequence[ir.SortKey], names: Mapping[Expr, str], groups: Groups
+) -> tuple[OrderKey, ...]:
+    found = []
+    for key in keys:
+        flags = key.descending, key.nulls_first
+        if key.this in names:
+            found.append(OrderKey(names[key.this], None, *flags))
+        elif key.this in groups:
+            found.append(OrderKey(*groups[key.this], *flags))
+        elif not ir.is_constant(key.this):
+            raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
+    return tuple(found)
+
+
+def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
+    for one in node.partition:
+        if one not in groups:
+            raise refuse("window", f"PARTITION BY {shown(one)}", "it is not grouped by", one)
+    function: Any = node.name.lower()
+    (buckets,) = node.args or (ir.Number("1"),)
+    return Rank(
+        names[node],
+        function,
+        _order_keys(node.order, names, groups),
+        tuple(groups[one][0] for one in node.partition),
+        int(buckets.text) if isinstance(buckets, ir.Number) else 1,
+    )
+
+
+def _is_rank(node: Expr) -> bool:
+    return isinstance(node, ir.Window) and node.is_rank
 
 
 def wanted(answers: Answers) -> Wanted | None:
-    """Read HAVING, ORDER BY, LIMIT and OFFSET; None where a statement has none of them."""
-    if not answers.having and not answers.order and not answers.is_cut:
+    """Read what a statement says of its display; None where that is nothing."""
+    ranks = _ranks(answers) if answers.ranked else []
+    if not (answers.having or answers.qualify or answers.order or answers.is_cut or ranks):
         return None
     having = [clause for part in answers.having for clause in _compared(part)]
-    return Wanted(having, answers.order, answers.limit, answers.offset)
+    qualify = [clause for part in answers.qualify for clause in _compared(part)]
+    return Wanted(having, qualify, ranks, answers.order, answers.limit, answers.offset)
+
+
+def _ranks(answers: Answers) -> list[ir.Window]:
+    """The ranks of a statement; each must stand by itself."""
+    places = [one.expr for one in answers.items] + [one.this for one in answers.order]
+    compared = [clause for part in answers.qualify for clause in _compared(part)]
+    places += [node for clause in compared for node, _, _ in clause]
+    found: dict[ir.Window, None] = {}
+    for node in places:
+        if isinstance(node, ir.Window) and node.is_rank:
+            found[node] = None
+        elif any(_is_rank(one) for one in node.walk()):
+            advice = "select it by itself; it numbers the noisy answers that are displayed"
+            raise refuse("window", f"a rank within {shown(node)}", advice, node)
+    return list(found)
 
 
 def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
     """How the answers of all SELECTs that UNION ALL joins are displayed together."""
-    if any(one.having or one.order or one.is_cut for one in parts):
+    if any(one.having or one.order or one.is_cut or one.ranked for one in parts):
         found = "choosing in a part of UNION ALL and after it"
         raise refuse("display", found, "choose at the end", at=union.at)
     first = parts[0].items
@@ -162,7 +214,7 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
 
 
 def _bound(node: Expr, operation: str, value: float, negated: bool) -> tuple[Expr, str, float]:
-    if not node.has(ir.Aggregate):
+    if not node.has(ir.Aggregate, ir.Window):
         raise refuse("display", f"HAVING with {shown(node)}", _HAVING, node)
     return node, _OPPOSITE[operation] if negated else operation, value
 

@@ -183,7 +183,8 @@ class Evaluator:
             raise SqlError(
                 f"{question.shown} has {count:,} combinations of declared values, and at most "
                 f"{MAX_VALUES:,} are evaluated; compare each attribute with constants, or have the "
-                "owner of the table add a column for it"
+                "owner of the table add a column for it",
+                code="size",
             )
         rows = np.indices([len(side.known) for side in sides]).reshape(len(sides), count)
         known = np.ones(count, dtype=bool)

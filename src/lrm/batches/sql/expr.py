@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPARISONS",
+    "RANKS",
     "Aggregate",
     "And",
     "Apart",
@@ -30,6 +31,7 @@ __all__ = [
     "Column",
     "Expr",
     "Frame",
+    "GroupCount",
     "In",
     "IsNull",
     "LookedUp",
@@ -48,6 +50,9 @@ __all__ = [
     "render",
     "shown",
 ]
+
+RANKS = frozenset({"RANK", "DENSE_RANK", "ROW_NUMBER", "PERCENT_RANK", "CUME_DIST", "NTILE"})
+"""Window functions that number the groups."""
 
 COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The operations of comparisons, each with the one that has its sides exchanged."""
@@ -354,10 +359,19 @@ class Frame:
     end: float
     unit: str = ""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it reaches from the first row to this one."""
+        return (self.start, self.end) == (-float("inf"), 0.0)
+
 
 @dataclass(frozen=True)
 class Window(Expr):
-    """A function over groups: ``SUM(COUNT(*)) OVER (…)``."""
+    """A function over groups: ``SUM(COUNT(*)) OVER (…)``, ``RANK() OVER (ORDER BY COUNT(*))``.
+
+    The arguments of LAG and LEAD are an expression, how many groups it is taken from, and perhaps
+    what stands where there is none.
+    """
 
     name: str
     args: tuple[Expr, ...] = ()
@@ -365,6 +379,19 @@ class Window(Expr):
     order: tuple[SortKey, ...] = ()
     frame: Frame | None = None
     parts = ("args", "partition", "order")
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether it numbers the groups by answers, rather than adding up answers."""
+        return self.name in RANKS
+
+
+@dataclass(frozen=True)
+class GroupCount(Expr):
+    """How many groups of a sub-select a group has, of those that are declared."""
+
+    keys: tuple[Expr, ...]
+    parts = ("keys",)
 
 
 @dataclass(frozen=True)
@@ -484,7 +511,9 @@ _LITERALS: dict[type[Expr], Callable[[Any], str]] = {
 _WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
     CellLabel: lambda node, _, listed: listed((node.this,)),
     Negative: lambda node, inside, _: f"-{inside(node.this)}",
-    Binary: lambda node, inside, _: f"{inside(node.left)} {node.op} {inside(node.right)}",
+    Binary: lambda node, inside, _: (
+        f"{inside(node.left)} {node.op.replace('div', '/')} {inside(node.right)}"
+    ),
     And: lambda node, inside, _: " AND ".join(map(inside, node.items)),
     Or: lambda node, inside, _: " OR ".join(map(inside, node.items)),
     Not: lambda node, inside, _: f"NOT {inside(node.this)}",
@@ -503,8 +532,9 @@ _WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
     SortKey: _sort_key,
     Window: _window,
     Apart: lambda node, _, listed: f"(SELECT {listed((node.this,))})",
+    GroupCount: lambda node, _, listed: f"(number of groups by {listed(node.keys)})",
 }
-_CLOSED = frozenset({*_LITERALS, Row, Cast, Call, Aggregate, Apart, CellLabel})
+_CLOSED = frozenset({*_LITERALS, Row, Cast, Call, Aggregate, Apart, CellLabel, GroupCount})
 """What needs no parentheses inside another expression, unless it has a sign."""
 
 

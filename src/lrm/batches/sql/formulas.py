@@ -25,6 +25,7 @@ __all__ = [
     "Asked",
     "Centre",
     "Leaf",
+    "Size",
     "Steps",
     "asked",
     "factor",
@@ -92,7 +93,14 @@ class Centre:
     leaf: int
 
 
-Steps = list["Step | Centre"]
+@dataclass(frozen=True)
+class Size:
+    """A constant that is known once the groups are: how many of them something adds up."""
+
+    of: ir.Window | ir.GroupCount
+
+
+Steps = list["Step | Centre | Size"]
 
 Middle = Callable[[Expr], int]
 
@@ -108,6 +116,7 @@ class Asked:
     leaves: list[Leaf] = field(default_factory=list)
     quantile: ir.Aggregate | None = None
     apart: bool = False
+    window: ir.Window | None = None
     middle: Middle = lambda _: 0
 
     @property
@@ -128,7 +137,7 @@ class Asked:
     def products(self) -> int:
         """How many multiplications and divisions are not by a constant."""
         pairs = zip(self.steps, self.steps[1:], strict=False)
-        return sum(two in ("*", "/") and not isinstance(one, float) for one, two in pairs)
+        return sum(two in ("*", "/") and not isinstance(one, float | Size) for one, two in pairs)
 
     def leaf(
         self,
@@ -139,7 +148,7 @@ class Asked:
         window: ir.Window | None = None,
     ) -> int:
         """The number of a leaf, which is added where it is new."""
-        new = Leaf(node, square, counted, window, self.apart)
+        new = Leaf(node, square, counted, window or self.window, self.apart)
         if new not in self.leaves:
             self.leaves.append(new)
         return self.leaves.index(new)
@@ -292,9 +301,12 @@ def _rounded(node: ir.Call, found: Asked) -> Steps:
 
 def _unless(node: ir.Call, found: Asked) -> Steps:
     """``NULLIF(aggregate, 0)``, which only what is divided by may be, and ``COALESCE(…, 0)``."""
-    others = node.args[1:]
+    others, first = node.args[1:], node.args[0]
     if len(others) != 1 or number(others[0]) != 0:
         raise refuse("formula", shown(node), "only 0 is allowed as the default", node)
+    moved = isinstance(first, ir.Window) and first.name in {"LAG", "LEAD"}
+    if node.name == "COALESCE" and isinstance(first, ir.Window) and moved:
+        return _steps(replace(first, args=(*first.args[:2], others[0])), found)
     steps = _steps(node.args[0], found)
     return _or_else(steps) if node.name == "COALESCE" else steps
 
@@ -322,7 +334,7 @@ def _cast(node: ir.Cast, found: Asked) -> Steps:
 
 def _guarded(node: ir.Case, found: Asked) -> Steps:
     """``CASE WHEN d = 0 THEN NULL ELSE … / d END``, which is ``… / NULLIF(d, 0)``."""
-    guard = node.conditions[0]
+    guard = _zero_guard(node)
     sides = (node.results[0], node.default or ir.Null())
     compared = isinstance(guard, ir.Binary) and guard.op in {"=", ">", "<>"}
     if len(node.conditions) == 1 and isinstance(guard, ir.Binary) and compared:
@@ -336,6 +348,28 @@ def _guarded(node: ir.Case, found: Asked) -> Steps:
             return steps if isinstance(other, ir.Null) else _or_else(steps)
     advice = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is supported"
     raise refuse("formula", shown(node), advice, node)
+
+
+def _zero_guard(node: ir.Case) -> Expr:
+    """The comparison with 0 that a CASE is guarded by.
+
+    Snowflake's ``DIV0(a, b)`` is 0 where ``b = 0 AND a IS NOT NULL``, and ``DIV0NULL`` where ``b =
+    0 OR b IS NULL``: a sum is never NULL here.
+    """
+    guard = node.conditions[0]
+    if not isinstance(guard, ir.And | ir.Or) or len(guard.items) != 2:
+        return guard
+    first, inner = guard.items
+    if isinstance(guard, ir.And):
+        if not isinstance(inner, ir.Not):
+            return guard
+        inner = inner.this
+    quotient = node.default
+    divided = isinstance(quotient, ir.Binary) and quotient.op == "/"
+    if not isinstance(inner, ir.IsNull) or not divided or not isinstance(quotient, ir.Binary):
+        return guard
+    expected = quotient.left if isinstance(guard, ir.And) else quotient.right
+    return first if inner.this == expected and is_linear(inner.this) else guard
 
 
 def _divisor(node: ir.Binary) -> Expr:
@@ -354,10 +388,30 @@ def _apart(node: ir.Apart, found: Asked) -> Steps:
 
 
 def _window(node: ir.Window, found: Asked) -> Steps:
-    """A sum over groups: ``SUM(COUNT(*)) OVER (…)``."""
-    if node.name != "SUM" or not is_linear(node.args[0]):
-        raise refuse("window", *ADVICE["window"], node)
-    return [found.leaf(node.args[0], window=node)]
+    """A sum over groups, ``SUM(COUNT(*)) OVER (…)``, or an answer of another group."""
+    if node.is_rank:
+        advice = "select it by itself; it numbers the noisy answers that are displayed"
+        raise refuse("window", f"{node.name}() within a formula", advice, node)
+    if found.window is not None:
+        raise refuse("window", "OVER within OVER", "write the inner one in a sub-select", node)
+    inner = node.args[0]
+    if node.name in {"SUM", "AVG"}:
+        if not is_linear(inner):
+            advice = "add up sums and counts: which groups are empty is not known"
+            raise refuse("window", f"{node.name}() OVER rates or averages", advice, node)
+        total = found.leaf(inner, window=node)
+        return [total] if node.name == "SUM" else [total, Size(node), "/"]
+    if len(node.args) > 2 and not (number(node.args[2]) == 0 and is_linear(inner)):
+        advice = "only 0 may stand there, for sums and counts"
+        raise refuse("window", f"this default of {node.name}()", advice, node)
+    found.window = node
+    steps = _steps(inner, found)
+    found.window = None
+    return steps
+
+
+def _group_count(node: ir.GroupCount, _: Asked) -> Steps:
+    return [Size(node)]
 
 
 def _aggregate(node: ir.Aggregate, found: Asked) -> Steps:
@@ -433,6 +487,7 @@ _KINDS: dict[type[Expr], Callable[[Any, Asked], Steps]] = {
     ir.Case: _guarded,
     ir.Cast: _cast,
     ir.Window: _window,
+    ir.GroupCount: _group_count,
     ir.Aggregate: _aggregate,
 }
 """What each kind of node is decomposed by."""

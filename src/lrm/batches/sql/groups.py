@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.displays import ascending
 from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.present import GroupBlock, group_blocks
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.summands import Summand, Weighed, Weights, filtered
 from lrm.batches.sql.windows import KeyGroup
@@ -19,7 +21,7 @@ from lrm.workload import Column
 from lrm.workload.statements import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lrm.batches.sql.cells import Cells
     from lrm.batches.sql.evaluation import Values
@@ -32,9 +34,11 @@ __all__ = [
     "GroupingSet",
     "Keys",
     "check_groups",
+    "count_groups",
     "groupings",
     "key_groups",
     "key_values",
+    "note_groups",
     "own_name",
     "sorted_labels",
     "table_columns",
@@ -140,6 +144,53 @@ def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup
         sentence = "two groups of an expression have the same label; give the column another name"
         raise SqlError(sentence, code="name")
     return found
+
+
+def note_groups(nodes: tuple[Expr, ...], cells: Cells) -> None:
+    """Note which cells the expressions tell apart that smaller groups are by."""
+    _, keys = _split(nodes, {})
+    key_groups(key_values(keys, cells), keys, cells)
+
+
+def count_groups(
+    nodes: tuple[Expr, ...],
+    group: KeyGroup,
+    block: GroupBlock,
+    conditions: Sequence[Truth],
+    cells: Cells,
+) -> float:
+    """How many groups by some expressions, of those that conditions leave, a group has.
+
+    Parameters
+    ----------
+    nodes
+        What the smaller groups are by.
+    group, block
+        The groups that are asked: one of expressions, and some of attributes.
+    """
+    axes, keys = _split(nodes, {})
+    outer, kept = block
+    refused = refuse(
+        "nested", "AVG() of answers over uneven groups", "add up the answers with SUM", nodes[0]
+    )
+    if not set(outer) <= set(axes):
+        raise refused
+    expected = {one.axis: one.key for one in kept}
+    total = 0
+    for one in key_groups(key_values(keys, cells), keys, cells):
+        tables = [*one.tables, *group.tables]
+        blocks = group_blocks([axes], KeyGroup((), (), tables), conditions, cells)
+        for _, rows in blocks:
+            own = {row.axis: row for row in rows}
+            there = {axis: row.key for axis, row in own.items() if axis in outer}
+            if outer and (len(blocks) > 1 or there != expected):
+                raise refused
+            total += math.prod(
+                len(own[axis]) if axis in own else cells.domain.shape[axis]
+                for axis in axes
+                if axis not in outer
+            )
+    return float(total)
 
 
 def check_groups(groups: list[KeyGroup], where: Truth | None, cells: Cells) -> None:

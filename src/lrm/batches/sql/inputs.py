@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
 
 Vectors = tuple[tuple[int, bytes], ...]
-Key = tuple[tuple[int, ...], Vectors, tuple[tuple[float, Vectors], ...]]
-"""What a linear query asks, without its scale: groups, running totals, products."""
+Key = tuple[tuple[int, ...], tuple[tuple[float, Vectors], ...]]
+"""What a linear query asks, without its scale and its groups' cells: attributes, products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +77,67 @@ class QuantileAnswer:
     highs: tuple[float, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Queries of a batch: what they ask, where they begin, and their factor."""
+
+    part: Part
+    start: int
+    scale: float
+
+    def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """How many queries further the next group of each attribute is."""
+        sizes = {one.axis: len(one) for one in self.part.rows}
+        found, size = [], 1
+        for axis in reversed(self.part.axes):
+            found.append(size)
+            size *= sizes.get(axis, shape[axis])
+        return tuple(reversed(found))
+
+    def offset(self, part: Part, shape: Sequence[int]) -> int | None:
+        """How many queries after the first one those of a part begin; None if they are others."""
+        mine, theirs = ({one.axis: one for one in each.rows} for each in (self.part, part))
+        found = 0
+        for axis, stride in zip(self.part.axes, self.strides(shape), strict=True):
+            one, other = mine.get(axis), theirs.get(axis)
+            if one is other or (one is not None and other is not None and one.key == other.key):
+                continue
+            cells = np.arange(shape[axis]) if one is None else one.single_cells
+            wanted = np.arange(shape[axis]) if other is None else other.single_cells
+            if cells is None or wanted is None or not 0 < len(wanted) <= len(cells):
+                return None
+            at = int(np.argmax(cells == wanted[0]))
+            if not np.array_equal(cells[at : at + len(wanted)], wanted):
+                return None
+            found += at * stride
+        return found
+
+
 @dataclass(eq=False)
 class Inputs:
     """The queries of a batch, to find again what was asked before."""
 
     rows: FlatRows | Terms
-    known: dict[Key, tuple[int, float]] = field(default_factory=dict)
+    known: dict[Key, list[_Asked]] = field(default_factory=dict)
 
     def note(self, part: Part) -> None:
         """Remember a query that is about to be added."""
         key, scale = _key(part)
-        self.known.setdefault(key, (self.rows.count, scale))
+        self.known.setdefault(key, []).append(_Asked(part, self.rows.count, scale))
+
+    def _find(self, part: Part) -> Block | None:
+        """Where the queries of a part are among those that are asked, with their own strides.
+
+        They may be some of those of another part: LAG asks for the group before.
+        """
+        key, scale = _key(part)
+        shape = self.rows.domain.shape
+        for one in self.known.get(key, ()):
+            offset = one.offset(part, shape)
+            if offset is not None:
+                strides = one.strides(shape)
+                return Block(one.start + offset, strides, scale / one.scale)
+        return None
 
     def derived(self, answer: DerivedAnswer | QuantileAnswer) -> Derived:
         """The derived answer, whose inputs are added to the batch where they are new."""
@@ -103,7 +153,7 @@ class Inputs:
             name = self.rows.domain.attributes[answer.axis].name
             ends = answer.lows, answer.highs
             return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
-        asked = (way for way in answer.ways if all(_key(part)[0] in self.known for part in way[1]))
+        asked = (way for way in answer.ways if all(map(self._find, way[1])))
         steps, parts = next(asked, answer.ways[-1])
         order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
         numbered = [order.index(step) if isinstance(step, int) else step for step in steps]
@@ -113,22 +163,20 @@ class Inputs:
         )
 
     def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
-        key, scale = _key(part)
-        if key not in self.known:
-            self.known[key] = self.rows.count, 1.0
+        found = self._find(part)
+        if found is None:
+            key, scale = _key(part)
+            self.known.setdefault(key, []).append(_Asked(part, self.rows.count, 1.0))
             products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
             self._hide(answer, replace(part, products=products), number)
-        start, known_scale = self.known[key]
-        strides, size = {}, 1
-        own = {one.axis: len(one) for one in part.rows}
-        for axis in reversed(part.axes):
-            strides[axis] = size
-            size *= own.get(axis, self.rows.domain.shape[axis])
+            found = self._find(part)
+        assert found is not None  # noqa: S101 - it was just added
+        strides = dict(zip(part.axes, found.strides, strict=True))
         fixed = len(answer.label.axes) - len(answer.axes)
-        found = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
+        own = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
         if isinstance(answer, QuantileAnswer):
-            found.append(strides[answer.axis])
-        return Block(start, tuple(found), scale / known_scale)
+            own.append(strides[answer.axis])
+        return replace(found, strides=tuple(own))
 
     def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
         label = answer.label
@@ -159,9 +207,8 @@ def _key(part: Part) -> tuple[Key, float]:
             normal.append((coefficient, tuple(kept)))
     normal.sort()
     scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
-    rows = tuple((one.axis, one.key) for one in part.rows)
     products = tuple((coefficient / scale, kept) for coefficient, kept in normal)
-    return (part.axes, rows, products), scale
+    return (part.axes, products), scale
 
 
 def reach(products: Sequence[Product]) -> tuple[float, float]:

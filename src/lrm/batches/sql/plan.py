@@ -24,6 +24,7 @@ __all__ = [
     "Named",
     "Plan",
     "Project",
+    "Qualify",
     "Scan",
     "Sort",
     "UnionAll",
@@ -122,6 +123,14 @@ class Aggregate(Plan):
 @dataclass(frozen=True)
 class Choose(Plan):
     """The answers of which a condition is true: HAVING."""
+
+    input: Plan
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Qualify(Plan):
+    """The answers of which a condition is true after window functions: QUALIFY."""
 
     input: Plan
     condition: Expr

@@ -29,17 +29,20 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.expr import Expr, conjuncts, shown
 from lrm.batches.sql.formulas import is_linear
+from lrm.batches.sql.numbers import is_whole
 from lrm.batches.sql.refusals import refuse
+from lrm.domain import Dates
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
 __all__ = ["Answers", "normal", "of_groups"]
 
+_ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
 _KEPT = "which groups are kept depends on noise; add up over all groups, and choose at the end"
 _UNEVEN = "which groups both sides have depends on the table; add up before joining"
-_SUMS = "only SUM adds up answers by groups: others depend on which groups are empty"
+_SUMS = "only SUM and AVG add up answers by groups: others depend on which groups are empty"
 
 MOST_WRITTEN = 20_000
 """Nodes of an expression, with what its columns stand for: a second's work."""
@@ -73,12 +76,18 @@ class Answers:
         Conditions on groups that are tested after windows.
     having, order, limit, offset
         What is displayed.
+    qualify
+        Conditions on answers that are tested after ranks.
     windows
-        Whether a column is a sum over groups.
+        Whether a column is a sum over groups, or an answer of other groups.
+    ranked
+        Whether a column is a rank among the groups that are displayed.
     joined
         Whether its columns are of rows that differ: it was joined.
     sums
         Whether expressions of it add up the answers of a sub-select.
+    divisions
+        Divisions of whole answers, which the statement's dialect would round down.
     """
 
     where: tuple[Expr, ...]
@@ -91,9 +100,12 @@ class Answers:
     order: tuple[ir.SortKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    qualify: tuple[Expr, ...] = ()
     windows: bool = False
+    ranked: bool = False
     joined: bool = False
     sums: bool = False
+    divisions: tuple[Expr, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -111,14 +123,15 @@ Relation = Rows | Answers
 
 def normal(plan: rel.Plan, domain: Domain) -> Answers:
     """Rewrite the plan of one SELECT."""
-    found = _Rules(domain).of(plan)
+    rules = _Rules(domain)
+    found = rules.of(plan)
     if isinstance(found, Rows):
         for item in found.items:
             if item.expr.has(ir.Apart):
                 advice = "leave out FROM, or GROUP BY"
                 raise refuse("subquery", "a subquery next to columns of rows", advice, item.expr)
         found = Answers(found.where, ((),), found.items, found.env, grouped=False)
-    return _completed(found)
+    return replace(_completed(found), divisions=tuple(rules.noticed))
 
 
 def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
@@ -167,6 +180,7 @@ class _Rules:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
+        self.noticed: list[Expr] = []
         self.keys = {one.name: domain.names.index(one.key) for one in domain.lookups}
 
     def of(self, plan: rel.Plan) -> Relation:
@@ -187,9 +201,27 @@ class _Rules:
                 key = one.key.mapped(put)
                 self._check_key(key, one.lookup, one.at)
                 return replace(one, key=key)
-            return None
+            return self._plain(one, put)
 
         return _bounded(node.mapped(put))
+
+    def _plain(self, node: Expr, put: Callable[[Expr], Expr | None]) -> Expr | None:
+        """What an expression is where types are known: a division, and a day cast to a day."""
+        if isinstance(node, ir.Binary) and node.op == "div":
+            left, right = node.left.mapped(put), node.right.mapped(put)
+            whole = is_whole(left, self.domain) and is_whole(right, self.domain)
+            if whole and node.has(ir.Aggregate, ir.Column):
+                self.noticed.append(node)
+            rows = not (left.has(ir.Aggregate, ir.Apart) or right.has(ir.Aggregate, ir.Apart))
+            return ir.Binary("//" if whole and rows else "/", left, right, at=node.at)
+        if isinstance(node, ir.Cast) and node.to == "DATE":
+            inner = node.this.mapped(put)
+            if isinstance(inner, ir.Attribute):
+                attribute = self.domain.attributes[inner.axis]
+                if isinstance(attribute, Dates) and attribute.by == "day":
+                    return inner
+            return replace(node, this=inner)
+        return None
 
     def _check_key(self, key: Expr, lookup: str, at: int | None) -> None:
         if not isinstance(key, ir.Attribute) or key.axis != self.keys[lookup]:
@@ -256,15 +288,23 @@ class _Rules:
             found = "choosing from answers that LIMIT cuts"
             raise refuse("nested", found, advice, condition)
         for part in conjuncts(condition):
-            inner = self._restricted(inner, part, after=inner.windows)
+            inner = self._restricted(inner, part, after=inner.windows or inner.ranked)
         return inner
 
     def _restricted(self, inner: Answers, part: Expr, *, after: bool) -> Answers:
         """Answers with one more condition; ``after`` says that it is tested after windows."""
-        if part.has(ir.Aggregate, ir.Window):
+        ranks = inner.ranked or _has_rank(part)
+        if part.has(ir.Aggregate, ir.Window) or len(inner.sets) > 1:
+            if after and ranks:
+                return replace(inner, qualify=(*inner.qualify, part), ranked=True)
+            if _has_rank(part):
+                raise refuse("window", "a rank in HAVING", "write QUALIFY", part)
             return replace(inner, having=(*inner.having, part))
-        if len(inner.sets) > 1 or not of_groups(part, inner.keys):
+        if not of_groups(part, inner.keys):
             return replace(inner, having=(*inner.having, part))
+        if after and inner.ranked:
+            found = f"the condition {shown(part)} after a rank"
+            raise refuse("nested", found, "write it in WHERE, before the rank", part)
         if after:
             return replace(inner, later=(*inner.later, part))
         return replace(inner, where=(*inner.where, part))
@@ -275,19 +315,24 @@ class _Rules:
         if isinstance(inner, Rows):
             for item in items:
                 if item.expr.has(ir.Window):
-                    advice = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
-                    raise refuse("window", "OVER without GROUP BY", advice, item.expr)
+                    raise refuse("window", "OVER without GROUP BY", _ADD_UP, item.expr)
             return replace(inner, items=items)
-        over = next((one.expr for one in plan.items if one.expr.find(ir.Window)), None)
-        self._check_window(inner, over)
-        return replace(inner, items=items, windows=inner.windows or over is not None)
+        for item in plan.items:
+            self._check_window(inner, item.expr)
+        windows = inner.windows or any(_has_window(one.expr) for one in plan.items)
+        ranked = inner.ranked or any(_has_rank(one.expr) for one in plan.items)
+        return replace(inner, items=items, windows=windows, ranked=ranked)
 
-    def _check_window(self, inner: Answers, over: Expr | None) -> None:
+    def _check_window(self, inner: Answers, over: Expr) -> None:
         """A sum over groups must not come after what chooses groups by noisy answers."""
-        if over is None:
+        if not over.has(ir.Window):
             return
         if inner.is_cut:
             raise refuse("nested", "OVER after LIMIT", _KEPT, over)
+        if inner.qualify:
+            raise refuse("nested", "OVER after a choice by ranks", "choose at the end", over)
+        if not _has_window(over):  # ranks number the groups that are displayed
+            return
         if inner.having:
             found = f"OVER after the condition {shown(inner.having[0])}"
             raise refuse("nested", found, _KEPT, over)
@@ -313,15 +358,16 @@ class _Rules:
             if key.has(ir.Aggregate, ir.Window) and not isinstance(key, ir.Apart):
                 raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
         items = tuple(replace(one, expr=self._into(found, one.expr)) for one in plan.items)
-        windows = any(one.expr.has(ir.Window) for one in items)
+        windows = any(_has_window(one.expr) for one in items)
+        ranked = any(_has_rank(one.expr) for one in items)
         _check_unique(sets)
-        return replace(found, sets=sets, items=items, windows=windows)
+        return replace(found, sets=sets, items=items, windows=windows, ranked=ranked)
 
     def _check_sums(self, inner: Answers, plan: rel.Aggregate) -> None:
         """Check that a SELECT over answers only adds them up over groups of its own."""
         at = next((one.expr for one in plan.items), None)
-        if inner.is_cut or inner.having:
-            word = "LIMIT" if inner.is_cut else "HAVING"
+        if inner.is_cut or inner.having or inner.qualify:
+            word = "LIMIT" if inner.is_cut else "HAVING" if inner.having else "QUALIFY"
             found = f"adding up answers after {word}"
             raise refuse("nested", found, "filter rows in WHERE", at)
         if len(inner.sets) > 1:
@@ -347,7 +393,7 @@ class _Rules:
                 return self.put(one, answers.env)
             if isinstance(one, ir.Scalar):
                 return self._apart(one)
-            return None
+            return self._plain(one, put)
 
         return _bounded(node.mapped(put))
 
@@ -360,11 +406,18 @@ class _Rules:
                 where = (*where, *conjuncts(inner.conditions[0]))
                 inner = inner.results[0]
         found = answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
-        if node.name != "SUM" or found is None or not found.has(ir.Aggregate):
+        if node.name not in {"SUM", "AVG"} or found is None or not found.has(ir.Aggregate):
             raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
         if not is_linear(found):
             raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
-        return _over_rows(found, tuple(self.put(one, answers.env) for one in where))
+        total = _over_rows(found, tuple(self.put(one, answers.env) for one in where))
+        if node.name == "SUM":
+            return total
+        if where:
+            advice = "filter the sub-select in WHERE"
+            raise refuse("nested", "AVG() of some of the answers", advice, node)
+        count = ir.GroupCount(answers.sets[0], at=node.at)
+        return ir.Binary("/", total, count, at=node.at)
 
     def choose(self, plan: rel.Choose) -> Relation:
         inner = self.of(plan.input)
@@ -379,6 +432,15 @@ class _Rules:
             raise refuse("nested", "OVER beside HAVING", advice, condition)
         return self._restricted(inner, condition, after=False)
 
+    def qualify(self, plan: rel.Qualify) -> Relation:
+        inner = self.of(plan.input)
+        if isinstance(inner, Rows):
+            raise refuse("window", "QUALIFY without an aggregate", _ADD_UP, plan.condition)
+        condition = self._into(inner, plan.condition)
+        if condition.has(ir.Apart):
+            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
+        return self._restricted(inner, condition, after=True)
+
     def sort(self, plan: rel.Sort) -> Relation:
         inner = self.of(plan.input)
         if isinstance(inner, Rows):
@@ -387,10 +449,11 @@ class _Rules:
             advice = "use one LIMIT, at the end"
             raise refuse("nested", "ORDER BY after LIMIT", advice, plan.keys[0])
         keys = tuple(replace(one, this=self._into(inner, one.this)) for one in plan.keys)
-        over = next((one for one in plan.keys if one.find(ir.Window)), None)
+        over = next((one for one in plan.keys if _has_window(one)), None)
         if over is not None and not inner.windows:
             self._check_window(inner, over)
-        return replace(inner, order=keys)
+        ranked = inner.ranked or any(map(_has_rank, keys))
+        return replace(inner, order=keys, ranked=ranked)
 
     def limit(self, plan: rel.Limit) -> Relation:
         inner = self.of(plan.input)
@@ -414,8 +477,8 @@ class _Rules:
         if not isinstance(one, Answers) or not isinstance(two, Answers):
             raise refuse("join", "JOIN of answers", advice, at=plan.at)
         for each in (one, two):
-            if each.is_cut or each.having:
-                word = "LIMIT" if each.is_cut else "HAVING"
+            if each.is_cut or each.having or each.ranked:
+                word = "LIMIT" if each.is_cut else "HAVING" if each.having else "a rank"
                 found = f"JOIN of answers after {word}"
                 raise refuse("nested", found, "choose at the end", at=plan.at)
         if len(one.sets) > 1 or len(two.sets) > 1 or one.keys != two.keys or not one.keys:
@@ -486,11 +549,25 @@ _RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
     rel.Project: _Rules.project,
     rel.Aggregate: _Rules.aggregate,
     rel.Choose: _Rules.choose,
+    rel.Qualify: _Rules.qualify,
     rel.Sort: _Rules.sort,
     rel.Limit: _Rules.limit,
     rel.CrossAnswers: _Rules.cross_answers,
     rel.JoinAnswers: _Rules.join_answers,
 }
+
+
+def _has_rank(node: Expr) -> bool:
+    return node.has(ir.Window) and any(
+        isinstance(one, ir.Window) and one.is_rank for one in node.walk()
+    )
+
+
+def _has_window(node: Expr) -> bool:
+    """Whether an expression has a window that adds up answers, or takes those of other groups."""
+    return node.has(ir.Window) and any(
+        isinstance(one, ir.Window) and not one.is_rank for one in node.walk()
+    )
 
 
 def _bounded(node: Expr) -> Expr:
@@ -516,6 +593,7 @@ def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
     if isinstance(inner, Rows) or not item.has(ir.Aggregate):
         raise refuse("subquery", "a subquery without an aggregate", _ONE, at=at)
     clauses = {"GROUP BY": inner.grouped, "HAVING": inner.having, "LIMIT": inner.is_cut}
+    clauses |= {"QUALIFY": inner.qualify}
     for name, given in clauses.items():
         if given:
             raise refuse("subquery", f"{name} in a subquery", _ONE, at=at)

@@ -5,31 +5,30 @@ from __future__ import annotations
 from functools import partial
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.answers import Answer, Compiled, Weighted
+from lrm.batches.sql.answers import Answer, Compiled, Grouped, Weighted
 from lrm.batches.sql.atoms import undivided
 from lrm.batches.sql.binned import middle, sums_bins
 from lrm.batches.sql.cells import Cells
 from lrm.batches.sql.displays import wanted
 from lrm.batches.sql.expr import Expr, shown
-from lrm.batches.sql.formulas import Asked, Leaf, asked
+from lrm.batches.sql.formulas import Asked, Leaf, Size, asked
 from lrm.batches.sql.groups import (
-    Grouping,
     Labels,
     check_groups,
     groupings,
     key_groups,
     key_values,
+    note_groups,
     sorted_labels,
     table_columns,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.batches.sql.present import GroupBlock, group_blocks
+from lrm.batches.sql.present import group_blocks
 from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.rewrite import Answers
 from lrm.batches.sql.summands import filtered
 from lrm.batches.sql.tables import Truth, all_of
 from lrm.batches.sql.weights import weights
-from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.sql.words import AGGREGATES
 from lrm.batches.terms import Names
 from lrm.domain import Numbers
@@ -57,6 +56,9 @@ class Select:
         self.columns: list[tuple[str | None, Expr]] = []
         self._read_columns()
         self.wanted = wanted(answers)
+        for one in answers.divisions:
+            said = f"{shown(one)} is answered with its fraction, which the dialect would drop"
+            self.cells.warnings[said] = one
         self.named: dict[str, Expr] = {}
         self.labels: dict[Expr, tuple[str, Labels]] = {}
         self.groups: dict[Expr, tuple[str, Column]] = {}
@@ -99,7 +101,9 @@ class Select:
         cells = self.cells
         self._name_answers(seen, shared)
         split_up = [
-            (name, asked(node, partial(middle, cells=cells))) for name, node in self.named.items()
+            (name, asked(node, partial(middle, cells=cells)))
+            for name, node in self.named.items()
+            if not (isinstance(node, ir.Window) and node.is_rank)
         ]
         leaves = [leaf for _, answer in split_up for leaf in answer.leaves]
         windows = [leaf.window for leaf in leaves if leaf.window is not None]
@@ -111,6 +115,10 @@ class Select:
             cells.truths(part_later)
         for one in self.variants:
             key_groups(key_values(one.keys, cells), one.keys, cells)
+        for _, answer in split_up:
+            for step in answer.steps:
+                if isinstance(step, Size) and isinstance(step.of, ir.GroupCount):
+                    note_groups(step.of.keys, cells)
         cells.merge()
         weighed, where = self._weigh(leaves)
         conditions = [] if where is None else [where]
@@ -123,7 +131,9 @@ class Select:
             self.labels |= sorted_labels(one, self.renamed, values, cells)
             self.groups |= table_columns(one, self.renamed, values, cells)
             blocks = [group_blocks(one.sets, group, conditions, cells) for group in groups]
-            found += self._of_groups(one, list(zip(groups, blocks, strict=True)), split_up, weighed)
+            later = bool(self.normal.later)
+            by = Grouped(one.sets, one.keys, groups, blocks, conditions, later)
+            found += self._of_groups(by, split_up, weighed)
         if not found:
             sentence = (
                 "the conditions of the statement leave none of its declared groups: it has no rows"
@@ -132,20 +142,15 @@ class Select:
         return found
 
     def _of_groups(
-        self,
-        one: Grouping,
-        groups: list[tuple[KeyGroup, list[GroupBlock]]],
-        split_up: list[tuple[str, Asked]],
-        weighed: list[Weighted],
+        self, by: Grouped, split_up: list[tuple[str, Asked]], weighed: list[Weighted]
     ) -> list[AnyAnswer]:
         compiled = iter(weighed)
-        every = [group for group, _ in groups]
         found: list[AnyAnswer] = []
         for name, answer in split_up:
             own = [next(compiled) for _ in answer.leaves]
             names = Names(name, self.line, tuple(self.constants), self.renamed)
-            made = Compiled(names, one.sets, answer, own, self.cells, one.keys, every)
-            for group, blocks in groups:
+            made = Compiled(names, answer, own, self.cells, by)
+            for group, blocks in zip(by.groups, by.blocks, strict=True):
                 found += made.answers(group, blocks)
         return found
 
@@ -170,6 +175,9 @@ class Select:
         for node in [] if self.wanted is None else self.wanted.aggregates:
             if node not in self.named.values():
                 self.named[f"{query}.sort{len(set(self.named.values())) + 1}"] = node
+        for rank in [] if self.wanted is None else self.wanted.ranks:
+            if rank not in self.named.values():
+                self.named[f"{query}.rank{len(self.named) + 1}"] = rank
 
     def display(self) -> Display | None:
         """How the answers are displayed."""

@@ -14,11 +14,10 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
-from lrm.batches.sql.dialect import Spoken
+from lrm.batches.sql.dialect import DUCKDB, declared, tokens
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ class Chunk:
         The comments before it.
     whole
         The whole batch.
+    dialect
+        The dialect that the batch declares, or None.
     """
 
     line: int
@@ -63,10 +64,20 @@ class Chunk:
     comments: tuple[str, ...]
     tokens: list[Token] = field(repr=False)
     whole: str = field(repr=False)
+    dialect: str | None = None
 
     def alone(self) -> Chunk:
         """The statement without its tokens and the rest of the batch, which need much memory."""
         return replace(self, tokens=[], whole="")
+
+    def read_as(self, dialect: str) -> Chunk:
+        """The statement alone, in another dialect."""
+        try:
+            found = tokens(self.text, dialect)
+        except SqlglotError:
+            raise SqlError(f"it cannot be read as {dialect}", code="syntax") from None
+        stop = len(self.text)
+        return replace(self, start=0, stop=stop, tokens=found, whole=self.text, dialect=dialect)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -113,35 +124,36 @@ def split(text: str) -> list[Chunk]:
             code="size",
         )
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
+    dialect = declared(text)
     try:
-        tokens = sqlglot.tokenize(text, read=Spoken)
+        every = tokens(text, dialect or DUCKDB)
     except SqlglotError:
         raise SqlError(
             "a quotation or comment that starts here never ends; close it",
             code="syntax",
-            line=_open_line(text),
+            line=_open_line(text, dialect or DUCKDB),
         ) from None
     found: list[Chunk] = []
     waiting: list[Token] = []
-    for token in tokens:
+    for token in every:
         if token.token_type is not TokenType.SEMICOLON:
             waiting.append(token)
         elif waiting:
-            found.append(_chunk(waiting, text))
+            found.append(_chunk(waiting, text, dialect))
             waiting = []
-    return [*found, _chunk(waiting, text)] if waiting else found
+    return [*found, _chunk(waiting, text, dialect)] if waiting else found
 
 
-def _chunk(tokens: list[Token], text: str) -> Chunk:
-    first, last = tokens[0], tokens[-1]
+def _chunk(words: list[Token], text: str, dialect: str | None) -> Chunk:
+    first, last = words[0], words[-1]
     start, stop = first.start, last.end + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
-    chunk = Chunk(
-        first.line, column, start, stop, text[start:stop], tuple(first.comments), tokens, text
-    )
-    if len(tokens) > MOST_TOKENS:
+    comments = tuple(first.comments)
+    own = text[start:stop]
+    chunk = Chunk(first.line, column, start, stop, own, comments, words, text, dialect)
+    if len(words) > MOST_TOKENS:
         raise SqlError(
-            f"a statement of {len(tokens):,} words and signs is not supported; "
+            f"a statement of {len(words):,} words and signs is not supported; "
             f"write at most {MOST_TOKENS:,}, such as BETWEEN for a list of numbers",
             code="size",
             line=chunk.line,
@@ -150,7 +162,7 @@ def _chunk(tokens: list[Token], text: str) -> Chunk:
     return chunk
 
 
-def _open_line(text: str) -> int:
+def _open_line(text: str, dialect: str) -> int:
     """Find the line where a quotation or comment starts that is never closed."""
     start, waiting = 1, ""
     for number, line in enumerate(text.split("\n"), start=1):
@@ -159,7 +171,7 @@ def _open_line(text: str) -> int:
         if still_open:  # trying again would make long quotations quadratic
             continue
         try:
-            sqlglot.tokenize(waiting, read=Spoken)
+            tokens(waiting, dialect)
         except SqlglotError:
             if len(waiting) > _LONGEST_TEXT:
                 break

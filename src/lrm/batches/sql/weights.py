@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Moment", "weights"]
 
-Moment = Literal["value", "square", "binning", "presence"]
-"""What is added up of an expression."""
+Moment = Literal["value", "square", "size", "binning", "presence"]
+"""What is added up of an expression: ``size`` is how far it is from 0 at most."""
 
 _NUMBERS = frozenset(
     {
@@ -141,8 +141,8 @@ def summed(node: Expr, cells: Cells, moment: Moment) -> Weights:
         return _represented(node, form, cells, moment)
     by, inner = _scale(node)
     if inner is not node and _sides(inner, cells, moment) is not None:
-        powers = {"value": by, "square": by**2, "presence": 1.0, "binning": abs(by)}
-        return multiplied(summed(inner, cells, moment), powers[moment])
+        powers = {"value": by, "square": by**2, "presence": 1.0}
+        return multiplied(summed(inner, cells, moment), powers.get(moment, abs(by)))
     return _separate(node, cells, moment) or _evaluated(node, cells, moment)
 
 
@@ -158,12 +158,23 @@ def _measured(numbers: NDArray[np.float64], moment: Moment) -> NDArray[np.float6
     """What is added up of a number that is known: itself, its square, its error 0, or one."""
     if moment in {"binning", "presence"}:
         return np.full_like(numbers, 0.0 if moment == "binning" else 1.0)
+    if moment == "size":
+        return np.abs(numbers)
     return numbers**2 if moment == "square" else numbers
 
 
 def _evaluated(node: Expr, cells: Cells, moment: Moment) -> Weights:
     """The values of an expression on declared values."""
-    values = cells.values(node)
+    try:
+        values = cells.values(node)
+    except SqlError as error:
+        if error.code != "cut":
+            raise
+        advice = (
+            "numbers in bins are added up by their representatives: a column, its multiples, and "
+            "sums and products of different columns"
+        )
+        raise refuse("cut", f"SUM({shown(node)})", advice, node) from None
     if values.kind not in _NUMBERS and not values.kind.startswith("DECIMAL"):
         advice = f"it is {values.kind}, not a number"
         raise refuse("constant", f"SUM({shown(node)})", advice, node)
@@ -199,8 +210,14 @@ def _separate(node: Expr, cells: Cells, moment: Moment) -> Weights | None:
         )
         return found[0], found[1]
 
-    if not sign or moment == "presence":
+    if moment == "presence" or (not sign and moment != "binning"):
         return _times(*of(moment))
+    if not sign:  # |xy − x̂ŷ| is at most |x̂|·|y − ŷ| + |x − x̂|·|ŷ| + |x − x̂|·|y − ŷ|
+        (large, wide), (near, far) = of("size"), of("binning")
+        return (*_times(large, far), *_times(near, wide), *_times(near, far))
+    if moment in {"binning", "size"}:
+        (near, far), (there, too) = of(moment), of("presence")
+        return (*_times(near, too), *_times(there, far))
     (one, two), (there, too) = of("value"), of("presence")
     if moment == "value":
         return (*_times(one, too), *multiplied(_times(there, two), sign))
@@ -209,12 +226,8 @@ def _separate(node: Expr, cells: Cells, moment: Moment) -> Weights | None:
     return (*_times(squares[0], too), *both, *_times(there, squares[1]))
 
 
-def _sides(  # noqa: PLR0911 - one per reason
-    node: Expr, cells: Cells, moment: Moment
-) -> tuple[float, Expr, Expr] | None:
+def _sides(node: Expr, cells: Cells, moment: Moment) -> tuple[float, Expr, Expr] | None:
     """The sign (0 for a product) and the sides of what `_separate` takes."""
-    if moment == "binning":
-        return None
     if isinstance(node, ir.Binary) and node.op in {"+", "-", "*"}:
         sides, step = (node.left, node.right), node.op
     elif isinstance(node, ir.Call) and node.name == "DATE_DIFF" and node.pieces is not None:
@@ -226,7 +239,7 @@ def _sides(  # noqa: PLR0911 - one per reason
     read = [side.axes for side in sides]
     if not all(read) and not _has_constant(step, sides, cells, moment):
         return None
-    if read[0] & read[1] or any(reads_bins(axes, cells) for axes in read):
+    if read[0] & read[1]:
         return None
     dates = [_is_day(side, cells) for side in sides]
     if (any(dates) or step == "days") and not (all(dates) and step in {"-", "days"}):
@@ -323,14 +336,17 @@ def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weight
             cells.cuts.append(Cut(node, f"{shown(node)} has no number for", axis, cut, hint))
         if moment == "square":
             values = (by * values + form.constant) ** 2
+        elif moment == "size":
+            values = np.abs(by * values)
         else:
             values = abs(by) * halves if moment == "binning" else by * values
         table, undecided = cells.spread(values, axis), cells.spread(cut, axis)
         own = Weighed(table.axes, table.values, undecided.values)
         others = [one for other, one in present.items() if other != axis or moment == "square"]
         found.append(Summand(1.0, (own,)).times(others))
-    if form.constant and moment == "value":
-        found.append(Summand(form.constant).times(present.values()))
+    if form.constant and moment in {"value", "size"}:
+        constant = form.constant if moment == "value" else abs(form.constant)
+        found.append(Summand(constant).times(present.values()))
     return tuple(found)
 
 

@@ -1,8 +1,12 @@
-"""``SUM(…) OVER (…)`` → the groups that are added up for each group."""
+"""``OVER (…)`` → which groups are added up for each group.
+
+Every declared group that WHERE leaves has a row, so that ``ROWS``, ``LAG`` and ``AVG`` count those
+groups, empty or not. What they need to know of the groups is public.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +23,8 @@ from lrm.batches.terms import Rows
 from lrm.domain import Dates, Integers, SteppedAttribute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from lrm.batches.sql.groups import GroupingSet, Keys
@@ -38,40 +44,118 @@ class KeyGroup:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Which groups a sum over groups is of.
+    """Which groups a window function is of.
 
     Parameters
     ----------
+    node
+        The function.
     within
         Attributes that it is partitioned or ordered by.
-    running
-        Running totals over the attribute that it is ordered by.
+    axis
+        The attribute that it is ordered by, or None.
     partition
         Places of the expressions that it is partitioned by.
-    order
-        Place of the expression that it is ordered by, and the rank of each of its values.
+    ranks
+        The place of each group of the expressions in the order of those that it is ordered by.
     groups
         All groups of the expressions.
+    present
+        Whether WHERE leaves each of them.
+    attribute
+        What ``axis`` is.
     """
 
+    node: ir.Window
     within: tuple[int, ...]
-    running: Rows | None
+    axis: int | None
     partition: tuple[int, ...]
-    order: tuple[int, Mapping[Any, int]] | None
+    ranks: Sequence[int] | None
     groups: Sequence[KeyGroup]
+    present: Sequence[bool]
+    attribute: Attribute | None
+
+    @property
+    def counts_groups(self) -> bool:
+        """Whether it depends on which groups there are, rather than on their answers alone."""
+        ordered = self.axis is not None or self.ranks is not None
+        return self.node.name != "SUM" or (ordered and not self._is_range)
+
+    @property
+    def needs_some(self) -> bool:
+        """Whether there is no answer where it is of no group."""
+        return self.node.name != "SUM" and len(self.node.args) < 3
 
     @property
     def by_keys(self) -> bool:
         """Whether it depends on the group of the expressions."""
-        return bool(self.partition) or self.order is not None
+        return bool(self.partition) or self.ranks is not None
+
+    @property
+    def _is_range(self) -> bool:
+        """Whether its frame reaches from some value to another, rather than so many groups."""
+        frame = self.node.frame
+        named = self.node.name in {"SUM", "AVG", "FIRST_VALUE", "LAST_VALUE"}
+        return named and (frame is None or frame.kind == "RANGE" or frame.is_running)
+
+    def ends(self, places: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first and last group of each of some groups in order; none where last is before.
+
+        Parameters
+        ----------
+        places
+            Their places in the order of values: those of equal values are the same.
+        """
+        node, count = self.node, len(places)
+        rank = np.arange(count)
+        if node.name in {"LAG", "LEAD"}:
+            far = int(node.args[1].text) if isinstance(node.args[1], ir.Number) else 1
+            at = rank - far if node.name == "LAG" else rank + far
+            inside = (at >= 0) & (at < count)
+            return np.where(inside, at, 0), np.where(inside, at, -1)
+        ordered = self.axis is not None or self.ranks is not None
+        start, end = (-np.inf, 0.0 if ordered else np.inf)
+        if node.frame is not None:
+            start, end = node.frame.start, node.frame.end
+        if self._is_range:
+            low = np.searchsorted(places, places + start)
+            high = np.searchsorted(places, places + end, "right") - 1
+        else:
+            low = np.clip(rank + start, 0, count).astype(np.intp)
+            high = np.clip(rank + end, -1, count - 1).astype(np.intp)
+        if node.name == "FIRST_VALUE":
+            high = np.where(low <= high, low, high)
+        elif node.name == "LAST_VALUE":
+            low = np.where(low <= high, high, low)
+        return low, np.maximum(high, low - 1)
+
+    # groups of expressions
 
     def tables(self, group: KeyGroup) -> Sequence[Weighed]:
         """The cells that are added up for one group of the expressions."""
-        held = np.array([self._holds(one, group) for one in self.groups]) if self.by_keys else None
+        held = self.held(group) if self.by_keys else None
         if held is None or held.all():
             return ()
         (cells,) = group.tables
         return [Weighed(cells.axes, held[self._codes].astype(np.float64), cells.undecided)]
+
+    def held(self, group: KeyGroup) -> NDArray[np.bool_]:
+        """The groups of the expressions that are added up for one of them."""
+        own = next(place for place, one in enumerate(self.groups) if one is group)
+        rows = [tuple(one.row[place] for place in self.partition) for one in self.groups]
+        same = np.array([row == rows[own] for row in rows])
+        if self.ranks is None:
+            return np.asarray(same & np.array(self.present)) if self.counts_groups else same
+        ranks = np.array(self.ranks)
+        if not self.counts_groups:
+            return np.asarray(same & (ranks <= ranks[own]))
+        there = np.flatnonzero(same & np.array(self.present))
+        there = there[np.argsort(ranks[there], kind="stable")]
+        low, high = self.ends(ranks[there])
+        at = int(np.flatnonzero(there == own)[0])
+        found = np.zeros(len(rows), dtype=bool)
+        found[there[low[at] : high[at] + 1]] = True
+        return found
 
     @cached_property
     def _codes(self) -> NDArray[np.intp]:
@@ -81,17 +165,44 @@ class Window:
             codes[one.tables[0].values > 0] = place
         return codes
 
-    def _holds(self, one: KeyGroup, group: KeyGroup) -> bool:
-        if any(one.row[place] != group.row[place] for place in self.partition):
-            return False
-        if self.order is None:
-            return True
-        place, ranks = self.order
-        return ranks[one.row[place]] <= ranks[group.row[place]]
+    # cells of an attribute
+
+    def rows(self, cells: NDArray[np.intp] | None) -> Rows:
+        """The cells that are added up for each cell of the attribute that it is ordered by.
+
+        Parameters
+        ----------
+        cells
+            Those of which there are groups; None for all.
+        """
+        attribute = self.attribute
+        assert attribute is not None  # noqa: S101 - asked of windows in the order of an attribute
+        assert self.axis is not None  # noqa: S101 - same
+        every = np.arange(attribute.size) if cells is None else cells
+        there = np.ones(attribute.size, dtype=bool)
+        if self.counts_groups and cells is not None:
+            there = np.isin(np.arange(attribute.size), cells)
+        pairs = [
+            (cell, place)
+            for place, some in enumerate(_in_order(attribute, self.node.order[0]))
+            for cell in some
+            if there[cell]
+        ]
+        order = np.array([cell for cell, _ in pairs], dtype=np.intp)
+        low, high = self.ends(np.array([place for _, place in pairs], dtype=np.intp))
+        first, last = (np.zeros(attribute.size, dtype=np.intp) for _ in range(2))
+        first[order], last[order] = low, high
+        labels = tuple(attribute.labels[cell] for cell in every)
+        return Rows(self.axis, order, first[every], last[every], labels)
 
 
-def window_of(  # noqa: C901 - checks, one after the other
-    node: ir.Window, axes: GroupingSet, keys: Keys, groups: Sequence[KeyGroup], domain: Domain
+def window_of(  # noqa: C901, PLR0912, PLR0913, PLR0917 - checks, one after the other
+    node: ir.Window,
+    axes: GroupingSet,
+    keys: Keys,
+    groups: Sequence[KeyGroup],
+    present: Sequence[bool],
+    domain: Domain,
 ) -> Window:
     """Read ``OVER (…)`` of a statement that is grouped by ``axes`` and ``keys``."""
     places = {one: place for place, one in enumerate(keys)}
@@ -103,32 +214,59 @@ def window_of(  # noqa: C901 - checks, one after the other
         if not isinstance(one, ir.Attribute) or one.axis not in axes:
             raise refuse("window", f"PARTITION BY {shown(one)}", "it is not grouped by", one)
         within.append(one.axis)
-    frame = node.frame
     if not node.order:
-        if frame is not None:
-            raise refuse("window", "ROWS or RANGE without ORDER BY", "leave it out", node)
-        return Window(tuple(within), None, partition, None, groups)
-    if len(node.order) != 1:
+        if node.frame is not None or node.name not in {"SUM", "AVG"}:
+            found = "ROWS or RANGE" if node.frame is not None else f"{node.name}()"
+            raise refuse("window", f"{found} without ORDER BY", "say in which order", node)
+        return Window(node, tuple(within), None, partition, None, groups, present, None)
+    by_keys = all(one.this in places for one in node.order)
+    if len(node.order) > 1 and not by_keys:
         raise refuse("window", "OVER (ORDER BY several)", "order by one of the groups", node)
-    (by,) = node.order
-    rest = len(set(axes) - set(within)) + len(set(range(len(keys))) - set(partition))
-    if frame is not None and frame.kind != "RANGE" and rest > 1:
-        raise refuse("window", "ROWS in OVER (…)", "partition by all other groups", node)
-    place = places.get(by.this)
-    if place is not None:
-        if frame is not None and (frame.start, frame.end) != (-np.inf, 0.0):
-            advice = "write UNBOUNDED PRECEDING"
+    own = {places[one.this] for one in node.order} if by_keys else set()
+    rest = len(set(axes) - set(within)) + len(set(range(len(keys))) - set(partition) - own)
+    window = Window(node, tuple(within), None, partition, (), groups, present, None)
+    if rest > (0 if by_keys else 1):
+        if node.frame is not None and node.frame.kind == "ROWS":
+            raise refuse("window", "ROWS in OVER (…)", "partition by all other groups", node)
+        if window.counts_groups and node.name != "AVG":
+            found = f"{node.name}() in OVER (…)"
+            raise refuse("window", found, "partition by all other groups", node)
+    if by_keys:
+        frame = node.frame
+        if frame is not None and frame.kind == "RANGE" and not frame.is_running:
+            advice = "write UNBOUNDED PRECEDING, or count groups by ROWS"
             raise refuse("window", "this frame of OVER (…)", advice, node)
-        ranks = _ranks(
-            list(keys.values())[place][1], {one.row[place] for one in groups}, by, domain
-        )
-        return Window(tuple(within), None, partition, (place, ranks), groups)
+        ranks = _group_ranks(node.order, places, keys, groups, domain)
+        return Window(node, tuple(within), None, partition, ranks, groups, present, None)
+    by = node.order[0]
     axis = by.this.axis if isinstance(by.this, ir.Attribute) else -1
     if axis not in axes or axis in within:
         advice = "order by one of the groups"
         raise refuse("window", f"OVER (ORDER BY {shown(by.this)})", advice, node)
-    running = _running(axis, by, frame, node, domain)
-    return Window((*within, axis), running, partition, None, groups)
+    attribute = domain.attributes[axis]
+    if node.frame is not None and node.frame.kind == "RANGE":
+        _check_frame(node.frame, attribute, node)
+    both = (*within, axis)
+    return Window(node, both, axis, partition, None, groups, present, attribute)
+
+
+def _group_ranks(
+    order: Sequence[ir.SortKey],
+    places: Mapping[Expr, int],
+    keys: Keys,
+    groups: Sequence[KeyGroup],
+    domain: Domain,
+) -> list[int]:
+    """The place of each group of the expressions in an order."""
+    nodes = list(keys.values())
+    columns = []
+    for by in order:
+        place = places[by.this]
+        ranks = _ranks(nodes[place][1], {one.row[place] for one in groups}, by, domain)
+        columns.append([ranks[one.row[place]] for one in groups])
+    rows = list(zip(*columns, strict=True))
+    known = {row: rank for rank, row in enumerate(sorted(set(rows)))}
+    return [known[row] for row in rows]
 
 
 def _ranks(key: Expr, values: set[Any], by: ir.SortKey, domain: Domain) -> dict[Any, int]:
@@ -150,28 +288,6 @@ def _in_order(attribute: Attribute, by: ir.SortKey) -> list[list[int]]:
     order_of, null = ordered_cells(attribute, by)
     places = [[cell] for cell in (reversed(order_of) if by.descending else order_of)]
     return [null, *places] if by.nulls_first else [*places, null]
-
-
-def _running(
-    axis: int, by: ir.SortKey, frame: ir.Frame | None, node: ir.Window, domain: Domain
-) -> Rows:
-    """Running totals over the cells of an attribute, in its order: one row per cell."""
-    attribute = domain.attributes[axis]
-    before, after = -np.inf, 0.0
-    if frame is not None:
-        _check_frame(frame, attribute, node)
-        before, after = frame.start, frame.end
-    places = [cells for cells in _in_order(attribute, by) if cells]
-    # The cells of one place (NULL and invalid values) are added up together.
-    bounds = np.cumsum([0, *map(len, places)])
-    rank = np.arange(len(places))
-    low = np.clip(rank + before, 0, len(places)).astype(np.intp)
-    high = np.clip(rank + after, -1, len(places) - 1).astype(np.intp)
-    order = np.array([cell for cells in places for cell in cells], dtype=np.intp)
-    first, last = np.zeros(attribute.size, dtype=np.intp), np.zeros(attribute.size, dtype=np.intp)
-    first[order] = np.repeat(bounds[low], np.diff(bounds))
-    last[order] = np.repeat(bounds[high + 1] - 1, np.diff(bounds))
-    return Rows(axis, order, first, np.maximum(last, first - 1), attribute.labels)
 
 
 def _check_frame(frame: ir.Frame, attribute: Attribute, node: ir.Window) -> None:

@@ -1,0 +1,261 @@
+"""One SELECT: WHERE, GROUP BY, its columns, HAVING, QUALIFY, ORDER BY and LIMIT → a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import chain, combinations, product
+
+from sqlglot import exp
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql import plan as rel
+from lrm.batches.sql.aggregates import sort_key
+from lrm.batches.sql.bind import Binder
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.joins import Builds, From, Known, flat
+from lrm.batches.sql.parse import row_count
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.scope import bare, folded, only, place, refuse_node
+from lrm.errors import SqlError
+
+__all__ = ["Clauses"]
+
+_PARTS = (
+    *("expressions", "from_", "where", "group", "having", "order", "limit", "offset"),
+    *("with_", "joins", "qualify", "windows", "distinct"),
+)
+_LONGEST_PLACE = 9  # digits of a position
+_MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
+_MAX_SETS = 1 << 14
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+class Clauses:
+    """Builds one SELECT from its clauses."""
+
+    def __init__(
+        self, builder: Builds, node: exp.Expr, known: Known, names: Sequence[str | None] = ()
+    ) -> None:
+        only(node, *_PARTS)
+        self.node, self.names = node, names
+        self.origin = From(builder, known, node.args.get("where"))
+        self.sources, self.scope = self.origin.sources, self.origin.scope
+        self.bind = Binder(self.scope)
+        for one in node.args.get("windows") or []:
+            self.scope.windows[folded(one.name)] = one
+
+    def plan(self) -> rel.Plan:
+        """Build it."""
+        node = self.node
+        source = node.args.get("from_")
+        if source is None:
+            only(node, "expressions", "with_")
+            items = [self._item(one, place_) for place_, one in enumerate(node.expressions)]
+            if not all(one.expr.has(ir.Scalar) for one in items):
+                raise refuse("clause", "SELECT without FROM", "name the table", at=place(node))
+            return rel.Aggregate(rel.Scan(), ((),), tuple(items), grouped=False)
+        plan = self.origin.plan(source, node.args.get("joins") or [])
+        items = list(
+            chain.from_iterable(
+                self._items(one, number) for number, one in enumerate(node.expressions)
+            )
+        )
+        where = node.args.get("where")
+        if where is not None:
+            only(where, "this")
+            parts = [one for one in flat(where.this) if id(one) not in self.origin.taken]
+            for one in parts:
+                plan = rel.Filter(plan, self.bind.expr(one))
+        group, order = node.args.get("group"), node.args.get("order")
+        sets = ((),) if group is None else self._sets(group, items)
+        having, qualify = self._condition("having"), self._condition("qualify")
+        keys = () if order is None else self._order(order, items)
+        every = [*(one.expr for one in items), *keys, *having, *qualify]
+        if group is not None or any(one.has(ir.Aggregate) for one in every):
+            plan = rel.Aggregate(plan, sets, tuple(items), grouped=group is not None)
+        else:
+            plan = rel.Project(plan, tuple(items))
+        self._check_distinct(group is not None, sets, items)
+        for part in having:
+            plan = rel.Choose(plan, part)
+        for part in qualify:
+            plan = rel.Qualify(plan, part)
+        if keys:
+            plan = rel.Sort(plan, keys)
+        limit, offset = node.args.get("limit"), node.args.get("offset")
+        if limit is not None or offset is not None:
+            count = None if limit is None else row_count(limit)
+            start = 0 if offset is None else row_count(offset)
+            plan = rel.Limit(plan, count, start, place(limit or offset))
+        return plan
+
+    def _condition(self, clause: str) -> tuple[Expr, ...]:
+        """The conditions of HAVING or QUALIFY that AND joins."""
+        node = self.node.args.get(clause)
+        if node is None:
+            return ()
+        only(node, "this")
+        return ir.conjuncts(self.bind.expr(node.this))
+
+    def _check_distinct(
+        self, grouped: bool, sets: tuple[tuple[Expr, ...], ...], items: list[rel.Item]
+    ) -> None:
+        """DISTINCT changes nothing where every group has a row of its own."""
+        distinct = self.node.args.get("distinct")
+        if distinct is None:
+            return
+        shown = {one.expr for one in items}
+        if not grouped or len(sets) > 1 or not shown.issuperset(sets[0]):
+            only(self.node, *(one for one in _PARTS if one != "distinct"))
+        only(distinct)
+
+    # the columns of SELECT
+
+    def _items(self, node: exp.Expr, number: int) -> list[rel.Item]:
+        star = node.this if type(node) is exp.Column else node
+        if type(star) is not exp.Star:
+            return [self._item(node, number)]
+        only(star)
+        table = folded(node.table) if type(node) is exp.Column else ""
+        found = []
+        for source in self.sources:
+            if table not in {"", source.alias}:
+                continue
+            columns = source.columns
+            if source.kind == "lookup":
+                columns = {key: one for key, one in columns.items() if _is_own(one)}
+            found += [rel.Item(one, None, name_of(one)) for one in columns.values()]
+        if not found:
+            raise self.origin.unknown(node)
+        return found
+
+    def _item(self, node: exp.Expr, number: int) -> rel.Item:
+        alias, inner = None, node
+        if type(node) is exp.Alias:
+            only(node, "this", "alias")
+            alias, inner = node.alias, node.this
+        elif number < len(self.names):
+            alias = self.names[number]
+        found = self.bind.expr(inner)
+        inner = bare(inner)
+        name = alias or (name_of(found) if type(inner) is exp.Column else "")
+        if type(inner) is exp.Column and not name:
+            name = inner.name
+        if alias is not None:
+            self.scope.aliases.setdefault(folded(alias), found)
+        return rel.Item(found, alias, name)
+
+    # GROUP BY and ORDER BY
+
+    def _sets(self, group: exp.Expr, items: list[rel.Item]) -> tuple[tuple[Expr, ...], ...]:
+        """The grouping sets of a statement.
+
+        Several elements multiply, as the standard says: ``GROUP BY a, ROLLUP (b)`` is
+        ``GROUPING SETS ((a, b), (a))``.
+        """
+        if group.args.get("all"):
+            only(group, "all")
+            return (tuple(one.expr for one in items if not _is_answer(one.expr)),)
+        elements = list(group.expressions)
+        for part, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+            given = group.args.get(part) or []
+            if [type(one) for one in given] == [kind] and not given[0].expressions and elements:
+                elements = [kind(expressions=elements)]  # WITH ROLLUP
+            elif given:
+                only(group, "expressions")
+        only(group, "expressions", "rollup", "cube")
+        factors = [self._element(node, items) for node in elements]
+        count = math.prod(map(len, factors))
+        if count > _MAX_SETS:
+            sentence = f"{count:,} grouping sets are more than the {_MAX_SETS:,} supported"
+            raise SqlError(sentence, code="size", at=place(group))
+        return tuple(
+            tuple(dict.fromkeys(chain.from_iterable(parts))) for parts in product(*factors)
+        )
+
+    def _element(self, node: exp.Expr, items: list[rel.Item]) -> list[tuple[Expr, ...]]:
+        kind = type(node)
+        if kind is exp.Rollup:
+            units = self._units(node, items)
+            return [tuple(chain(*units[:length])) for length in range(len(units), -1, -1)]
+        if kind is exp.Cube:
+            units = self._units(node, items)
+            if len(units) > _MAX_CUBE:
+                sentence = (
+                    f"CUBE of {len(units)} attributes has 2^{len(units)} sets; "
+                    f"at most {_MAX_CUBE} are supported"
+                )
+                raise SqlError(sentence, code="size", at=place(node))
+            sizes = range(len(units), -1, -1)
+            chosen = chain.from_iterable(combinations(units, size) for size in sizes)
+            return [tuple(chain(*parts)) for parts in chosen]
+        if kind is exp.GroupingSets:
+            only(node, "expressions")
+            return [one for item in node.expressions for one in self._element(item, items)]
+        return [self._unit(node, items)]
+
+    def _units(self, node: exp.Expr, items: list[rel.Item]) -> list[tuple[Expr, ...]]:
+        only(node, "expressions")
+        advice = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
+        if not node.expressions:
+            found = f"{node.key.upper()} without attributes"
+            raise refuse("clause", found, advice, at=place(node))
+        return [self._unit(item, items) for item in node.expressions]
+
+    def _unit(self, node: exp.Expr, items: list[rel.Item]) -> tuple[Expr, ...]:
+        node = bare(node)
+        if type(node) is exp.Tuple:
+            only(node, "expressions")
+            return tuple(chain.from_iterable(self._unit(one, items) for one in node.expressions))
+        if type(node) in _SETS:
+            advice = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
+            raise refuse_node(node, advice, "clause")
+        found = self._position(node, items, "GROUP BY")
+        return (self.bind.expr(node) if found is None else found,)
+
+    def _position(self, node: exp.Expr, items: list[rel.Item], clause: str) -> Expr | None:
+        if type(node) is not exp.Literal or node.is_string or not str(node.this).isdigit():
+            return None
+        text = str(node.this)
+        number = int(text[:_LONGEST_PLACE])
+        if not 1 <= number <= len(items):
+            short = text if len(text) <= _LONGEST_PLACE else f"{text[:_LONGEST_PLACE]}…"
+            sentence = f"{clause} {short}: the SELECT list has {len(items)} items"
+            raise SqlError(sentence, code="display", at=place(node))
+        return items[number - 1].expr
+
+    def _order(self, order: exp.Expr, items: list[rel.Item]) -> tuple[ir.SortKey, ...]:
+        only(order, "expressions")
+        found: list[ir.SortKey] = []
+        for node in order.expressions:
+            only(node, "this", "desc", "nulls_first")
+            flags = bool(node.args.get("desc")), self.scope.nulls_first(node)
+            inner = bare(node.this)
+            position = self._position(inner, items, "ORDER BY")
+            if (
+                type(inner) is exp.Var
+                and folded(inner.name) == "all"
+                and not any("all" in one.columns for one in self.sources)
+            ):
+                found += [ir.SortKey(one.expr, *flags) for one in items]
+            elif position is not None:
+                found.append(ir.SortKey(position, *flags, at=position.at))
+            else:
+                found.append(sort_key(self.bind, node, alias_first=True))
+        return tuple(found)
+
+
+def name_of(node: Expr) -> str:
+    """The name of a column by itself."""
+    if isinstance(node, ir.Attribute | ir.Column):
+        return node.name
+    return node.column if isinstance(node, ir.LookedUp) else ""
+
+
+def _is_own(node: Expr) -> bool:
+    return isinstance(node, ir.LookedUp)
+
+
+def _is_answer(node: Expr) -> bool:
+    return node.has(ir.Aggregate, ir.Window) or ir.is_constant(node)

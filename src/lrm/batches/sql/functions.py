@@ -1,0 +1,491 @@
+"""Scalar functions of sqlglot → expressions, by allow-list.
+
+To add a function, add one entry: to `_CALLS` (written ``NAME(…)``, its arguments known by name), to
+`_WRITTEN` (sqlglot writes it in DuckDB's SQL), or to `_NAMED` (sqlglot does not know it, DuckDB
+does). An argument that an entry does not name is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.formats import FormatError, date_pieces
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.scope import Binds, folded, only, place, refuse_node
+from lrm.batches.sql.words import EXPRESSIONS
+
+__all__ = ["FUNCTIONS", "named_function"]
+
+_MOST_BUCKETS = 1000
+
+_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    exp.Abs: ("ABS", ("this",), ()),
+    exp.Ceil: ("CEIL", ("this",), ()),
+    exp.Floor: ("FLOOR", ("this",), ()),
+    exp.Round: ("ROUND", ("this", "decimals"), ()),
+    exp.Sign: ("SIGN", ("this",), ()),
+    exp.Sqrt: ("SQRT", ("this",), ()),
+    exp.Ln: ("LN", ("this",), ()),
+    exp.Exp: ("EXP", ("this",), ()),
+    exp.Pow: ("POWER", ("this", "expression"), ()),
+    exp.Greatest: ("GREATEST", ("this", "expressions"), ("ignore_nulls",)),
+    exp.Least: ("LEAST", ("this", "expressions"), ("ignore_nulls",)),
+    exp.Coalesce: ("COALESCE", ("this", "expressions"), ("is_nvl", "is_null")),
+    exp.Nullif: ("NULLIF", ("this", "expression"), ()),
+    exp.Repeat: ("REPEAT", ("this", "times"), ()),
+    exp.ConcatWs: ("CONCAT_WS", ("expressions",), ("safe", "coalesce")),
+    exp.Replace: ("REPLACE", ("this", "expression", "replacement"), ()),
+    exp.RegexpReplace: (
+        "REGEXP_REPLACE",
+        ("this", "expression", "replacement", "modifiers"),
+        ("single_replace",),
+    ),
+}
+"""Functions by their names, with their arguments in order, and settings that change nothing."""
+
+_WRITTEN: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring),
+        *(exp.Reverse, exp.Contains, exp.StartsWith, exp.EndsWith, exp.StrPosition),
+        *(exp.RegexpLike, exp.RegexpExtract, exp.SplitPart, exp.Ascii),
+        *(exp.Log, exp.Trunc, exp.IsNan),
+        *(exp.DateAdd, exp.DateSub, exp.DateFromParts, exp.TimeToStr, exp.Date, exp.AddMonths),
+        *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeekIso),
+        *(exp.DayOfYear, exp.DayOfMonth, exp.WeekOfYear, exp.Dayname, exp.Monthname, exp.LastDay),
+        *(exp.TimestampTrunc, exp.Interval, exp.TsOrDsAdd),
+    }
+)
+"""Functions that sqlglot writes in DuckDB's SQL."""
+
+_NAMED = frozenset(
+    {
+        *("date_part", "datepart", "weekday", "dayofmonth", "weekofyear", "date_diff"),
+        *("yearweek", "century", "decade", "prefix", "suffix", "strlen", "even", "gcd", "printf"),
+        *("like_escape", "ilike_escape"),
+    }
+)
+"""Functions that DuckDB has and sqlglot does not know."""
+
+_INSIDE: frozenset[type[exp.Expr]] = frozenset(
+    {exp.Literal, exp.Var, exp.DataType, exp.Boolean, exp.WeekStart}
+)
+"""What stands within the text of a function that sqlglot writes."""
+
+_FUNCTION = re.compile(r"[A-Z_]+\([^()]*\)")
+_DAY_FORMAT = re.compile(r"([^%]|%[YymdbBaAjuwUWVG%]|%-[mdj])*")
+_PARTS = frozenset(
+    {
+        *("year", "month", "day", "quarter", "week", "dow", "dayofweek", "isodow", "weekday"),
+        *("doy", "dayofyear", "isoyear", "decade", "century", "millennium", "years", "months"),
+        *("days", "quarters", "weeks", "yearweek", "week(monday)"),
+    }
+)
+_UNITS = {"mm": "month", "mon": "month", "yy": "year", "yyyy": "year", "q": "quarter"}
+_WEEKS = {"isoweek": "week", "iso_week": "week", "isowk": "week", "weekiso": "week"}
+_WEEKDAYS = frozenset({"dow", "dayofweek", "weekday", "dw"})
+
+FROM_ONE = frozenset({"bigquery", "mysql", "spark", "tsql"})
+"""Dialects that count days of the week from 1 on Sunday; the others count from 0."""
+
+SUNDAY_WEEKS = frozenset({"bigquery", "mysql", "tsql"})
+"""Dialects whose weeks begin on Sunday, unless they are ISO weeks."""
+
+_TYPES: dict[exp.DType, str] = {
+    **dict.fromkeys(
+        (
+            *(exp.DType.BOOLEAN, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE),
+            *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+            *(exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.INT128),
+            *(exp.DType.CHAR, exp.DType.NVARCHAR, exp.DType.NCHAR),
+        ),
+        "",
+    ),
+    exp.DType.BIT: "BOOLEAN",
+    exp.DType.BIGDECIMAL: "DOUBLE",
+    # A column of dates has no time of day, whatever its time zone.
+    **dict.fromkeys(
+        (
+            *(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
+            *(exp.DType.TIMESTAMPLTZ, exp.DType.DATETIME, exp.DType.DATETIME2),
+            exp.DType.SMALLDATETIME,
+        ),
+        "TIMESTAMP",
+    ),
+}
+"""Types that CAST may name, and what DuckDB calls those that sqlglot does not write as needed."""
+
+_STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%d"}
+_STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
+
+
+@cache
+def _generator() -> sqlglot.Generator:
+    return sqlglot.Dialect.get_or_raise("duckdb").generator(comments=False)
+
+
+def _args(bind: Binds, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...]:
+    found: list[Expr] = []
+    for key in keys:
+        value = node.args.get(key)
+        if isinstance(value, list):
+            found += map(bind.expr, value)
+        elif value is not None:
+            found.append(bind.expr(value))
+    return tuple(found)
+
+
+def _call(bind: Binds, node: exp.Expr) -> Expr:
+    name, keys, ignored = _CALLS[type(node)]
+    only(node, *keys, *ignored)
+    args = _args(bind, node, keys)
+    return ir.Call(name, args, at=bind.at(node, *args))
+
+
+def _written(bind: Binds, node: exp.Expr) -> Expr:
+    """A function as sqlglot writes it, around its arguments."""
+    _check(node)
+    args: list[Expr] = []
+
+    def held(value: Any) -> Any:
+        if isinstance(value, list):
+            return [held(one) for one in value]
+        if not isinstance(value, exp.Expr) or type(value) in _INSIDE:
+            return value
+        args.append(bind.expr(value))
+        return exp.column(f"\x00{len(args) - 1}\x00")
+
+    copy = type(node)(**{key: held(value) for key, value in node.args.items()})
+    text = str(_generator().generate(copy, copy=True))
+    if _FUNCTION.fullmatch(text) is None:  # day + INTERVAL …, CASE … END
+        text = f"({text})"
+    name = node.name if type(node) is exp.Anonymous else node.key
+    return _pieces(name.upper(), text, args, bind.at(node, *args))
+
+
+def _pieces(name: str, text: str, args: list[Expr], at: int | None) -> Expr:
+    """A function by its text, in which its argument k stands as k between two NULs."""
+    found = re.split('"?\x00(\\d+)\x00"?', text)
+    ordered = tuple(args[int(number)] for number in found[1::2])
+    return ir.Call(name, ordered, tuple(found[::2]), at=at)
+
+
+def _check(node: exp.Expr) -> None:
+    kind = type(node)
+    if kind is exp.TimeToStr:
+        form = node.this if type(node.this) is exp.Literal else node.args["format"]
+        if type(form) is not exp.Literal or _DAY_FORMAT.fullmatch(form.name) is None:
+            advice = "format year, month, week and day: '%Y-%m-%d'"
+            raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
+    if kind is exp.Log and node.args.get("expression") is not None:
+        advice = "write LOG(x) for base 10, or LN(x)"
+        raise refuse("function", node.sql(dialect="duckdb"), advice, at=place(node))
+    for value in node.args.values():
+        if type(value) is exp.Var:
+            _check_part(node, value.name)
+
+
+def _check_part(node: exp.Expr, name: str) -> None:
+    # The hour of a column declared as dates is not known: its day is.
+    if folded(name) not in _PARTS:
+        advice = "write year, quarter, month, week, day or dow"
+        raise refuse("function", f"the part {name!r} of a date", advice, at=place(node))
+
+
+def _check_week(bind: Binds, node: exp.Expr, unit: str, more: frozenset[str] = frozenset()) -> None:
+    if folded(unit).removesuffix("s") in {"week", "yearweek"}:
+        if bind.scope.dialect not in SUNDAY_WEEKS | more:
+            return
+        found = f"a week that begins on Sunday, as {bind.scope.dialect} counts them,"
+        raise refuse("function", found, "use the ISO week, or weeks from Monday", at=place(node))
+
+
+def _concat(bind: Binds, node: exp.Expr) -> Expr:
+    """``CONCAT(a, b)``, which leaves NULL out or, in some dialects, is NULL like ``a || b``."""
+    only(node, "expressions", "safe", "coalesce")
+    args = _args(bind, node, ("expressions",))
+    if node.args.get("coalesce") or len(args) < 2:
+        return ir.Call("CONCAT", args, at=bind.at(node, *args))
+    found = args[0]
+    for one in args[1:]:
+        found = ir.Binary("||", found, one, at=bind.at(node, *args))
+    return found
+
+
+def _weekday(bind: Binds, node: exp.Expr) -> Expr:
+    found = _written(bind, node)
+    return _plus(found, 1) if bind.scope.dialect in FROM_ONE else found
+
+
+def _plus(node: Expr, number: int) -> Expr:
+    return ir.Binary("+", node, ir.Number(str(number)), at=node.at)
+
+
+def _week(bind: Binds, node: exp.Expr) -> Expr:
+    only(node, "this")
+    _check_week(bind, node, "week")
+    return _written(bind, node)
+
+
+def _extract(bind: Binds, node: exp.Expr) -> Expr:
+    only(node, "this", "expression")
+    part = folded(node.this.name)
+    _check_week(bind, node, part)
+    part = "dayofweek" if part == "dw" else _WEEKS.get(part, part)
+    found = _written(bind, exp.Extract(this=exp.var(part.upper()), expression=node.expression))
+    return _plus(found, 1) if part in _WEEKDAYS and bind.scope.dialect in FROM_ONE else found
+
+
+def _truncated(bind: Binds, node: exp.Expr) -> Expr:
+    """``DATE_TRUNC``, whose unit some dialects spell otherwise."""
+    unit = node.args["unit"]
+    if type(unit) in {exp.Literal, exp.Var}:
+        name = _UNITS.get(folded(unit.name), folded(unit.name))
+        name = _WEEKS.get(name, name)
+        if bind.scope.dialect == "tsql":
+            _check_week(bind, node, name)
+        _check_part(node, name)
+        unit = exp.var(name.upper())
+    return _written(bind, type(node)(this=node.this, unit=unit))
+
+
+def _difference(bind: Binds, node: exp.Expr) -> Expr:
+    """``DATE_DIFF('month', a, b)``: how many months begin between two days."""
+    only(node, "this", "expression", "unit", "date_part_boundary", "big_int")
+    unit = node.args.get("unit")
+    if type(unit) is exp.WeekStart:  # of BigQuery
+        name = {"monday": "week"}.get(folded(unit.this.name), "")
+        if not name:
+            _check_week(bind, node, "week")
+    else:
+        name = "day" if unit is None else folded(unit.name)
+        _check_week(bind, node, name, frozenset({"redshift"}))
+    _check_part(node, name)
+    first, last = (_as_day(bind.expr(one)) for one in (node.expression, node.this))
+    pieces = (f"DATE_DIFF('{name}', ", ", ", ")")
+    return ir.Call("DATE_DIFF", (first, last), pieces, at=bind.at(node, first, last))
+
+
+def _as_day(node: Expr) -> Expr:
+    """A day that a dialect casts to a timestamp."""
+    cast = isinstance(node, ir.Cast) and node.to == "TIMESTAMP"
+    return ir.Cast(node.children[0], "DATE", at=node.at) if cast else node
+
+
+def _elapsed(bind: Binds, node: exp.Expr) -> Expr:
+    """``TIMESTAMPDIFF(month, a, b)`` of MySQL: how many months have passed."""
+    only(node, "this", "expression", "unit")
+    name = "day" if node.args.get("unit") is None else folded(node.args["unit"].name)
+    _check_part(node, name)
+    first, last = (ir.Cast(bind.expr(one), "DATE") for one in (node.expression, node.this))
+    pieces = (f"DATE_SUB('{name}', ", ", ", ")")
+    return ir.Call("DATE_SUB", (first, last), pieces, at=bind.at(node, first.this, last.this))
+
+
+def _as_date(bind: Binds, node: exp.Expr) -> Expr:
+    """What a dialect makes of a column or text that it takes for a date."""
+    only(node, "this", "safe", "default_date")
+    this = bind.expr(node.this)
+    kind = "DATE" if type(node) is exp.TsOrDsToDate else "TIMESTAMP"
+    return ir.Cast(this, kind, safe=bool(node.args.get("safe")), at=this.at)
+
+
+def _parsed_date(bind: Binds, node: exp.Expr) -> Expr:
+    if type(node.this) is not exp.Literal:
+        advice = "write it of a text, or have the owner of the table add a column of dates"
+        raise refuse("function", "PARSE_DATE() of a column", advice, at=place(node))
+    return _written(bind, node)
+
+
+def _cast(bind: Binds, node: exp.Expr) -> Expr:
+    only(node, "this", "to", "_type", "safe")
+    return _as_type(bind, node.this, node.args["to"], safe=type(node) is exp.TryCast)
+
+
+def _as_type(bind: Binds, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Expr:
+    this = bind.expr(node)
+    if kind.this not in _TYPES:
+        raise refuse("function", f"CAST to {kind.sql(dialect='duckdb')}", EXPRESSIONS, this)
+    return ir.Cast(this, _TYPES[kind.this] or kind.sql(dialect="duckdb"), safe, at=this.at)
+
+
+def _converted(bind: Binds, node: exp.Expr) -> Expr:
+    """``CONVERT(type, x)`` of SQL Server, and ``CONVERT(VARCHAR(7), day, 120)``."""
+    only(node, "this", "expression", "style", "safe")
+    kind, style = node.this, node.args.get("style")
+    if style is None:
+        return _as_type(bind, node.expression, kind, safe=bool(node.args.get("safe")))
+    sizes = [one.this.name for one in kind.expressions]
+    form = _STYLES.get(style.name)
+    if form is None or kind.this not in _TYPES or sizes != [*filter(str.isdigit, sizes)]:
+        advice = f"its styles are {', '.join(sorted(_STYLES))}"
+        raise refuse("function", "this CONVERT()", advice, at=place(node))
+    this = bind.expr(node.expression)
+    text = f"STRFTIME(\x000\x00, '{form}')"
+    text = f"LEFT({text}, {int(sizes[0])})" if sizes else text
+    return _pieces("STRFTIME", text, [this], bind.at(node, this))
+
+
+def _pad(bind: Binds, node: exp.Expr) -> Expr:
+    only(node, "this", "expression", "fill_pattern", "is_left")
+    args = _args(bind, node, ("this", "expression", "fill_pattern"))
+    name = "LPAD" if node.args.get("is_left") else "RPAD"
+    return ir.Call(name, args, at=bind.at(node, *args))
+
+
+def _decoded(bind: Binds, node: exp.Expr) -> Expr:
+    """``DECODE(x, 1, 'a', 2, 'b', 'other')`` as CASE."""
+    this, *rest = map(bind.expr, node.expressions)
+    default = rest.pop() if len(rest) % 2 else None
+    conditions = [
+        ir.IsNull(this) if isinstance(one, ir.Null) else ir.Binary("=", this, one, at=one.at)
+        for one in rest[::2]
+    ]
+    return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
+
+
+def _picked(bind: Binds, node: exp.Expr) -> Expr:
+    """``ELT(x, 'a', 'b')`` and ``CHOOSE(x, 'a', 'b')`` as CASE."""
+    given = node.expressions if node.this is None or isinstance(node.this, str) else []
+    this, *results = map(bind.expr, given or [node.this, *node.expressions])
+    conditions = [
+        ir.Binary("=", this, ir.Number(str(number)), at=this.at)
+        for number in range(1, len(results) + 1)
+    ]
+    return ir.Case(tuple(conditions), tuple(results), at=bind.at(node, this))
+
+
+def _safe_division(bind: Binds, node: exp.Expr) -> Expr:
+    """``SAFE_DIVIDE(a, b)``, which is NULL where b is 0."""
+    only(node, "this", "expression")
+    left, right = bind.expr(node.this), bind.expr(node.expression)
+    divisor = ir.Call("NULLIF", (right, ir.Number("0")), at=right.at)
+    return ir.Binary("/", left, divisor, at=bind.at(node, left, right))
+
+
+def _bucket(bind: Binds, node: exp.Expr) -> Expr:
+    """``WIDTH_BUCKET(x, low, high, n)``: 1 to n from low to high, 0 below and n + 1 above."""
+    ends = [bind.expr(node.args[key]) for key in ("min_value", "max_value", "num_buckets")]
+    numbers = [Decimal(one.text) for one in ends if isinstance(one, ir.Number)]
+    if len(numbers) < 3:
+        advice = "give its ends and its count as numbers"
+        raise refuse("function", "WIDTH_BUCKET() of columns", advice, at=place(node))
+    low, high, count = numbers
+    if not (low < high and count == int(count) and 0 < count <= _MOST_BUCKETS):
+        advice = f"it takes a lower end, an upper end and a count of at most {_MOST_BUCKETS}"
+        raise refuse("function", "this WIDTH_BUCKET()", advice, at=place(node))
+    this = bind.expr(node.this)
+    edges = [ir.Number(f"{low + (high - low) * k / count:f}") for k in range(int(count) + 1)]
+    conditions = [ir.Binary("<", this, edge, at=this.at) for edge in edges]
+    conditions.append(ir.Binary(">=", this, edges[-1], at=this.at))
+    results = tuple(ir.Number(str(number)) for number in range(len(conditions)))
+    return ir.Case(tuple(conditions), results, at=this.at)
+
+
+# functions that sqlglot does not know
+
+
+def named_function(bind: Binds, node: exp.Expr) -> Expr:
+    """Build a function that is known by its name alone."""
+    name, given = folded(node.name), node.expressions
+    special = _SPECIAL.get((name, len(given)))
+    if special is not None:
+        return special(bind, node)
+    if name in {"percentile_approx", "approx_percentile", "percentile"} and len(given) > 1:
+        return bind.expr(exp.ApproxQuantile(this=given[0], quantile=given[1]))
+    if name == "choose" and len(given) > 1:
+        return _picked(bind, node)
+    if name not in _NAMED:
+        raise refuse_node(node, EXPRESSIONS)
+    if name in {"date_part", "datepart", "date_diff"}:
+        _check_part(node, given[0].name)
+    _check_week(bind, node, name)
+    if name not in {"printf", "like_escape", "ilike_escape"}:
+        return _written(bind, node)
+    args = tuple(map(bind.expr, given))
+    return ir.Call(name.upper(), args, at=bind.at(node, *args))
+
+
+def _formatted(bind: Binds, node: exp.Expr) -> Expr:
+    """A day as text: ``TO_CHAR(day, 'YYYY-MM')`` and what other dialects call it."""
+    name = folded(node.name)
+    if name == "format" and bind.scope.dialect != "tsql":
+        raise refuse_node(node, EXPRESSIONS)
+    day, form = node.expressions
+    if name == "format_date":
+        day, form = form, day
+    text = form.name if type(form) is exp.Literal and form.is_string else "?"
+    try:
+        pieces = date_pieces(text, name, bind.scope.dialect)
+    except FormatError as error:
+        found = f"the format {text!r} of {name.upper()}()"
+        raise refuse("function", found, str(error), at=place(node)) from None
+    this = bind.expr(day)
+    return _pieces("STRFTIME", pieces, [this], bind.at(node, this))
+
+
+def _from_monday(bind: Binds, node: exp.Expr) -> Expr:
+    """``WEEKDAY(day)``: 0 on Sunday in DuckDB, on Monday in MySQL and Spark."""
+    if bind.scope.dialect not in {"mysql", "spark"}:
+        return _written(bind, node)
+    return _plus(_written(bind, exp.DayOfWeekIso(this=node.expressions[0])), -1)
+
+
+def _instead(make: Callable[..., exp.Expr]) -> Callable[[Binds, exp.Expr], Expr]:
+    """Build what a function is written as."""
+    return lambda bind, node: bind.expr(make(*node.expressions))
+
+
+_SPECIAL: dict[tuple[str, int], Callable[[Binds, exp.Expr], Expr]] = {
+    **{
+        (name, 2): _formatted
+        for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
+    },
+    ("weekday", 1): _from_monday,
+    ("isnull", 2): _instead(lambda one, two: exp.Coalesce(this=one, expressions=[two])),
+    ("mean", 1): _instead(lambda one: exp.Avg(this=one)),
+    ("var", 1): _instead(lambda one: exp.Variance(this=one)),
+    ("varp", 1): _instead(lambda one: exp.VariancePop(this=one)),
+    ("stdevp", 1): _instead(lambda one: exp.StddevPop(this=one)),
+    **{
+        (name, 1): _instead(lambda one: exp.Exp(this=exp.Avg(this=exp.Ln(this=one))))
+        for name in ("geomean", "geometric_mean")
+    },
+}
+"""Functions by their names and numbers of arguments."""
+
+FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
+    **dict.fromkeys(_CALLS, _call),
+    **dict.fromkeys(_WRITTEN, _written),
+    exp.Anonymous: named_function,
+    exp.Concat: _concat,
+    exp.DayOfWeek: _weekday,
+    exp.Week: _week,
+    exp.Extract: _extract,
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
+    exp.DateDiff: _difference,
+    exp.TsOrDsDiff: _difference,
+    exp.TimestampDiff: _elapsed,
+    exp.TsOrDsToDate: _as_date,
+    exp.TsOrDsToTimestamp: _as_date,
+    exp.TimeStrToTime: _as_date,
+    exp.StrToDate: _parsed_date,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Convert: _converted,
+    exp.Pad: _pad,
+    exp.DecodeCase: _decoded,
+    exp.Elt: _picked,
+    exp.SafeDivide: _safe_division,
+    exp.WidthBucket: _bucket,
+}
+"""What each scalar function of sqlglot is built by."""

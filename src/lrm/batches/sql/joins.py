@@ -1,0 +1,448 @@
+"""FROM, JOIN and the names that they offer → plans."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from sqlglot import exp
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql import plan as rel
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.memory import any_true
+from lrm.batches.sql.pivots import unpivoted
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.scope import Binds, Scope, Source, bare, folded, only, place, refuse_node
+from lrm.batches.sql.words import ONE_TABLE
+from lrm.errors import SqlError
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain, Lookup
+
+__all__ = ["Builds", "From", "Known", "flat", "has_answers", "items_of"]
+
+_COMPUTED = "a sub-select may filter, rename and compute columns"
+
+Known = Mapping[str, rel.Plan]
+"""Sub-selects that WITH names."""
+
+
+class Opened(Protocol):
+    """A SELECT whose names are known."""
+
+    @property
+    def sources(self) -> list[Source]:
+        """What its FROM names."""
+
+    @property
+    def scope(self) -> Scope:
+        """Its names."""
+
+    @property
+    def bind(self) -> Binds:
+        """What builds its expressions."""
+
+
+class Builds(Protocol):
+    """What builds the statement around a SELECT."""
+
+    domain: Domain
+    dialect: str
+    guessed: bool
+    attributes: dict[str, Expr]
+    lookups: dict[str, Lookup]
+
+    def query(self, node: exp.Expr, known: Known) -> rel.Plan:
+        """Build a sub-select."""
+
+    def with_names(self, node: exp.Expr, known: Known) -> Known:
+        """The sub-selects that are known inside of a node."""
+
+    def clauses(self, node: exp.Expr, known: Known) -> Opened:
+        """A SELECT, before it is built."""
+
+    def read(self, name: str, node: exp.Expr) -> None:
+        """Note that a table is read."""
+
+
+class From:
+    """Builds FROM and its JOINs, and resolves the names of one SELECT."""
+
+    def __init__(self, builder: Builds, known: Known, where: exp.Expr | None) -> None:
+        self.builder, self.known, self.where = builder, known, where
+        self.domain = builder.domain
+        self.sources: list[Source] = []
+        self.taken: set[int] = set()  # conditions of WHERE that join a lookup
+        self.scope = Scope(
+            self.sources,
+            self.elsewhere,
+            self.unknown,
+            self.scalar,
+            self.among,
+            self.counts_persons,
+            dialect=builder.dialect,
+            guessed=builder.guessed,
+        )
+
+    def plan(self, clause: exp.Expr, joins: list[exp.Expr]) -> rel.Plan:
+        """Build FROM and its JOINs."""
+        only(clause, "this")
+        first = clause.this
+        swapped = None
+        if joins and self._lookup(first) is not None and self._lookup(joins[0].this) is None:
+            side = joins[0].args.get("side") or ""
+            if side == "LEFT":
+                advice = f"begin with the table: FROM {joins[0].this.name} JOIN {first.name}"
+                found = f"LEFT JOIN from {first.name!r}"
+                raise refuse("join", found, advice, at=place(joins[0]))
+            first, swapped = joins[0].this, first
+        plan = self._first(first)
+        for number, join in enumerate(joins):
+            other = swapped if swapped is not None and number == 0 else join.this
+            turned = swapped is not None and number == 0
+            plan = self._join(plan, join, other, turned=turned)
+        return plan
+
+    def _lookup(self, node: exp.Expr) -> Lookup | None:
+        if type(node) is not exp.Table or folded(node.name) in self.known:
+            return None
+        return self.builder.lookups.get(folded(node.name))
+
+    def _first(self, node: exp.Expr) -> rel.Plan:
+        if node.args.get("pivots"):
+            node = unpivoted(node, self._pivoted_columns(node))
+        if type(node) is exp.Subquery:
+            only(node, "this", "alias", "with_")
+            known = self.builder.with_names(node, self.known)
+            return self._named(self.builder.query(node.this, known), _alias(node))
+        if type(node) is not exp.Table:
+            raise refuse_node(node, ONE_TABLE)
+        name, alias = _table(node)
+        inner = self.known.get(folded(name))
+        if inner is not None:
+            return self._named(inner, alias or name)
+        self.builder.read(name, node)
+        self.sources.append(
+            Source(folded(alias or name.rpartition(".")[2]), self.builder.attributes, "whole")
+        )
+        return rel.Scan()
+
+    def _pivoted_columns(self, node: exp.Expr) -> list[str]:
+        """The columns that PIVOT is over."""
+        plain = type(node) is exp.Table
+        inner = self.known.get(folded(node.name)) if plain else None
+        if not plain:
+            inner = self.builder.query(node.this, self.builder.with_names(node, self.known))
+        return list(self.domain.names) if inner is None else [one.name for one in items_of(inner)]
+
+    def _named(self, plan: rel.Plan, alias: str) -> rel.Plan:
+        columns = self._columns(plan, alias)
+        self.sources.append(Source(folded(alias), columns, "sub-select"))
+        return rel.Named(plan, alias)
+
+    def _columns(self, plan: rel.Plan, alias: str) -> dict[str, Expr]:
+        found: dict[str, Expr] = {}
+        seen: dict[str, Expr] = {}
+        for item in items_of(plan):
+            key = folded(item.name)
+            if not key:
+                continue
+            if key in seen and seen[key] != item.expr:
+                found_ = f"two columns called {item.name!r}"
+                raise refuse("name", found_, _COMPUTED, item.expr)
+            seen[key] = item.expr
+            found[key] = ir.Column(alias, item.name)
+        return found
+
+    def _join(self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, *, turned: bool) -> rel.Plan:
+        inner = None
+        if type(other) is exp.Subquery:
+            inner = self.builder.query(other.this, self.builder.with_names(other, self.known))
+        elif type(other) is exp.Table:
+            inner = self.known.get(folded(other.name))
+        if inner is not None and has_answers(inner):
+            return self._beside(plan, join, inner)
+        lookup = self._lookup(other)
+        if lookup is None:
+            names = ", ".join(one.name for one in self.domain.lookups)
+            may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
+            raise refuse("join", "JOIN", may, at=place(join))
+        shared = self.sources[0].columns.keys() & set(map(folded, lookup.columns))
+        if join.args.get("method") and (join.args["method"] != "NATURAL" or shared):
+            advice = f"write JOIN {lookup.name} USING ({lookup.key_column})"
+            raise refuse("join", f"{join.args['method']} JOIN", advice, at=place(join))
+        only(join, "this", "on", "using", "side", "kind", "method")
+        only(other, "this", "alias")
+        side, kind = join.args.get("side") or "", join.args.get("kind") or ""
+        side = {"RIGHT": "LEFT"}.get(side, side) if turned else side
+        if side not in {"", "LEFT"} or kind not in {"", "INNER", "OUTER", "CROSS"}:
+            advice = "write JOIN or LEFT JOIN"
+            raise refuse("join", f"{side or kind} JOIN", advice, at=place(join))
+        alias = folded(other.alias or lookup.name)
+        if any(one.alias == alias for one in self.sources):
+            found = f"two tables called {alias!r}"
+            raise refuse("join", found, "give one an alias", at=place(join))
+        key = self._key(join, lookup, alias)
+        self.sources.append(lookup_source(lookup, alias, key, left=side == "LEFT"))
+        return rel.LookupJoin(plan, lookup.name, key, side == "LEFT", place(join))
+
+    def _key(self, join: exp.Expr, lookup: Lookup, alias: str) -> Expr:
+        """The column that a lookup is joined by, with the lookup's key."""
+        advice = f"join it by its key: {lookup.key} = {alias}.{lookup.key_column}"
+        key = folded(lookup.key_column)
+        using, on = join.args.get("using") or [], join.args.get("on")
+        if on is None and [folded(one.name) for one in using] == [key]:
+            return self.scope.column(exp.column(using[0].copy()))
+        if join.args.get("method"):
+            return self.scope.column(exp.column(exp.to_identifier(lookup.key_column)))
+        on = on if on is not None or using else self._condition(alias, key)
+        on = bare(on)
+        if type(on) is not exp.EQ or not type(on.this) is type(on.expression) is exp.Column:
+            raise refuse("join", "this JOIN", advice, at=place(join))
+        both = [on.this, on.expression]
+        theirs = [one for one in both if folded(one.table) == alias]
+        theirs = theirs or [one for one in both if not one.table and folded(one.name) == key]
+        if len(theirs) != 1 or folded(theirs[0].name) != key:
+            found = f"JOIN ON {on.sql(dialect='duckdb')}"
+            raise refuse("join", found, advice, at=place(join))
+        (other,) = (one for one in both if one is not theirs[0])
+        return self.scope.column(other)
+
+    def _condition(self, alias: str, key: str) -> exp.Expr | None:
+        """The equality in WHERE that joins a lookup without ON."""
+        where = self.where
+        for part in [] if where is None else flat(where.this):
+            sides = [part.this, part.expression] if type(part) is exp.EQ else []
+            columns = [one for one in sides if type(one) is exp.Column]
+            named = [(folded(one.table), folded(one.name)) for one in columns]
+            if len(columns) == 2 and (alias, key) in named:
+                self.taken.add(id(part))
+                found: exp.Expr = part
+                return found
+        return None
+
+    def _beside(self, plan: rel.Plan, join: exp.Expr, inner: rel.Plan) -> rel.Plan:
+        """Answers of a sub-select beside FROM: of one row, or with the same groups."""
+        alias = join.this.alias_or_name
+        if not alias or any(one.alias == folded(alias) for one in self.sources):
+            found = "JOIN of a sub-select without its own name"
+            raise refuse("join", found, "give it an alias", at=place(join))
+        using, on = join.args.get("using") or [], join.args.get("on")
+        columns = self._columns(inner, alias)
+        here = Source(folded(alias), columns, "sub-select")
+        if not using and on is None:
+            only(join, "this", "kind")
+            self.sources.append(here)
+            return rel.CrossAnswers(plan, inner, alias, place(join))
+        only(join, "this", "on", "using", "side", "kind")
+        if not has_answers(plan) or join.args.get("side") not in {None, "", "LEFT"}:
+            advice = "join answers with the same groups"
+            raise refuse("join", "JOIN of answers", advice, at=place(join))
+        pairs = []
+        for one in using:
+            own = self.scope.column(exp.column(one.copy()))
+            pairs.append((own, columns.get(folded(one.name), ir.Null())))
+        advice = "compare the columns of groups"
+        for part in [] if on is None else flat(on):
+            sides = [part.this, part.expression] if type(part) is exp.EQ else []
+            named = {folded(one.table): one for one in sides if type(one) is exp.Column}
+            theirs = named.pop(folded(alias), None)
+            if theirs is None or len(named) != 1 or folded(theirs.name) not in columns:
+                found = f"JOIN ON {part.sql(dialect='duckdb')}"
+                raise refuse("join", found, advice, at=place(join))
+            ((_, mine),) = named.items()
+            pairs.append((self.scope.column(mine), columns[folded(theirs.name)]))
+        self.sources.append(here)
+        left = join.args.get("side") == "LEFT"
+        return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
+
+    # names
+
+    def elsewhere(self, table: str, name: str) -> Expr | None:
+        """A column of a lookup that is not joined, by the key in the first table of FROM."""
+        if not self.sources or any(one.kind == "lookup" for one in self.sources):
+            return None
+        first = self.sources[0].columns
+        found = []
+        for lookup in self.domain.lookups:
+            if table not in {"", folded(lookup.name)} or folded(lookup.key) not in first:
+                continue
+            key = first[folded(lookup.key)]
+            named = {folded(one): one for one in lookup.columns}
+            if name in named:
+                found.append(ir.LookedUp(key, lookup.name, named[name]))
+        if len(found) > 1:
+            names = " and ".join(f"{one.lookup}.{one.column}" for one in found)
+            sentence = f"{name!r} is a column of several lookups; write {names}"
+            raise SqlError(sentence, code="unknown-column")
+        return found[0] if found else None
+
+    def unknown(self, node: exp.Expr) -> SqlError:
+        """The error for a name that nothing has."""
+        name, table, at = node.name, folded(node.text("table")), place(node)
+        source = next((one for one in self.sources if one.alias == table), None)
+        code, quote = "unknown-column", ""
+        if getattr(node.this, "args", {}).get("quoted"):
+            code, quote = "quotes", "; use single quotes for text"
+        if table and source is None:
+            reads = self.sources[0].alias if self.sources else "no table"
+            return refuse(
+                code, f"table {node.text('table')!r}", f"the statement reads {reads!r}", at=at
+            )
+        source = source or (self.sources[0] if self.sources else Source("", {}))
+        if source.kind == "lookup":
+            lookup = next(one for one in self.sources if one is source)
+            names = ", ".join(lookup.columns)
+            sentence = f"lookup {source.alias!r} has no column {name!r}; its columns are {names}"
+        elif source.kind == "sub-select":
+            names = ", ".join(source.columns)
+            sentence = f"the sub-select has no column {name!r}; its columns are {names}"
+        else:
+            near = difflib.get_close_matches(name, self.domain.names, 1, 0.7)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            names = ", ".join(self.domain.names)
+            sentence = f"no attribute is called {name!r}; {hint}the attributes are {names}"
+        return SqlError(sentence + quote, code=code, found=name, at=at)
+
+    # sub-selects in expressions
+
+    def scalar(self, node: exp.Expr) -> Expr:
+        """A sub-select in an expression."""
+        plan = self.builder.query(node.this, self.known)
+        return ir.Scalar(plan, at=place(node))
+
+    def among(self, this: Expr | None, query: exp.Expr) -> Expr:
+        """``key IN (SELECT key FROM lookup WHERE …)`` as a condition on the key, and EXISTS."""
+        advice = "list the constants, or select the key of a lookup"
+        refused = refuse("subquery", "a subquery", advice, this, at=place(query))
+        select = bare(query.this)
+        source = select.args.get("from_") if type(select) is exp.Select else None
+        lookup = None if source is None else self._lookup(source.this)
+        if lookup is None or source is None:
+            raise refused
+        only(select, "expressions", "from_", "where")
+        alias = folded(source.this.alias_or_name)
+        where = select.args.get("where")
+        rest = [] if where is None else flat(where.this)
+        inner = self.builder.clauses(select, {})
+        there = None
+        if this is None:
+            there, rest = self._outer_key(lookup, alias, rest)
+        key = this or there
+        if not isinstance(key, ir.Attribute | ir.Column):
+            raise refused
+        inner.sources.append(lookup_source(lookup, alias, key, left=False))
+        items = [one for one in select.expressions if type(one) is exp.Column]
+        asked = [inner.scope.column(one) for one in items]
+        if this is not None and (asked != [this] or len(select.expressions) != 1):
+            raise refused
+        condition: Expr = ir.LookedUp(key, lookup.name, "", at=key.at)
+        if rest:
+            kept = ir.And(tuple(map(inner.bind.expr, rest)), at=key.at)
+            if not self._has_row(lookup, key, kept):
+                return ir.Boolean(value=False, at=key.at)  # for NULL too
+            condition = ir.And((condition, *kept.items), at=key.at)
+        known = ir.Call("COALESCE", (condition, ir.Boolean(value=False)), at=key.at)
+        if this is None:
+            return known  # EXISTS is never NULL
+        return ir.Case((ir.IsNull(key, at=key.at),), (ir.Null(),), known, at=key.at)
+
+    def _outer_key(
+        self, lookup: Lookup, alias: str, parts: list[exp.Expr]
+    ) -> tuple[Expr | None, list[exp.Expr]]:
+        """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
+        for part in parts:
+            sides = [part.this, part.expression] if type(part) is exp.EQ else []
+            if len(sides) != 2 or not all(type(one) is exp.Column for one in sides):
+                continue
+            own = [one for one in sides if folded(one.table) == alias]
+            if len(own) == 1 and folded(own[0].name) == folded(lookup.key_column):
+                (other,) = (one for one in sides if one is not own[0])
+                return self.scope.column(other), [one for one in parts if one is not part]
+        return None, parts
+
+    def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:
+        """Whether some row of a lookup, of a declared key or not, meets a condition on it."""
+        places = {name: f"c{number + 1}" for number, name in enumerate(lookup.columns)}
+
+        def named(node: Expr) -> str | None:
+            if node == key:
+                return "c0"
+            return places[node.column] if isinstance(node, ir.LookedUp) else None
+
+        keys = lookup.keys(self.domain.attribute(lookup.key))
+        others = [[row[number] for row in lookup.rows] for number in range(1, len(places) + 1)]
+        return any_true(ir.shown(condition), ir.render(condition, named), [keys, *others])
+
+    def counts_persons(self, node: exp.Expr) -> bool:
+        """Whether a column identifies the person of a row, and each person has one row."""
+        unit = self.domain.unit
+        whole = bool(self.sources) and self.sources[0].kind == "whole"
+        if type(node) is not exp.Column or unit.column is None or not whole:
+            return False
+        if folded(node.name) != folded(unit.column):
+            return False
+        if unit.max_rows > 1:
+            advice = (
+                f"a person may have {unit.max_rows} rows, so that it is not a sum over rows; count "
+                "the rows, or declare max_rows: 1"
+            )
+            raise refuse("aggregate", f"COUNT(DISTINCT {node.name})", advice, at=place(node))
+        return True
+
+
+def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Source:
+    """The columns of a lookup in FROM; rows without a match stay where ``left``."""
+    columns: dict[str, Expr] = {
+        folded(one): ir.LookedUp(key, lookup.name, one) for one in lookup.columns
+    }
+    own: Expr = key
+    if left:
+        own = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
+    return Source(alias, {folded(lookup.key_column): own, **columns}, "lookup")
+
+
+def flat(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND joins."""
+    parts: list[exp.Expr] = []
+    while type(node) is exp.And:
+        parts.append(node.expression)
+        node = node.this
+    return [node, *reversed(parts)]
+
+
+def items_of(plan: rel.Plan) -> tuple[rel.Item, ...]:
+    """The columns of a SELECT."""
+    while not isinstance(plan, rel.Project | rel.Aggregate):
+        plan = plan.input  # type: ignore[attr-defined] # Choose, Sort and Limit have one
+    return plan.items
+
+
+def has_answers(plan: rel.Plan) -> bool:
+    """Whether a plan has aggregates."""
+    while not isinstance(plan, rel.Aggregate):
+        if isinstance(plan, rel.Scan):
+            return False
+        plan = plan.input  # type: ignore[attr-defined] # all others have one
+    return True
+
+
+def _table(table: exp.Expr) -> tuple[str, str]:
+    """The name of a table, and its alias or nothing."""
+    if type(table.this) is not exp.Identifier:
+        raise refuse("join", "a table function", ONE_TABLE, at=place(table))
+    only(table, "this", "db", "catalog", "alias")
+    alias = _alias(table)
+    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+    if any(part is not None and type(part) is not exp.Identifier for part in parts):
+        raise SqlError("the table's name must be plain", code="syntax", at=place(table))
+    return ".".join(part.name for part in parts if part is not None), alias
+
+
+def _alias(node: exp.Expr) -> str:
+    alias = node.args.get("alias")
+    if alias is not None:
+        only(alias, "this")
+    return str(node.alias)

@@ -1,0 +1,99 @@
+"""PIVOT as a SELECT with one aggregate per value."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.scope import folded, only, place
+from lrm.domain import Categories
+
+if TYPE_CHECKING:
+    from lrm.domain import Domain
+
+__all__ = ["pivot_statement", "unpivoted"]
+
+_ADVICE = "write one SUM(CASE WHEN … THEN … END) per column"
+
+
+def unpivoted(node: exp.Expr, columns: list[str]) -> exp.Expr:
+    """``t PIVOT (SUM(x) FOR a IN (1, 2))`` as a sub-select that groups by all other columns."""
+    pivots = node.args["pivots"]
+    pivot = pivots[0]
+    if len(pivots) > 1 or pivot.args.get("unpivot") or pivot.args.get("group") is not None:
+        raise refuse("clause", "this PIVOT", _ADVICE, at=place(node))
+    fields = pivot.args.get("fields") or []
+    if any(type(one) is not exp.In or not one.expressions for one in fields):
+        raise refuse("clause", "PIVOT without listed values", _ADVICE, at=place(node))
+    values = [[(one.this, _value(value)) for value in one.expressions] for one in fields]
+    read = {folded(one.name) for one in pivot.find_all(exp.Column)}
+    kept = [name for name in columns if name and folded(name) not in read]
+    groups = [exp.column(name, quoted=True) for name in kept]
+    names = [one.name for one in pivot.args.get("columns") or []]
+    items = _answers(list(product(*values)), pivot.expressions, names, node)
+    alias: Any = pivot.args.get("alias") or node.args.get("alias")
+    source: exp.Expr = node.copy()
+    source.set("pivots", None)
+    select: exp.Expr = exp.Select(expressions=[*groups, *items], from_=exp.From(this=source))
+    if groups:
+        select.set("group", exp.Group(expressions=[one.copy() for one in groups]))
+    made: exp.Expr = exp.Subquery(this=select, alias=None if alias is None else alias.copy())
+    return made
+
+
+def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
+    """``PIVOT t ON a USING SUM(x) GROUP BY b`` of DuckDB, over the declared values of ``a``."""
+    only(node, "this", "expressions", "using", "group", "unpivot")
+    values: list[list[tuple[exp.Expr, exp.Expr]]] = []
+    for one in node.expressions:
+        if type(one) is exp.In and one.expressions:
+            values.append([(one.this, _value(value)) for value in one.expressions])
+            continue
+        names = {folded(name): name for name in domain.names}
+        name = names.get(folded(one.name)) if type(one) is exp.Column else None
+        attribute = None if name is None else domain.attribute(name)
+        if not isinstance(attribute, Categories):
+            advice = f"name a column of categories, or list the values: ON {one.name} IN (…)"
+            raise refuse("clause", "PIVOT ON this column", advice, at=place(one))
+        values.append([(one, exp.convert(value)) for value in attribute.values])
+    using, group = node.args.get("using") or [], node.args.get("group")
+    if node.args.get("unpivot") or not using or group is None:
+        advice = "write PIVOT t ON a USING SUM(x) GROUP BY b"
+        raise refuse("clause", "this PIVOT", advice, at=place(node))
+    items = _answers(list(product(*values)), using, [], node)
+    groups = [one.copy() for one in group.expressions]
+    select: exp.Expr = exp.Select(expressions=[*groups, *items], from_=exp.From(this=node.this))
+    select.set("group", group.copy())
+    return select
+
+
+def _value(node: exp.Expr) -> exp.Expr:
+    found: exp.Expr = node.this if type(node) is exp.PivotAlias else node
+    return found
+
+
+def _answers(
+    cells: list[tuple[tuple[exp.Expr, exp.Expr], ...]],
+    aggregates: list[exp.Expr],
+    names: list[str],
+    node: exp.Expr,
+) -> list[exp.Expr]:
+    """One aggregate per combination of values and aggregate, filtered by the values."""
+    found: list[exp.Expr] = []
+    for cell in cells:
+        for one in aggregates:
+            inner = one.this if type(one) is exp.Alias else one
+            if not isinstance(inner, exp.AggFunc):
+                raise refuse("clause", "PIVOT without an aggregate", _ADVICE, at=place(node))
+            equal = [exp.EQ(this=column.copy(), expression=value.copy()) for column, value in cell]
+            condition = exp.and_(*equal)
+            aggregate = exp.Filter(this=inner.copy(), expression=exp.Where(this=condition))
+            name = "_".join(value.name for _, value in cell)
+            if len(aggregates) > 1 or type(one) is exp.Alias:
+                name = f"{name}_{one.alias or inner.sql(dialect='duckdb')}"
+            name = names[len(found)] if len(found) < len(names) else name
+            found.append(exp.alias_(aggregate, name, quoted=True))
+    return found

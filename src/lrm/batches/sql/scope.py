@@ -1,0 +1,177 @@
+"""Names of a statement of sqlglot, and refusals of what no table of the compiler takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.dialect import DUCKDB, nulls_are_small
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.words import ADVICE, AGGREGATES, PREDICATES
+from lrm.errors import SqlError
+
+__all__ = ["Binds", "Scope", "Source", "bare", "folded", "only", "place", "refuse_node"]
+
+
+def folded(name: str) -> str:
+    """A name as names are compared: SQL has no upper and lower case here."""
+    return name.casefold()
+
+
+def place(node: exp.Expr | None) -> int | None:
+    """Where the first word of a node begins in the text, if sqlglot knows."""
+    found = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
+    return min(found) if found else None
+
+
+def bare(node: Any) -> Any:
+    """A node without the parentheses around it."""
+    while type(node) is exp.Paren:
+        node = node.this
+    return node
+
+
+def only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse every argument of ``node`` that is set and not in ``allowed``."""
+    for key, value in node.args.items():
+        if key in allowed or value is None or value is False or value == []:
+            continue
+        name, advice = ADVICE.get(key, (key.strip("_").upper().replace("_", " "), AGGREGATES))
+        values: Iterable[object] = value if isinstance(value, list) else [value]
+        first = next((item for item in values if isinstance(item, exp.Expr)), node)
+        raise refuse("clause", name, advice, at=place(first))
+
+
+def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
+    """Refuse a node that no table takes, named as SQL names it."""
+    name, better = ADVICE.get(node.key, ("", advice))
+    if not name and isinstance(node, exp.Func):
+        name = f"{(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).upper()}()"
+    kinds = {
+        exp.AggFunc: "aggregate",
+        exp.Window: "window",
+        exp.Null: "null",
+        exp.Query: "subquery",
+    }
+    found = next((kind for one, kind in kinds.items() if isinstance(node, one)), "function")
+    text = name or repr(node.sql(dialect="duckdb"))
+    return refuse(code or found, text, better, at=place(node))
+
+
+class Binds(Protocol):
+    """What builds the expressions of one SELECT."""
+
+    scope: Scope
+
+    def expr(self, node: exp.Expr) -> Expr:
+        """Build an expression."""
+
+    def at(self, node: exp.Expr, *children: Expr) -> int | None:
+        """Where an expression begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table, lookup or sub-select in FROM: its columns by their folded names."""
+
+    alias: str
+    columns: Mapping[str, Expr]
+    kind: str = "table"
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names that an expression may use.
+
+    Parameters
+    ----------
+    sources
+        What FROM names; names of the first one come first.
+    elsewhere
+        Finds a column of a lookup that is not in FROM; None where there is no such column.
+    unknown
+        Makes the error for a name that nothing has.
+    select
+        Builds a sub-select in an expression.
+    among
+        Builds ``key IN (SELECT …)``, or ``EXISTS (SELECT …)`` where there is no key.
+    counts_persons
+        Says whether ``COUNT(DISTINCT …)`` of a column counts every row once.
+    aliases
+        Columns of SELECT that were named so far.
+    windows
+        What WINDOW names.
+    dialect, guessed
+        The dialect that the statement is read in, and whether it is not declared.
+    """
+
+    sources: list[Source]
+    elsewhere: Callable[[str, str], Expr | None]
+    unknown: Callable[[exp.Expr], SqlError]
+    select: Callable[[exp.Expr], Expr]
+    among: Callable[[Expr | None, exp.Expr], Expr]
+    counts_persons: Callable[[exp.Expr], bool]
+    aliases: dict[str, Expr] = field(default_factory=dict)
+    windows: dict[str, exp.Expr] = field(default_factory=dict)
+    dialect: str = DUCKDB
+    guessed: bool = False
+
+    def nulls_first(self, node: exp.Expr) -> bool:
+        """Whether a key of ORDER BY puts NULL first.
+
+        Where the dialect is not declared, what a dialect does of itself means nothing.
+        """
+        found = bool(node.args.get("nulls_first"))
+        usual = nulls_are_small(self.dialect) != bool(node.args.get("desc"))
+        return found and not (self.guessed and usual)
+
+    def column(self, node: exp.Expr, *, alias_first: bool = False) -> Expr:
+        """What a column stands for."""
+        if type(node.this) is not exp.Identifier:
+            raise refuse_node(node.this, PREDICATES)
+        only(node, "this", "table", "db", "catalog")
+        name, table = folded(node.name), folded(node.text("table"))
+        at = (node.args.get("table") or node.this).meta.get("start")
+        found = self._found(name, table, at, alias_first=alias_first)
+        if found is None:
+            raise self.unknown(node)
+        return _moved(found, at)
+
+    def _found(self, name: str, table: str, at: int | None, *, alias_first: bool) -> Expr | None:
+        if table:
+            own = next((one for one in self.sources if one.alias == table), None)
+            return self.elsewhere(table, name) if own is None else own.columns.get(name)
+        if alias_first and name in self.aliases:
+            return self.aliases[name]
+        first, *others = self.sources or [Source("", {})]
+        if name in first.columns:
+            return first.columns[name]
+        several = [one for one in others if name in one.columns]
+        if len({one.columns[name] for one in several}) > 1:
+            names = " and ".join(f"{one.alias}.{name}" for one in several)
+            kinds = {one.kind for one in several}
+            what = "lookups" if kinds == {"lookup"} else "sub-selects"
+            raise SqlError(
+                f"{name!r} is a column of several {what}; write {names}",
+                code="unknown-column",
+                at=at,
+            )
+        if several:
+            return several[0].columns[name]
+        return self.aliases.get(name) or self.elsewhere("", name)
+
+
+def _moved(node: Expr, at: int | None) -> Expr:
+    """An expression that is written elsewhere, at the place of the name that stands for it."""
+    if isinstance(node, ir.Attribute):
+        return ir.Attribute(node.axis, node.name, at=at)
+    if isinstance(node, ir.Column):
+        return ir.Column(node.table, node.name, at=at)
+    if isinstance(node, ir.LookedUp):
+        return ir.LookedUp(node.key, node.lookup, node.column, at=at)
+    return node
