@@ -239,12 +239,17 @@ def _sides(node: Expr, cells: Cells, moment: Moment) -> tuple[float, Expr, Expr]
     read = [side.axes for side in sides]
     if not all(read) and not _has_constant(step, sides, cells, moment):
         return None
-    if read[0] & read[1]:
+    if read[0] & read[1] or (step == "*" and all(_by_knots(axes, cells) for axes in read)):
         return None
     dates = [_is_day(side, cells) for side in sides]
     if (any(dates) or step == "days") and not (all(dates) and step in {"-", "days"}):
         return None
     return {"+": 1.0, "*": 0.0}.get(step, -1.0), *sides
+
+
+def _by_knots(axes: frozenset[int], cells: Cells) -> bool:
+    """Whether a number is divided between knots: a product of two such is not known."""
+    return any(isinstance(cells.domain.attributes[axis], Numbers) for axis in axes)
 
 
 def _has_constant(step: str, sides: tuple[Expr, Expr], cells: Cells, moment: Moment) -> bool:
