@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize as so
 from numpy.typing import NDArray
 
 from lrm.domain import Domain, Numbers
@@ -209,8 +208,10 @@ def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
 
 def _nearest(parts: Floats, measurements: Floats) -> Floats:
     """The x ≥ 0 with ``parts·x`` nearest to the measurements, by an active-set method."""
+    from scipy.optimize import nnls  # noqa: PLC0415 - 0.1 s, for those who repair answers
+
     try:
-        solution, _ = so.nnls(parts, measurements, maxiter=50 * parts.shape[1])
+        solution, _ = nnls(parts, measurements, maxiter=50 * parts.shape[1])
     except RuntimeError:
         raise ConvergenceError(
             "the search for the nearest non-negative table did not end; ask for 'consistent'"
