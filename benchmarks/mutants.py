@@ -25,7 +25,7 @@ __all__ = ["main", "mutants"]
 TESTS = {
     "privacy/amounts.py": ["tests/privacy/test_amounts.py", "tests/privacy/test_budget.py"],
     "privacy/budget.py": ["tests/privacy/test_budget.py", "tests/planning/test_gaussian.py"],
-    "privacy/laws.py": ["tests/releases/test_releases.py", "tests/releases/test_release_facts.py"],
+    "privacy/laws.py": ["tests/privacy/test_laws.py", "tests/releases/test_stated_errors.py"],
     "privacy/mechanism.py": ["tests/releases/test_releases.py", "tests/planning/test_gaussian.py"],
     "privacy/noise.py": ["tests/releases/test_releases.py", "tests/planning/test_gaussian.py"],
     "privacy/shaped.py": ["tests/shaped/test_bodies.py", "tests/shaped/test_shaped_plans.py"],
