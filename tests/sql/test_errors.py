@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import pytest
 from click.testing import CliRunner
 
 from lrm.batches import parse_questions, sql
+from lrm.batches.sql import build
 from lrm.batches.sql.refusals import CODES
 from lrm.cli import main
 from lrm.domain import Bins, Categories, Domain, Integers
@@ -34,14 +38,43 @@ def error_of(text, domain=DOMAIN):
     return caught.value
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_every_code_has_an_example(code):
-    _, example = CODES[code]
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql-errors.md"
+SECTIONS = re.findall(
+    r"## (\S+)\n\n(.+?)\.\n\n```sql\n(.+?)\n```\n\n```text\n(.+?)\n```",
+    PAGE.read_text("utf-8"),
+    re.DOTALL,
+)
+
+
+def test_the_page_of_errors_has_every_code():
+    assert [code for code, *_ in SECTIONS] == sorted(CODES)
+    assert {code: text.lower() for code, text, *_ in SECTIONS} == {
+        code: text.lower() for code, text in CODES.items()
+    }
+
+
+@pytest.mark.parametrize(("code", "example", "message"), [(one[0], *one[2:]) for one in SECTIONS])
+def test_an_example_on_the_page_gives_its_error(code, example, message):
     error = error_of(example)
-    assert error.code == code
+    assert (error.code, str(error)) == (code, message)
     if code != "empty":
         assert error.line == 1 + example.startswith("--")
         assert error.column >= 1
+
+
+def test_messages_are_in_the_words_of_the_style_guide():
+    """Every error of the package has a code that the page explains, and says "not supported"."""
+    folder = pathlib.Path(build.__file__).parent
+    for path in folder.glob("*.py"):
+        text = path.read_text("utf-8")
+        used = re.findall(r"(?:refuse|fail)\(\s*\"([a-z-]+)\"", text)
+        used += re.findall(r"code=\"([a-z-]+)\"", text)
+        assert set(used) <= set(CODES), path
+        assert "not compiled" not in text, path
+        calls = re.findall(r"SqlError\((.*?)\)\n", text, re.DOTALL)
+        assert not [one for one in calls if '"' in one and "code=" not in one and "(" not in one], (
+            path
+        )
 
 
 @pytest.mark.parametrize(

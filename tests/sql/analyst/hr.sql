@@ -78,5 +78,5 @@ SELECT department, COUNTIF(remote) AS remote, COUNT(*) AS n, ROUND(100 * COUNTIF
 SELECT department, APPROX_QUANTILES(age, 100)[OFFSET(50)] AS median_age FROM employees GROUP BY department;
 SELECT CORR(age, rating) FROM employees;
 SELECT department, COUNT(DISTINCT employee_id) AS people FROM employees GROUP BY department;
--- refused: this window function (OVER) is not supported; SUM(COUNT(*)) OVER (…) is; ORDER BY and LIMIT rank the displayed answers, and differences of released answers can be taken afterwards
+-- refused: this window function (OVER) is not supported; SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)
 SELECT DISTINCT department, COUNT(*) OVER (PARTITION BY department) AS n FROM employees;

@@ -15,93 +15,35 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "fail", "in_statement", "placed", "refuse"]
 
-CODES: dict[str, tuple[str, str]] = {
-    "aggregate": (
-        "an aggregate that is not a sum over rows",
-        "SELECT MAX(age) FROM people",
-    ),
-    "clause": ("a clause that is not supported", "SELECT DISTINCT age FROM people"),
-    "constant": (
-        "a constant of another type than the attribute it is compared with",
-        "SELECT COUNT(*) FROM people WHERE age = 'old'",
-    ),
-    "cut": (
-        "a condition or expression that is not constant on a declared cell",
-        "SELECT COUNT(*) FROM people WHERE income < 15",
-    ),
-    "display": (
-        "HAVING, ORDER BY or LIMIT of something else than answers and groups",
-        "SELECT age, COUNT(*) FROM people GROUP BY age LIMIT 1.5",
-    ),
-    "empty": ("a batch without a statement", "-- nothing"),
-    "evaluation": (
-        "an expression that fails on a declared value",
-        "SELECT COUNT(*) FROM people WHERE state + 1 = 2",
-    ),
-    "formula": (
-        "arithmetic of aggregates that is not supported",
-        "SELECT COUNT(*) // 2 FROM people",
-    ),
-    "function": (
-        "a function that is not on the list of deterministic functions",
-        "SELECT COUNT(*) FROM people WHERE age < random()",
-    ),
-    "group-by": (
-        "a column that is neither in GROUP BY nor inside an aggregate",
-        "SELECT age, COUNT(*) FROM people",
-    ),
-    "importance": (
-        "an importance that is not a number above 0",
-        "-- importance: high\nSELECT COUNT(*) FROM people",
-    ),
-    "join": (
-        "a JOIN that is not to a lookup of the domain by its key",
-        "SELECT COUNT(*) FROM people JOIN visits USING (id)",
-    ),
-    "name": (
-        "two answers or columns with one name",
-        "SELECT COUNT(*) AS n, SUM(age) AS n FROM people",
-    ),
-    "nested": (
-        "an operation on answers of a sub-select that depends on noise",
-        "SELECT SUM(n) FROM (SELECT age, COUNT(*) AS n FROM people GROUP BY age LIMIT 3)",
-    ),
-    "no-answer": (
-        "a SELECT that asks for no aggregate",
-        "SELECT age FROM people GROUP BY age",
-    ),
-    "not-select": ("a statement that is not a SELECT", "DELETE FROM people"),
-    "null": (
-        "a comparison with NULL",
-        "SELECT COUNT(*) FROM people WHERE age = NULL",
-    ),
-    "quantile": (
-        "a quantile of something else than an attribute of numbers",
-        "SELECT MEDIAN(state) FROM people",
-    ),
-    "size": (
-        "more work, or longer texts, than is allowed",
-        "SELECT COUNT(*) FROM people WHERE REPEAT(state, 1000000) = 'x'",
-    ),
-    "subquery": (
-        "a sub-select where none may stand",
-        "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
-    ),
-    "syntax": ("a text that cannot be parsed", "SELECT COUNT(* FROM people"),
-    "unknown-column": (
-        "a name that no attribute has",
-        "SELECT COUNT(*) FROM people WHERE town = 'NY'",
-    ),
-    "unknown-table": (
-        "a table that the domain does not declare",
-        "SELECT COUNT(*) FROM doctors",
-    ),
-    "window": (
-        "a window function that is not supported",
-        "SELECT age, COUNT(*) OVER () FROM people GROUP BY age",
-    ),
+CODES: dict[str, str] = {
+    "aggregate": "an aggregate that is not a sum over rows",
+    "clause": "a clause that is not supported",
+    "constant": "a constant of another type than the attribute it is compared with",
+    "cut": "a condition or expression that is not constant on a declared cell",
+    "dialect": "a dialect that is not known, or a statement that dialects read differently",
+    "display": "HAVING, ORDER BY or LIMIT of something else than answers and groups",
+    "empty": "a batch without a statement",
+    "evaluation": "an expression that fails on a declared value",
+    "formula": "arithmetic of aggregates that is not supported",
+    "function": "a function that is not on the list of deterministic functions",
+    "group-by": "a column that is neither in GROUP BY nor inside an aggregate",
+    "importance": "an importance that is not a number above 0",
+    "join": "a JOIN that is not to a lookup of the domain by its key",
+    "name": "two answers or columns with one name",
+    "nested": "an operation on answers of a sub-select that depends on noise",
+    "no-answer": "a SELECT that asks for no aggregate",
+    "not-select": "a statement that is not a SELECT",
+    "null": "a comparison with NULL",
+    "quantile": "a quantile of something else than an attribute of numbers",
+    "quotes": "a text in double quotes, which are for names",
+    "size": "more work, or longer texts, than is allowed",
+    "subquery": "a sub-select where none may stand",
+    "syntax": "a text that cannot be parsed",
+    "unknown-column": "a name that no attribute has",
+    "unknown-table": "a table that the domain does not declare",
+    "window": "a window function that is not supported",
 }
-"""Each code with its meaning and an example."""
+"""Each code with its meaning; `docs/reference/sql-errors.md` has an example of each."""
 
 TOO_DEEP = "the statement is nested too deeply; write it with fewer parentheses and sub-selects"
 

@@ -49,7 +49,8 @@ def only(node: exp.Expr, *allowed: str) -> None:
 
 def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
     """Refuse a node that no table takes, named as SQL names it."""
-    name, better = ADVICE.get(node.key, ("", advice))
+    usual = AGGREGATES if isinstance(node, exp.AggFunc) else advice
+    name, better = ADVICE.get(node.key, ("", usual))
     if not name and isinstance(node, exp.Func):
         name = f"{(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).upper()}()"
     kinds = {

@@ -21,29 +21,21 @@ DISTINCT = (
     "it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0"
 )
 _ONE_ROW = "a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99"
-_RANKS = (
-    "SUM(COUNT(*)) OVER (…) is; ORDER BY and LIMIT rank the displayed answers, and differences of "
-    "released answers can be taken afterwards"
+_WINDOWS = (
+    "SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)"
 )
 _SAME = "a batch must mean the same whenever it is compiled; write the constant"
 _SELECTS = "a batch holds only SELECT statements"
 _QUANTILE = ("a quantile within a formula", "ask for each quantile by itself")
-_GROUPS = "every declared group is answered; choose rows of the answer afterwards"
 
 ADVICE: dict[str, tuple[str, str]] = {
-    "joins": ("JOIN", ONE_TABLE),
     "laterals": ("LATERAL", ONE_TABLE),
-    "with_": ("WITH", "write it before the first SELECT"),
     "pivots": ("PIVOT", "write one SUM(CASE WHEN … THEN … END) per column"),
     "into": ("INTO", "the batch writes nothing"),
-    "qualify": ("QUALIFY", _GROUPS),
     "distinct": ("DISTINCT", "GROUP BY the columns: every declared group is answered"),
     "sample": ("TABLESAMPLE", "the whole table is counted"),
-    "windows": ("WINDOW", "write the window after OVER"),
     "hint": ("a hint", "the text is never executed"),
     "locks": ("FOR UPDATE", "the text is never executed"),
-    "rollup": ("WITH ROLLUP", "write GROUP BY ROLLUP (…)"),
-    "cube": ("WITH CUBE", "write GROUP BY CUBE (…)"),
     "grouping_sets": ("this form of GROUPING SETS", "write GROUP BY GROUPING SETS ((…), …)"),
     "alias": ("an alias", "use the declared name"),
     "query": ("a subquery", "list the constants"),
@@ -51,11 +43,11 @@ ADVICE: dict[str, tuple[str, str]] = {
     "except_": ("EXCLUDE", "name the columns"),
     "subquery": ("a subquery", ONE_TABLE),
     "select": ("a subquery", ONE_TABLE),
-    "exists": ("EXISTS", "write key IN (SELECT key FROM lookup WHERE …)"),
     "any": ("ANY", "list the constants: = ANY (ARRAY['a', 'b'])"),
     "min": ("MIN()", _ONE_ROW),
     "max": ("MAX()", _ONE_ROW),
     "approxdistinct": ("APPROX_COUNT_DISTINCT()", DISTINCT),
+    "groupconcat": ("STRING_AGG()", "rows are never listed; GROUP BY the column"),
     "mode": ("MODE()", "GROUP BY the column, ORDER BY the count DESC LIMIT 1"),
     "logicalor": ("BOOL_OR()", "count the rows with COUNT_IF(condition)"),
     "logicaland": ("BOOL_AND()", "count the rows with COUNT_IF(NOT condition)"),
@@ -78,17 +70,13 @@ ADVICE: dict[str, tuple[str, str]] = {
     "create": ("CREATE", _SELECTS),
     "drop": ("DROP", _SELECTS),
     "command": ("a command", _SELECTS),
-    "window": ("this window function (OVER)", _RANKS),
+    "window": ("this window function (OVER)", _WINDOWS),
     "star": ("SELECT *", AGGREGATES),
     "null": ("NULL as a constant", "write IS NULL: a comparison with NULL is never true"),
     "placeholder": ("a placeholder", "write the constant"),
     "parameter": ("a parameter", "write the constant"),
     "unnestfunction": ("UNNEST", ONE_TABLE),
     "values": ("VALUES", ONE_TABLE),
-    "rows": (
-        "ROWS",
-        "which groups have no rows is not known; write RANGE BETWEEN … PRECEDING AND CURRENT ROW",
-    ),
     "frame": (
         "this frame",
         "RANGE counts whole numbers, or days as INTERVAL 6 DAY, of a column that is never NULL",
