@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 import lrm
 from lrm.exact.products.basis import Basis
 from lrm.exact.products.quadratic import FactorPairs, Quadratic
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch, product_batch, sum_batch
-from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
 from lrm.solvers.extra_rows import optimise_extra_rows
@@ -285,11 +285,12 @@ def _optimised_product(batch: ProductBatch, rng: np.random.Generator) -> float:
             cost = (batch.coefficients * batch.weights[batch.term_of]) ** 2
             for k, (choices, H) in enumerate(zip(batch.factors, inverses, strict=True)):
                 if k != i:
-                    traces = np.array([np.vdot(f.gram, H) for f in choices])
+                    traces = np.array([np.vdot(f.gram(), H) for f in choices])
                     cost = cost * traces[batch.choice[:, k]]
             used = np.bincount(batch.choice[:, i], cost, len(batch.factors[i]))
             gram = sum(
-                (c * f.gram for c, f in zip(used, batch.factors[i], strict=True)), np.zeros((n, n))
+                (c * f.gram() for c, f in zip(used, batch.factors[i], strict=True)),
+                np.zeros((n, n)),
             )
             basis = _own_basis(gram / np.trace(gram), rng)
             inverses[i] = basis.inverse_times(np.eye(n))
@@ -310,14 +311,14 @@ def _union(batch: ProductBatch, rng: np.random.Generator) -> float:
     return float(np.cbrt(own).sum()) ** 3
 
 
-def _alone(factor: Factor, rng: np.random.Generator) -> float:
+def _alone(factor: LinearMap, rng: np.random.Generator) -> float:
     """The error of one factor over its own distinct values."""
-    reduced = merge_values(product_batch([factor.size], [[factor]])).batch
+    reduced = merge_values(product_batch([factor.shape[1]], [[factor]])).batch
     chosen = reduced.factors[0][reduced.choice[0, 0]]
-    if chosen.size == 1 or chosen.kind == "identity":
-        return float(chosen.squares.sum())
-    basis = _own_basis(chosen.gram, rng)
-    return float(np.vdot(chosen.gram, basis.inverse_times(np.eye(chosen.size))))
+    if chosen.shape[1] == 1 or chosen.kind == "identity":
+        return chosen.squared_norm()
+    basis = _own_basis(chosen.gram(), rng)
+    return float(np.vdot(chosen.gram(), basis.inverse_times(np.eye(chosen.shape[1]))))
 
 
 def baseline_errors(batch: ProductBatch, noise: str, *, flat: bool = True) -> dict[str, float]:

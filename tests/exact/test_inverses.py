@@ -12,7 +12,7 @@ from lrm.exact.inverses import NormalEquations, Spectral, left_inverse
 from lrm.exact.plus_rows import PlusRowsInverse
 from lrm.maps.levels import LevelInverse, LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap
-from lrm.maps.ranges import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Prefix
 
 weights = st.integers(-4, 4).map(float)
 

@@ -13,7 +13,7 @@ from lrm.maps.levels import LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap, as_map
 from lrm.maps.products.batch import product_batch
 from lrm.maps.products.map import ProductMap
-from lrm.maps.ranges import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Prefix
 from lrm.workload import Workload, families
 
 MAPS = [

@@ -9,9 +9,11 @@ import pytest
 from lrm.errors import UsageError, WorkloadError
 from lrm.exact.products import quadratic as quadratics
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
-from lrm.maps.products import factors
+from lrm.maps import linear
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
-from lrm.maps.products.factors import Factor
+from lrm.maps.products.factors import make_factor
+from lrm.maps.words import AllRanges, Prefix
 from lrm.solvers.products import bounds
 from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.bounds import product_bound
@@ -51,7 +53,7 @@ def test_fifty_thousand_factors_are_told_apart():
     assert len(quadratic.grams) == 50_000
     assert all(gram.left is gram.right for gram in quadratic.grams)
     last = FactorPairs.of(batch).on(0)
-    np.testing.assert_array_equal(last[0][last[1][-1]].left.rows, weights[-1])
+    np.testing.assert_array_equal(last[0][last[1][-1]].left.dense(), weights[-1])
 
 
 def test_too_many_alternatives_are_refused_before_their_pairs_are_made(monkeypatch):
@@ -72,19 +74,19 @@ def test_grams_of_all_ranges_are_applied_in_closed_form():
     smaller, larger = np.minimum.outer(place, place), np.maximum.outer(place, place)
     X = np.random.default_rng(0).random((n, 3))
     wanted = (smaller * (n + 1 - larger)) @ X
-    np.testing.assert_allclose(Factor("all-ranges", n).gram_times(X), wanted)
+    np.testing.assert_allclose(AllRanges(n).gram_times(X), wanted)
 
 
 def test_products_of_two_factors_are_made_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(factors, "PIECE", 10)
-    monkeypatch.setattr(quadratics, "PIECE", 10)
+    monkeypatch.setattr(linear, "BLOCK_ENTRIES", 10)
+    monkeypatch.setattr(quadratics, "BLOCK_ENTRIES", 10)
     rng = np.random.default_rng(0)
-    rows = Factor("rows", 5, rng.random((5, 5)))
+    rows = DenseMap(rng.random((5, 5)))
     X = rng.random((5, 2))
     for word in ("prefix", "identity"):
-        other = Factor(word, 5)
+        other = make_factor(word, 5)
         wanted = rows.dense() * other.dense()
-        np.testing.assert_allclose(rows.entrywise_times(other, X), wanted @ X)
+        np.testing.assert_allclose(rows.entrywise_apply(other, X), wanted @ X)
         np.testing.assert_allclose(PairGram(rows, other).squares, wanted.sum(axis=0))
 
 
@@ -106,9 +108,9 @@ def test_which_factors_need_a_basis(factor, needs):
 
 def test_a_mix_of_grams_over_blocks_is_that_of_the_dense_one():
     rng = np.random.default_rng(0)
-    grams = [Factor("prefix", 10), Factor("rows", 10, rng.random((3, 10)))]
+    grams = [Prefix(10), DenseMap(rng.random((3, 10)))]
     mix = MixedGram([(0.5, PairGram(g, g)) for g in grams])
-    dense = sum(0.5 * g.gram for g in grams)
+    dense = sum(0.5 * g.gram() for g in grams)
     blocks = np.repeat(np.eye(4), [3, 3, 3, 1], axis=1)
     coarse, X = mix.coarser(3), rng.random((4, 2))
     np.testing.assert_allclose(coarse.times(X), blocks @ dense @ blocks.T @ X)
@@ -124,10 +126,10 @@ def test_a_tree_over_too_many_values_is_refused():
 
 def test_grams_of_single_conditions_are_not_kept():
     """20,000 conditions over 1,000 values would keep 160 GB of Grams."""
-    condition = Factor("rows", 40, np.ones((1, 40)) * np.arange(40))
-    np.testing.assert_allclose(condition.gram, np.outer(np.arange(40), np.arange(40)))
+    condition = DenseMap(np.ones((1, 40)) * np.arange(40))
+    np.testing.assert_allclose(condition.gram(), np.outer(np.arange(40), np.arange(40)))
     X = np.random.default_rng(0).random((40, 2))
-    np.testing.assert_allclose(condition.gram_times(X), condition.gram @ X)
+    np.testing.assert_allclose(condition.gram_times(X), condition.gram() @ X)
     assert not any(isinstance(v, np.ndarray) and v.size == 1600 for v in vars(condition).values())
 
 

@@ -15,7 +15,7 @@ from lrm.clock import UNLIMITED, Step
 from lrm.exact.plus_rows import blocks_plus_rows
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
-from lrm.maps.ranges import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers import own_rows, sparse_rows
 from lrm.solvers.extra_rows import extra_rows_error

@@ -19,10 +19,11 @@ from lrm.batches.sql.atoms import TRUE, compare, nearest_edges, undivided
 from lrm.domain import Bins, Categories, Dates, Numbers, SteppedAttribute
 from lrm.domain.lookups import DIFFERENT, label_text
 from lrm.errors import WorkloadError
+from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.maps.products.combine import MANY_PRODUCTS, cell_weights, check_rows, restricted
-from lrm.maps.products.factors import Factor, make_factor
+from lrm.maps.products.factors import make_factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import CrossTabs, Grouped, Labels, Workload
 from lrm.workload.families import range_rows, stack
@@ -260,7 +261,7 @@ def _constant(attribute: Attribute, value: Bound) -> str | Decimal | dt.date:
     return number
 
 
-_Asked = tuple[Factor | sp.csr_array, "list[str] | tuple[str, ...]"]
+_Asked = tuple[LinearMap | sp.csr_array, "list[str] | tuple[str, ...]"]
 """The rows that are asked of an attribute, and their labels; none for a single row."""
 
 
@@ -276,7 +277,7 @@ def _asked(domain: Domain, name: str, factor: ArrayLike | Word) -> _Asked:
         if declared.regular < declared.size:
             return _range_factor(domain, declared, cells)
         labels = [_range_label(declared, a, b) for a, b in cells]
-        return Factor(cast("Word", factor), declared.size), labels
+        return make_factor(factor, declared.size), labels
     made = make_factor(factor, attribute.size)
     if made.kind == "identity":
         return made, attribute.labels
@@ -291,7 +292,7 @@ def _looked_up(domain: Domain, lookup: Lookup, column: str) -> _Asked:
     distinct = list(dict.fromkeys(values))
     rows = np.array([[one == value for one in values] for value in distinct], dtype=np.float64)
     labels = [label_text(value) for value in distinct]
-    return Factor("rows", len(values), rows), labels
+    return make_factor(rows, len(values)), labels
 
 
 def _range_factor(domain: Domain, attribute: Attribute, cells: Sequence[tuple[int, int]]) -> _Asked:
@@ -308,7 +309,7 @@ def _range_factor(domain: Domain, attribute: Attribute, cells: Sequence[tuple[in
             )
         return range_rows(first, last, attribute.size), labels
     check_rows(len(cells), attribute.size)
-    return Factor("rows", attribute.size, range_rows(first, last, attribute.size).toarray()), labels
+    return make_factor(range_rows(first, last, attribute.size).toarray(), attribute.size), labels
 
 
 def _range_label(attribute: Attribute, first: int, last: int) -> str:
@@ -333,17 +334,17 @@ def _term(domain: Domain, name: str, asked: Mapping[str, _Asked], by: tuple[str,
         shown[own] = key
     factors, axes = [], []
     for attribute in domain.attributes:
-        factor: Factor | sp.csr_array = Factor("total", attribute.size)
+        factor: LinearMap | sp.csr_array = make_factor("total", attribute.size)
         labels: Sequence[str] = ()
         if attribute.name in every:
             factor, labels = every[attribute.name]
         factors.append(factor)
         if labels:
             axes.append((shown.get(attribute.name, attribute.name), tuple(labels)))
-    sparse = [factor for factor in factors if not isinstance(factor, Factor)]
+    sparse = [factor for factor in factors if not isinstance(factor, LinearMap)]
     queries = (
         SparseMap(sparse[0])
         if sparse
-        else product_map(product_batch(domain.shape, [cast("list[Factor]", factors)]))
+        else product_map(product_batch(domain.shape, [cast("list[LinearMap]", factors)]))
     )
     return Workload(queries, labels=Labels([Grouped(name, tuple(axes))]), domain=domain)

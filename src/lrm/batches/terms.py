@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.combine import MANY_PRODUCTS, Product, check_rows
-from lrm.maps.products.factors import Factor
+from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.map import ProductMap
 from lrm.workload import Grouped, Label, Labels, TakenLabels, Workload
 
@@ -233,12 +234,12 @@ class Terms(_Answers):
     coefficients: list[float] = field(default_factory=list)
     term_of: list[int] = field(default_factory=list)
     chosen: list[dict[int, int]] = field(default_factory=list)
-    factors: list[list[Factor]] = field(default_factory=list)
+    factors: list[list[LinearMap]] = field(default_factory=list)
     most: int = 0
     _known: list[dict[tuple[bool, bytes, bytes], int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.factors = [[Factor("total", size)] for size in self.domain.shape]
+        self.factors = [[word_factor("total", size)] for size in self.domain.shape]
         self._known = [{} for _ in self.domain.shape]
 
     def add(
@@ -290,24 +291,24 @@ class Terms(_Answers):
 
     def _factor(
         self, axis: int, vector: Floats | None, own: Rows | None, *, grouped: bool
-    ) -> Factor:
+    ) -> LinearMap:
         size = self.domain.shape[axis]
         if vector is None:
             if own is None:
-                return Factor("identity", size)
+                return word_factor("identity", size)
             if own.is_prefix and len(own) == size:
-                return Factor("prefix", size)
+                return word_factor("prefix", size)
         if not grouped:
             assert vector is not None  # noqa: S101 - a total needs no factor of its own
             self._hold(size)
-            return Factor("rows", size, np.array(vector[None, :]))
+            return make_factor(vector[None, :], size)
         count = size if own is None else len(own)
         check_rows(count, size)
         self._hold(count * size)
         weighed = np.eye(size) if own is None else own.dense(size)
         if vector is not None:
             weighed *= vector
-        return Factor("rows", size, weighed)
+        return make_factor(weighed, size)
 
     def finished(self) -> Workload:
         """Join the terms to one batch."""

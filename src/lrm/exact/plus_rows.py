@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.maps.linear import BLOCK_ENTRIES, CANCELLED, Floats, LeftInverse, LinearMap
-from lrm.maps.ranges import chain_blocks
+from lrm.maps.words import chain_blocks
 
 __all__ = [
     "BLOCK",

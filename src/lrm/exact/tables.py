@@ -237,5 +237,7 @@ def one_way_rows(
         factor = batch.factors[i][int(batch.choice[product, i])]
         if i not in coordinates or not Axis((i,), (labels[i],)).keeps(0, factor):
             return None
-        rows[place] += coefficient * (factor.merged(labels[i], sizes[i]).dense() @ coordinates[i])
+        rows[place] += coefficient * (
+            factor.merged_columns(labels[i], sizes[i]).dense() @ coordinates[i]
+        )
     return rows

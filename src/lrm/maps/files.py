@@ -16,8 +16,8 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap, check_weights
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.reading import KEYS, read_products
-from lrm.maps.ranges import AllRanges, Prefix
 from lrm.maps.sparse_format import check_compressed
+from lrm.maps.words import AllRanges, Prefix
 
 __all__ = ["pack_map", "unpack_map"]
 

@@ -34,6 +34,10 @@ CANCELLED = 1e-7
 """A difference that is a smaller share of its terms than this has lost too many digits."""
 
 
+SMALL_CELLS = 512
+"""Up to this many cells ``WᵀW`` is kept: 2 MB, and faster than cumulative sums."""
+
+
 class LinearMap(ABC):
     """``m`` linear queries over ``n`` cells."""
 
@@ -46,6 +50,16 @@ class LinearMap(ABC):
     """Whether n rows with the same Gram matrix should replace the rows."""
     has_distinct_columns: ClassVar[bool] = False
     """Whether no two columns are multiples of each other, by construction."""
+    is_word: ClassVar[bool] = False
+    """Whether its number of cells is all that there is to know about it."""
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        """A map is something, even where its queries are too many for ``len``."""
+        return True
 
     @abstractmethod
     def apply(self, x: Floats) -> Floats:
@@ -80,8 +94,77 @@ class LinearMap(ABC):
         return float(self.column_squared_sums().sum())
 
     def gram_times(self, columns: Floats) -> Floats:
-        """``WᵀW @ columns`` for an n×c matrix, without ``WᵀW``."""
+        """``WᵀW @ columns`` for an n×c matrix, through ``WᵀW`` only where that is small."""
+        if self.small_gram is not None:
+            return self.small_gram @ columns
         return self.apply_transpose(self.apply(columns))
+
+    @cached_property
+    def small_gram(self) -> Floats | None:
+        """``WᵀW``, kept where that is small and pays."""
+        return self.gram() if self.shape[1] <= min(SMALL_CELLS, 2 * self.shape[0]) else None
+
+    def entrywise_apply(self, other: LinearMap, x: Floats) -> Floats:
+        """``(W∘V) @ x`` for an n×c matrix, with the entrywise product of two maps of one shape."""
+        result = np.empty((self.shape[0], x.shape[1]))
+        for start, block in self.row_blocks():
+            stop = start + len(block)
+            result[start:stop] = (block * other.rows(start, stop)) @ x
+        return result
+
+    def column_labels(self) -> NDArray[np.int64]:
+        """Equal numbers for equal columns, from 0."""
+        return self._column_labels
+
+    @cached_property
+    def _column_labels(self) -> NDArray[np.int64]:
+        labels = np.zeros(self.shape[1], dtype=np.int64)
+        for row in self.dense():  # sorting numbers is ten times as fast as sorting columns
+            own = np.unique(row, return_inverse=True)[1].reshape(-1)
+            pairs = labels * (int(own.max()) + 1) + own
+            labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+            if labels.max() == self.shape[1] - 1:
+                break  # all columns differ already
+        return labels
+
+    @property
+    def total_factor(self) -> float | None:
+        """The a with ``WᵀW = a·11ᵀ``, or None where W distinguishes some cells."""
+        return self._total_factor
+
+    @cached_property
+    def _total_factor(self) -> float | None:
+        labels = self.column_labels()
+        return float(self.column_squared_sums()[0]) if np.all(labels == labels[0]) else None
+
+    @property
+    def entry_range(self) -> tuple[float, float]:
+        """The smallest and the largest size of an entry that is not 0; (1, 1) without any."""
+        return self._entry_range
+
+    @cached_property
+    def _entry_range(self) -> tuple[float, float]:
+        sizes = np.abs(self.sparse().data)
+        sizes = sizes[sizes > 0]
+        return (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 1.0)
+
+    def some_rows(self, count: int) -> LinearMap:
+        """About ``count`` of the queries, evenly spread; all of them where there are fewer."""
+        return self if self.shape[0] <= count else self.written_out().some_rows(count)
+
+    def merged_columns(self, labels: NDArray[np.int64], cells: int) -> LinearMap:
+        """The queries over merged cells: each number from 0 labels some of the cells.
+
+        −1 labels a cell that is dropped.
+        """
+        if cells == self.shape[1] and np.array_equal(labels, np.arange(cells)):
+            return self
+        kept = np.flatnonzero(labels >= 0)
+        places = np.full(cells, -1)
+        places[labels[kept]] = kept
+        if places.min() < 0:
+            raise ValueError("a merged cell has no cell")
+        return self.columns(places)
 
     def gram_chain(self) -> tuple[Floats, Floats] | None:
         """Vectors u and v with ``(WᵀW)_ij = u_i·v_j`` for i ≤ j, where there are such."""

@@ -28,8 +28,10 @@ class DenseMap(LinearMap):
     kind: ClassVar[str] = "dense"
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64, order="C")
-        matrix.flags.writeable = False
+        matrix = np.asarray(self.matrix, dtype=np.float64, order="C")
+        if matrix.flags.writeable:
+            matrix = matrix.copy()
+            matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "shape", matrix.shape)
 
@@ -44,6 +46,22 @@ class DenseMap(LinearMap):
 
     def columns(self, indices: NDArray[np.intp]) -> DenseMap:
         return DenseMap(self.matrix[:, indices])
+
+    def some_rows(self, count: int) -> DenseMap:
+        return self if self.shape[0] <= count else DenseMap(self.matrix[_spread(self, count)])
+
+    @property
+    def entry_count(self) -> int:
+        return self._entry_count
+
+    @cached_property
+    def _entry_count(self) -> int:
+        return int(np.count_nonzero(self.matrix))
+
+    @cached_property
+    def _entry_range(self) -> tuple[float, float]:
+        sizes = np.abs(self.matrix[self.matrix != 0])
+        return (float(sizes.min()), float(sizes.max())) if len(sizes) else (1.0, 1.0)
 
     def written_out(self) -> DenseMap:
         return self
@@ -116,6 +134,9 @@ class SparseMap(LinearMap):
 
     def columns(self, indices: NDArray[np.intp]) -> SparseMap:
         return SparseMap(sp.csr_array(sp.csc_array(self.matrix)[:, indices]))
+
+    def some_rows(self, count: int) -> SparseMap:
+        return self if self.shape[0] <= count else SparseMap(self.matrix[_spread(self, count)])
 
     def written_out(self) -> SparseMap:
         return self
@@ -195,6 +216,11 @@ class SparseMap(LinearMap):
             "indptr": self.matrix.indptr.astype(np.int64),
             "shape": tuple(int(side) for side in self.shape),
         }
+
+
+def _spread(rows: LinearMap, count: int) -> NDArray[np.int64]:
+    """Places of ``count`` rows, evenly spread."""
+    return np.linspace(0, rows.shape[0] - 1, count).astype(np.int64)
 
 
 def _compact(matrix: sp.csr_array, *, drop_idle: bool) -> LinearMap:

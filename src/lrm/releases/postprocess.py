@@ -200,7 +200,7 @@ def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
         for k in range(cells.ndim):
             moved = np.moveaxis(part, k, 0)
             flat = moved.reshape(len(moved), -1)
-            image = product[k].times(flat) if k in product else flat.sum(axis=0, keepdims=True)
+            image = product[k].apply(flat) if k in product else flat.sum(axis=0, keepdims=True)
             part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, k)
         whole = whole + coefficient * part
     return np.asarray(whole).reshape(-1)
@@ -264,11 +264,11 @@ def _whole_term(batch: ProductBatch, term: int, knots: Mapping[int, int]) -> NDA
         part = np.array(coefficient == round(coefficient))
         for place, factor in enumerate(factors):
             rows = np.ones(len(factor), dtype=bool)
-            if factor.rows is not None:
-                rows = np.all(factor.rows == np.rint(factor.rows), axis=1)
+            if not factor.is_word:
+                rows = np.all(factor.dense() == np.rint(factor.dense()), axis=1)
             if place in knots and factor.kind != "total":
                 count = knots[place]
-                known = np.eye(factor.size) if factor.rows is None else factor.rows
+                known = factor.dense()
                 rows &= np.all(known[:, :count] == known[:, :1], axis=1)
             part = np.logical_and.outer(part, rows)
         whole = np.logical_and(whole, part)

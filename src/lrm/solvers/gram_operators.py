@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import PlusRows
 from lrm.maps.linear import LinearMap
-from lrm.maps.ranges import chain_times, running_totals
+from lrm.maps.words import chain_times, running_totals
 
 __all__ = ["ChainGram", "FactorGram", "GramOperator", "gram_operator"]
 
@@ -173,7 +173,7 @@ def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
 def gram_operator(queries: LinearMap) -> GramOperator:
     """``WᵀW`` of a map at the resolution of single cells.
 
-    >>> from lrm.maps.ranges import Prefix
+    >>> from lrm.maps.words import Prefix
     >>> gram_operator(Prefix(3)).times(np.eye(3))
     array([[3., 2., 1.],
            [2., 2., 1.],

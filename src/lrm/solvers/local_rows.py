@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import BLOCK
-from lrm.maps.ranges import chain_blocks
+from lrm.maps.words import chain_blocks
 from lrm.solvers.extra_rows import assemble, optimise_extra_rows
 from lrm.solvers.gram_operators import ChainGram
 

@@ -280,7 +280,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
 
     Examples
     --------
-    >>> from lrm.maps.ranges import Prefix
+    >>> from lrm.maps.words import Prefix
     >>> from lrm.solvers.gram_operators import gram_operator
     >>> stages = (Stage(2, 1e-4), Stage(1, 1e-5))
     >>> found = optimise_sparse_rows(

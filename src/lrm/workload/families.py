@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.ranges import AllRanges, Prefix
+from lrm.maps.words import AllRanges, Prefix
 from lrm.workload.core import Workload
 from lrm.workload.products import marginals, products
 from lrm.workload.stacking import stack

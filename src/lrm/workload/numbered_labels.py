@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
-from typing import Literal, overload
+from typing import overload
+
+from lrm.maps.products.factors import Kind
 
 __all__ = ["NumberedLabels"]
 
@@ -28,7 +30,7 @@ class NumberedLabels(Sequence[str]):
     (['0', '0..1'], ['row 1', 'row 2'])
     """
 
-    kind: Literal["identity", "prefix", "all-ranges", "rows"]
+    kind: Kind
     size: int
 
     def __len__(self) -> int:

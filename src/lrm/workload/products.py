@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
-from lrm.maps.products.factors import Factor, Word
+from lrm.maps.products.factors import Kind, Word, kind_of
 from lrm.maps.products.map import ProductMap
-from lrm.maps.ranges import AllRanges, Prefix
 from lrm.workload.core import Workload
 from lrm.workload.cross_tabs import CrossTabs
 from lrm.workload.label_parts import Axis, Grouped
@@ -169,17 +168,17 @@ def product_map(batch: ProductBatch) -> LinearMap:
         return found
     if batch.terms == 1 and batch.simple and batch.coefficients[0] == 1.0:
         (factor,) = batch.summands(0)[0][1]
-        structured = {"prefix": Prefix, "all-ranges": AllRanges}
-        if factor.kind in structured:
-            return structured[factor.kind](factor.size)
+        if factor.has_closed_forms:
+            return factor
         if factor.kind == "identity":
-            return SparseMap(sp.eye_array(factor.size, format="csr"))
+            return SparseMap(factor.sparse())
     return SparseMap(found.sparse()) if found.is_flat else found
 
 
-def _axis(attribute: int, factor: Factor, *, always: bool = False) -> Axis | None:
+def _axis(attribute: int, factor: LinearMap, *, always: bool = False) -> Axis | None:
     """Labels of a factor's rows; None for a single row, which a term is not grouped by."""
     if factor.kind == "total" or (len(factor) == 1 and not always):
         return None
-    size = len(factor) if factor.kind == "rows" else factor.size
-    return f"a{attribute + 1}", NumberedLabels(factor.kind, size)
+    size = factor.shape[1] if factor.is_word else len(factor)
+    kind = cast("Kind", kind_of(factor))
+    return f"a{attribute + 1}", NumberedLabels(kind, size)

@@ -23,9 +23,10 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.residual_strategy import GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.exact.products.subsets import SubsetIndex, contained, masks_of, members_of
+from lrm.maps.kron import kron
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import sum_batch
-from lrm.maps.products.factors import Factor, make_factor
-from lrm.maps.products.fused import fuse_factors
+from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.gaussian import residual_error
 
@@ -229,35 +230,36 @@ def test_gaussian_error_is_that_of_the_dense_strategy(seed):
 @pytest.mark.parametrize("kind", WORDS)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_words_mean_their_matrices(kind, n):
-    factor = Factor(kind, n)
+    factor = word_factor(kind, n)
     W = factor.dense()
     rng = np.random.default_rng(n)
     X, Y = rng.standard_normal((n, 2)), rng.standard_normal((len(W), 2))
     assert len(factor) == len(W)
-    np.testing.assert_allclose(factor.times(X), W @ X)
-    np.testing.assert_allclose(factor.transpose_times(Y), W.T @ Y)
-    np.testing.assert_allclose(factor.gram, W.T @ W)
-    np.testing.assert_allclose(factor.squares, np.sum(W**2, axis=0))
+    np.testing.assert_allclose(factor.apply(X), W @ X)
+    np.testing.assert_allclose(factor.apply_transpose(Y), W.T @ Y)
+    np.testing.assert_allclose(factor.gram(), W.T @ W)
+    np.testing.assert_allclose(factor.column_squared_sums(), np.sum(W**2, axis=0))
     np.testing.assert_allclose(factor.gram_times(X), W.T @ W @ X)
 
 
 def test_fused_factors_mean_their_matrices():
-    rows = Factor("rows", 3, np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 1.0]]))
-    fused, other = (fuse_factors([rows, Factor(word, 4)]) for word in ("prefix", "identity"))
+    rows = DenseMap(np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 1.0]]))
+    fused, other = (kron([rows, word_factor(word, 4)]) for word in ("prefix", "identity"))
     W, V = fused.dense(), other.dense()
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((12, 2)), rng.standard_normal((8, 2))
     assert len(fused) == 8
     np.testing.assert_allclose(W, np.kron(rows.dense(), np.tri(4)))
-    np.testing.assert_allclose(fused.times(X), W @ X)
-    np.testing.assert_allclose(fused.times(X[:, :0]), W @ X[:, :0])
-    np.testing.assert_allclose(fused.transpose_times(Y), W.T @ Y)
-    np.testing.assert_allclose(fused.gram, W.T @ W)
-    np.testing.assert_allclose(fused.squares, np.sum(W**2, axis=0))
+    np.testing.assert_allclose(fused.apply(X), W @ X)
+    np.testing.assert_allclose(fused.apply(X[:, :0]), W @ X[:, :0])
+    np.testing.assert_allclose(fused.apply_transpose(Y), W.T @ Y)
+    np.testing.assert_allclose(fused.gram(), W.T @ W)
+    np.testing.assert_allclose(fused.column_squared_sums(), np.sum(W**2, axis=0))
     np.testing.assert_allclose(fused.gram_times(X), W.T @ W @ X)
-    np.testing.assert_allclose(fused.entrywise_times(other, X), (W * V) @ X)
-    np.testing.assert_allclose(fused.part(3, 6).dense(), W[3:6])
-    same = fused.labels[:, None] == fused.labels
+    np.testing.assert_allclose(fused.entrywise_apply(other, X), (W * V) @ X)
+    np.testing.assert_allclose(fused.rows(3, 6), W[3:6])
+    labels = fused.column_labels()
+    same = labels[:, None] == labels
     np.testing.assert_array_equal(same, (W.T[:, None] == W.T).all(axis=2))
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.products.factors import Factor
+from lrm.maps.products.factors import make_factor
+from lrm.maps.words import Prefix
 from lrm.solvers.products.joint import MixedGram
 
 VALUES = 37
@@ -18,7 +19,7 @@ KINDS = ["total", "identity", "prefix", "all-ranges"]
 def test_times_is_that_of_the_dense_array_over_blocks(kinds, block):
     rng = np.random.default_rng(0)
     rows = rng.random((4, VALUES))
-    factors = [Factor(kind, VALUES, rows if kind == "rows" else None) for kind in kinds]
+    factors = [make_factor(rows if kind == "rows" else kind, VALUES) for kind in kinds]
     shares = rng.random(len(factors))
     dense = sum(s * f.dense().T @ f.dense() for s, f in zip(shares, factors, strict=True))
     gram = MixedGram([(s, PairGram(f, f)) for s, f in zip(shares, factors, strict=True)]).coarser(
@@ -31,7 +32,7 @@ def test_times_is_that_of_the_dense_array_over_blocks(kinds, block):
 
 
 def test_no_prefix_is_applied_to_single_values_of_a_coarse_gram(monkeypatch):
-    factor = Factor("prefix", 1000)
+    factor = Prefix(1000)
     gram = MixedGram([(1.0, PairGram(factor, factor))]).coarser(100)
-    monkeypatch.setattr(Factor, "gram_times", lambda *_: pytest.fail("over single values"))
+    monkeypatch.setattr(Prefix, "gram_times", lambda *_: pytest.fail("over single values"))
     assert gram.times(np.ones((10, 1))).shape == (10, 1)

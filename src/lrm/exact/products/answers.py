@@ -26,7 +26,7 @@ from lrm.exact.products.folding import fold, signs_over, unfold
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
-from lrm.maps.products.factors import Factor
+from lrm.maps.linear import LinearMap
 
 __all__ = [
     "Estimate",
@@ -89,8 +89,8 @@ class Lattice:
         kappas = np.array([basis.kappa for basis in self.bases])
         self.factors = np.exp(-sums_over(members, np.log(kappas))) * np.where(self.folds, 2, 1)
         self._known: dict[Subset, float] = {}
-        self._forms: dict[tuple[int, Factor, Factor], tuple[Floats, Floats]] = {}
-        self._cancels: dict[tuple[int, Factor], bool] = {}
+        self._forms: dict[tuple[int, LinearMap, LinearMap], tuple[Floats, Floats]] = {}
+        self._cancels: dict[tuple[int, LinearMap], bool] = {}
         self._spectral: dict[int, Floats] = {}
 
     @cached_property
@@ -179,7 +179,7 @@ class Lattice:
             self._spectral[i] = np.asarray(Q)
         return self._spectral[i]
 
-    def forms(self, i: int, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+    def forms(self, i: int, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)/κ`` and ``(W·h)·(V·h)/κ²`` on one axis, row by row, computed once."""
         key = i, factor, other
         if key not in self._forms:
@@ -190,14 +190,14 @@ class Lattice:
             self._forms[key] = residual / kappa, total / kappa**2
         return self._forms[key]
 
-    def cancels(self, i: int, factor: Factor) -> bool:
+    def cancels(self, i: int, factor: LinearMap) -> bool:
         """Whether no query of a factor asks about the total: all have ``W·h = 0``."""
-        if factor.kind != "rows":
+        if factor.is_word:
             return False  # counts of values, all of one sign
         if (i, factor) not in self._cancels:
             h = self.bases[i].h
             size = CANCELS * factor.entry_range[1] * np.abs(h).sum()
-            self._cancels[i, factor] = bool(np.abs(factor.times(h[:, None])).max() <= size)
+            self._cancels[i, factor] = bool(np.abs(factor.apply(h[:, None])).max() <= size)
         return self._cancels[i, factor]
 
     def asked(self, factors: Product) -> Iterator[Subset]:
@@ -238,7 +238,7 @@ def _subsets(support: Subset) -> Iterator[Subset]:
         yield from itertools.combinations(support, size)
 
 
-def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[Factor]) -> bool:
+def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[LinearMap]) -> bool:
     """Whether a product of factors over the original attributes follows from the measurements."""
     if not all(axis.answers(factors) for axis in axes):
         return False
@@ -311,7 +311,7 @@ class Estimate:
                 y = np.tensordot(y, self._averages[i], axes=(place, 0))
         return np.asarray(y)
 
-    def answer(self, factors: Sequence[Factor]) -> Floats:
+    def answer(self, factors: Sequence[LinearMap]) -> Floats:
         """The estimate of a product over the group's axes, one array axis per group axis."""
         return self.product(dict(enumerate(factors)))
 
@@ -322,7 +322,7 @@ class Estimate:
         most = max((bases[i].size for i in support), default=0)
         if len(support) >= MANY_AXES and most <= MOST_TRANSFORMED:
             return self._with_totals(factors, self._all_at_once(factors))
-        means = {i: factors[i].times(bases[i].h[:, None])[:, 0] for i in support}
+        means = {i: factors[i].apply(bases[i].h[:, None])[:, 0] for i in support}
         whole: Floats | float = 0.0
         for subset in self.lattice.asked(factors):
             part = self.residual(subset)
@@ -330,7 +330,7 @@ class Estimate:
                 part = _along(
                     part,
                     place,
-                    lambda Z, i=i: factors[i].times(bases[i].projector_times(Z)),  # type: ignore[misc]
+                    lambda Z, i=i: factors[i].apply(bases[i].projector_times(Z)),  # type: ignore[misc]
                 )
             for place, i in enumerate(support):
                 if i not in subset:
@@ -366,7 +366,7 @@ class Estimate:
         found = found * inverses
         for place, i in enumerate(support):
             Q, factor = self.lattice.spectral(i), factors[i]
-            found = _along(found, place, lambda Z, Q=Q, factor=factor: factor.times(Q @ Z))  # type: ignore[misc]
+            found = _along(found, place, lambda Z, Q=Q, factor=factor: factor.apply(Q @ Z))  # type: ignore[misc]
         return found * math.prod(1.0 / self.lattice.bases[i].kappa for i in support)
 
     def _transformed(self, support: Subset) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.products.factors import Factor
+from lrm.maps.linear import LinearMap
 
 __all__ = ["AnyBasis", "Basis", "BasisStatistics", "identity_basis"]
 
@@ -60,7 +60,7 @@ class AnyBasis(Protocol):
         """``P·X``."""
         ...
 
-    def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row, of factors with as many rows."""
         ...
 
@@ -158,13 +158,13 @@ class Basis:
         n = self.size
         return np.asarray(Y[:n] + self.extra_rows.T @ Y[n:]) / self.scale[:, None]
 
-    def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
-        mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
+        mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         scaled_rows = self.plus.dense_rows.T
-        image = factor.times(scaled_rows)
-        image_other = image if other is factor else other.times(scaled_rows)
-        own = factor.entrywise_times(other, (self.scale**2)[:, None])[:, 0]
+        image = factor.apply(scaled_rows)
+        image_other = image if other is factor else other.apply(scaled_rows)
+        own = factor.entrywise_apply(other, (self.scale**2)[:, None])[:, 0]
         solved = self.plus.solve_inner(image_other.T).T
         forms = own - np.einsum("ij,ij->i", image, solved)
         return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.strategy import Axis
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
 __all__ = ["add_term_rows", "product_rows", "term_sets"]
 
@@ -50,28 +50,30 @@ def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
-def product_rows(lattice: Lattice, factors: Sequence[Factor]) -> Floats:
+def product_rows(lattice: Lattice, factors: Sequence[LinearMap]) -> Floats:
     """The rows of B of one product over a group's axes."""
     return np.hstack(list(_set_rows(lattice, factors, range(len(lattice.sets)))))
 
 
-def _support(factors: Sequence[Factor]) -> list[int]:
+def _support(factors: Sequence[LinearMap]) -> list[int]:
     return [i for i, factor in enumerate(factors) if factor.total_factor is None]
 
 
-def _used_sets(lattice: Lattice, factors: Sequence[Factor]) -> list[int]:
+def _used_sets(lattice: Lattice, factors: Sequence[LinearMap]) -> list[int]:
     """The sets that hold information about a product; the rows of all others are 0."""
     support = _support(factors)
     inner = [[i for i in support if i in one] for one in lattice.sets]
     return [b for b, own in enumerate(inner) if _inverse_informations(lattice, b, own).any()]
 
 
-def _set_rows(lattice: Lattice, factors: Sequence[Factor], sets: Iterable[int]) -> Iterator[Floats]:
+def _set_rows(
+    lattice: Lattice, factors: Sequence[LinearMap], sets: Iterable[int]
+) -> Iterator[Floats]:
     """Yield the rows of B of one product, over the measurements of one set after the other."""
     support = _support(factors)
     bases = lattice.bases
     means = [
-        factor.times(basis.h[:, None])[:, 0] / basis.kappa
+        factor.apply(basis.h[:, None])[:, 0] / basis.kappa
         for factor, basis in zip(factors, bases, strict=True)
     ]
     averages = [basis.times(basis.h[:, None])[:, 0] / basis.kappa for basis in bases]

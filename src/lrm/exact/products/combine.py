@@ -36,8 +36,11 @@ from lrm.exact.products.coefficients import product_rows
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy
+from lrm.maps.kron import kronecker
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor, kronecker
+from lrm.maps.words import Identity, Total
 
 __all__ = ["LEAST_GAIN", "Combination", "find_combination"]
 
@@ -92,9 +95,9 @@ class _Table:
         return math.prod(len(G) for G in self.rows)
 
     @cached_property
-    def factors(self) -> tuple[Factor, ...]:
+    def factors(self) -> tuple[LinearMap, ...]:
         """The factors of the table as those of a query."""
-        return tuple(Factor("rows", G.shape[1], G) for G in self.rows)
+        return tuple(DenseMap(G) for G in self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +128,13 @@ class _Side:
         totals = tuple(G @ basis.h for basis, G in zip(bases, rows, strict=True))
         return _Table(tuple(rows), solved, totals)
 
-    def covariance(self, left: Sequence[Factor], table: _Table, inside: Subset) -> Floats:
+    def covariance(self, left: Sequence[LinearMap], table: _Table, inside: Subset) -> Floats:
         """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
         parts = []
         for place, i in enumerate(self.own):
             F, basis = left[place], self.lattice.bases[i]
-            spread = F.times(table.solved[place])
-            total = np.outer(F.times(basis.h[:, None])[:, 0], table.totals[place])
+            spread = F.apply(table.solved[place])
+            total = np.outer(F.apply(basis.h[:, None])[:, 0], table.totals[place])
             parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
         whole = np.zeros((math.prod(map(len, left)), table.height))
@@ -147,7 +150,7 @@ class _Side:
                 whole += product / information
         return whole
 
-    def summands(self, term: int) -> Iterator[tuple[float, list[Factor], tuple[Factor, ...]]]:
+    def summands(self, term: int) -> Iterator[tuple[float, list[LinearMap], tuple[LinearMap, ...]]]:
         """Yield the coefficient of each product of a term, its own factors and its shared ones."""
         batch = self.merged.batch
         for number in batch.summand_numbers(term).tolist():
@@ -217,7 +220,7 @@ def _diagonalised(
     )
 
 
-Reach = list[tuple[tuple[Factor, ...], Floats]]
+Reach = list[tuple[tuple[LinearMap, ...], Floats]]
 """``W·C·Rᵀ`` over the axes that are not shared, with the factors on those that are."""
 
 
@@ -306,7 +309,7 @@ class Combination:
             return held
         side = self.sides[g]
         members = tuple(side.shared[k] for k in inside)
-        found: dict[tuple[Factor, ...], Floats] = {}
+        found: dict[tuple[LinearMap, ...], Floats] = {}
         for coefficient, own, shared in side.summands(term):
             part = np.hstack([side.covariance(own, table, members) for table in tables])
             part *= coefficient
@@ -353,7 +356,7 @@ class Combination:
                 if i in side.own:
                     factors.append(table.factors[side.own.index(i)])
                 else:
-                    factors.append(Factor("identity" if i in members else "total", axis.size))
+                    factors.append(Identity(axis.size) if i in members else Total(axis.size))
             answer = estimate.answer(factors)
             lengths = [answer.shape[i] for i in side.shared]
             answer = np.moveaxis(answer, side.shared, range(-len(side.shared), 0))
@@ -380,8 +383,8 @@ class Combination:
                     moved = np.moveaxis(part, 1 + k, 0)
                     if k not in component.inside:
                         # The mean over the values stands for the total: W·h/κ times it.
-                        moved = np.broadcast_to(moved, (W.size, *moved.shape[1:]))
-                    image = W.times(moved.reshape(W.size, -1))
+                        moved = np.broadcast_to(moved, (W.shape[1], *moved.shape[1:]))
+                    image = W.apply(moved.reshape(W.shape[1], -1))
                     part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, 1 + k)
                 whole = whole + self._ordered(g, term, part)
         return np.asarray(whole)
@@ -430,7 +433,7 @@ class Combination:
         weights: Floats,
         g: int,
         component: _Component,
-        shared: tuple[Factor, ...],
+        shared: tuple[LinearMap, ...],
         lattice: Lattice,
     ) -> Floats:
         """``weights`` times the rows of B of a group's common tables: own x shared x measured.
@@ -446,16 +449,16 @@ class Combination:
         for block in _blocks(shared, MOST_ENTRIES // entries):
             projected = []
             for k, (W, some) in enumerate(zip(shared, block, strict=True)):
-                part = W.part(some.start, some.stop)
-                rows = np.repeat(part.row_sums[:, None] / W.size, W.size, axis=1)
-                rows = part.dense() - rows if k in component.inside else rows
-                projected.append(Factor("rows", W.size, rows))
+                part = W.rows(some.start, some.stop)
+                rows = np.repeat(part.mean(axis=1, keepdims=True), W.shape[1], axis=1)
+                rows = part - rows if k in component.inside else rows
+                projected.append(DenseMap(rows))
             rows = self._table_rows(g, component, projected, lattice)
             whole[(slice(None), *block)] = np.tensordot(weights, rows, axes=(1, 0))
         return whole
 
     def _table_rows(
-        self, g: int, component: _Component, shared: Sequence[Factor], lattice: Lattice
+        self, g: int, component: _Component, shared: Sequence[LinearMap], lattice: Lattice
     ) -> Floats:
         """Rows of B of the common tables of one group: tables x shared x measured."""
         key = g, component.inside
@@ -509,9 +512,9 @@ class _Meets:
         ]
 
 
-def _blocks(shared: Sequence[Factor], most: int) -> Iterator[tuple[slice, ...]]:
+def _blocks(shared: Sequence[LinearMap], most: int) -> Iterator[tuple[slice, ...]]:
     """Yield parts of the combinations of rows of some factors: all at once, or one by one."""
-    small = all(len(W) * W.size <= MOST_ENTRIES for W in shared)
+    small = all(math.prod(W.shape) <= MOST_ENTRIES for W in shared)
     if small and math.prod(map(len, shared)) <= most:
         yield tuple(slice(0, len(W)) for W in shared)
         return
@@ -526,21 +529,21 @@ def _measurements(group: Group) -> int:
     return sum(math.prod(heights[inside].tolist()) for inside in marginals.members)
 
 
-def _shared_rows(left: Factor, right: Factor) -> tuple[Floats, Floats]:
+def _shared_rows(left: LinearMap, right: LinearMap) -> tuple[Floats, Floats]:
     """The numbers s and r of each pair of rows over a shared attribute.
 
     Its basis is the identity, so that ``(W·h)·(V·h)/κ²`` and ``diag(W·P·Vᵀ)/κ`` are sums over rows.
     """
-    n = left.size
-    both = left.row_sums * right.row_sums
-    products = left.entrywise_times(right, np.ones((n, 1)))[:, 0]
+    n = left.shape[1]
+    both = left.apply(np.ones(n)) * right.apply(np.ones(n))
+    products = left.entrywise_apply(right, np.ones((n, 1)))[:, 0]
     rest = (products - both / n) / n
     if left.total_factor is not None or right.total_factor is not None:
         rest = np.zeros(len(left))
     return both / n**2, rest
 
 
-def _shared_form(left: Factor, right: Factor) -> tuple[float, float]:
+def _shared_form(left: LinearMap, right: LinearMap) -> tuple[float, float]:
     """The same, summed over the rows."""
     total, rest = _shared_rows(left, right)
     return float(total.sum()), float(rest.sum())

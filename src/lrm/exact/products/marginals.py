@@ -23,7 +23,7 @@ from lrm.exact.products.basis import Basis, BasisStatistics, identity_basis
 from lrm.exact.products.folding import fold_rows
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of, members_of, sums_over
-from lrm.maps.products.factors import kronecker
+from lrm.maps.kron import kronecker
 
 __all__ = ["Marginals", "Point", "SetWeights", "marginals_error", "statistics_of"]
 

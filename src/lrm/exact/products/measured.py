@@ -27,9 +27,9 @@ from lrm.exact.products.integers import IntegerBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.protocols import Reconstruction
+from lrm.maps.kron import kronecker
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
-from lrm.maps.products.factors import kronecker
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.tabulation import Tabulation, ValueLabels, tabulate
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.strategy import Axis
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
 __all__ = ["BLOCK_ANSWERS", "MergedTerms", "Piece", "Product", "joined", "pieces_of", "row_ranges"]
 
@@ -26,7 +27,7 @@ WRITTEN_ENTRIES = 1 << 22
 LONGEST_TERM = 1 << 26
 """Answers of a term over one long identity, which is not written out (0.5 GB)."""
 
-Product = Mapping[int, Factor]
+Product = Mapping[int, LinearMap]
 """The factors of a product by axis, ascending; axes that are not in it are summed out."""
 
 
@@ -36,7 +37,7 @@ class MergedTerms:
 
     batch: ProductBatch
     axes: Sequence[Axis]
-    _known: dict[tuple[int, tuple[int, ...]], Factor] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[int, tuple[int, ...]], LinearMap] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _axis_of(self) -> list[int]:
@@ -46,7 +47,7 @@ class MergedTerms:
                 place[i] = k
         return place
 
-    def factor(self, k: int, choice: NDArray[np.int32]) -> Factor:
+    def factor(self, k: int, choice: NDArray[np.int32]) -> LinearMap:
         """The factor on one axis of a product that chooses these factors."""
         axis = self.axes[k]
         key = k, tuple(int(choice[i]) for i in axis.attributes)
@@ -71,13 +72,19 @@ class MergedTerms:
         for number, choice in zip(numbers.tolist(), chosen, strict=True):
             product = {k: self.factor(k, choice) for k in axes}
             if rows is not None and axes:
-                product[axes[0]] = product[axes[0]].part(rows.start, rows.stop)
+                product[axes[0]] = _some_rows(product[axes[0]], rows)
             found.append((float(self.batch.coefficients[number]), product))
         return found
 
-    def first_factors(self, term: int) -> list[Factor]:
+    def first_factors(self, term: int) -> list[LinearMap]:
         """The factors on the first axis that a term does not sum out, one for each summand."""
         return [next(iter(product.values())) for _, product in self.summands(term)]
+
+
+def _some_rows(factor: LinearMap, rows: slice) -> LinearMap:
+    if rows == slice(0, len(factor)):
+        return factor
+    return DenseMap(factor.rows(rows.start, rows.stop))
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def pieces_of(
             yield Piece(term, begin, end)
             continue
         factors = merged[group_of[term]].first_factors(term)
-        length, values = len(factors[0]), factors[0].size
+        length, values = len(factors[0]), factors[0].shape[1]
         each = (end - begin) // length
         block, written = BLOCK_ANSWERS // each, WRITTEN_ENTRIES // values
         plain = all(factor.kind == "identity" for factor in factors)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lrm.errors import UnsupportedQuery, WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, Subset
 from lrm.exact.products.merged_terms import MergedTerms
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
 if TYPE_CHECKING:  # which is probed
     from lrm.exact.products.measured import MeasuredGroup
@@ -178,12 +178,14 @@ def _thinned(batch: ProductBatch) -> ProductBatch:
     return replace(batch, factors=factors, _shapes={})
 
 
-def _product_truth(summands: Sequence[tuple[float, list[Factor]]], x: Sequence[Floats]) -> Floats:
+def _product_truth(
+    summands: Sequence[tuple[float, list[LinearMap]]], x: Sequence[Floats]
+) -> Floats:
     whole: Floats | float = 0.0
     for coefficient, factors in summands:
         table = np.full((), coefficient)
         for factor, vector in zip(factors, x, strict=True):
             # Flat: an array has at most 64 axes, and a table may have more attributes.
-            table = np.multiply.outer(table, factor.times(vector[:, None])[:, 0]).reshape(-1)
+            table = np.multiply.outer(table, factor.apply(vector[:, None])[:, 0]).reshape(-1)
         whole = whole + table
     return np.asarray(whole).reshape(-1)

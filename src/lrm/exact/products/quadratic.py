@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.subsets import SubsetIndex, bits_of, masks_of, popcount
+from lrm.maps.linear import BLOCK_ENTRIES, LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import PIECE, Factor
 
 __all__ = ["FactorPairs", "PairGram", "Quadratic"]
 
@@ -36,8 +36,8 @@ LEAST_SHARE = 1e-12
 class PairGram:
     """``M = (FᵀG + GᵀF)/2`` of two factors of one attribute; most often F is G."""
 
-    left: Factor
-    right: Factor
+    left: LinearMap
+    right: LinearMap
 
     @property
     def tells(self) -> bool:
@@ -51,17 +51,18 @@ class PairGram:
             return None
         if self.left is self.right:
             return self.left.total_factor
-        return float(self.left.row_sums @ self.right.row_sums) / self.left.size**2
+        n = self.left.shape[1]
+        return float(np.vdot(*(one.apply(np.ones(n)) for one in (self.left, self.right)))) / n**2
 
     @cached_property
     def squares(self) -> Floats:
         """The diagonal of M."""
         if self.left is self.right:
-            return self.left.squares
-        found, height = np.zeros(self.left.size), max(1, PIECE // self.left.size)
+            return self.left.column_squared_sums()
+        found, height = np.zeros(self.left.shape[1]), max(1, BLOCK_ENTRIES // self.left.shape[1])
         for start in range(0, len(self.left), height):
             stop = min(start + height, len(self.left))
-            parts = (factor.part(start, stop).dense() for factor in (self.left, self.right))
+            parts = (factor.rows(start, stop) for factor in (self.left, self.right))
             found += np.einsum("ij,ij->j", *parts)
         return found
 
@@ -69,13 +70,13 @@ class PairGram:
         """``M·X``."""
         if self.left is self.right:
             return self.left.gram_times(X)
-        one = self.left.transpose_times(self.right.times(X))
-        return np.asarray(one + self.right.transpose_times(self.left.times(X))) / 2
+        one = self.left.apply_transpose(self.right.apply(X))
+        return np.asarray(one + self.right.apply_transpose(self.left.apply(X))) / 2
 
     def dense(self) -> Floats:
         """M as an array."""
         if self.left is self.right:
-            return self.left.gram
+            return self.left.gram()
         one = self.left.dense().T @ self.right.dense()
         return np.asarray(one + one.T) / 2
 

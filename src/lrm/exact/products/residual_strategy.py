@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of, sums_over
-from lrm.maps.products.factors import kronecker
+from lrm.maps.kron import kronecker
 
 __all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis"]
 

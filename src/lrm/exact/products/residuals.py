@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.products.factors import Factor
+from lrm.maps.linear import LinearMap
 
 __all__ = ["RealResidual"]
 
@@ -68,11 +68,11 @@ class RealResidual:
         """``H·X``."""
         return np.asarray(self.projector_times(X) + np.outer(self.h, self.h @ X) / self.kappa)
 
-    def forms(self, factor: Factor, other: Factor) -> tuple[Floats, Floats]:
+    def forms(self, factor: LinearMap, other: LinearMap) -> tuple[Floats, Floats]:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
-        mean, mean_other = (f.times(self.h[:, None])[:, 0] for f in (factor, other))
+        mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         if self.rows is None:
-            own = factor.entrywise_times(other, np.ones((self.size, 1)))[:, 0]
+            own = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
             spread = (own - mean * mean_other / self.size) / self.factor**2
         else:
             image = self.projector_times(other.dense().T)

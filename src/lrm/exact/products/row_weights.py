@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.merged_terms import MergedTerms
-from lrm.maps.products.factors import Factor
+from lrm.maps.linear import LinearMap
 
 __all__ = ["WeightClasses"]
 
@@ -59,7 +59,7 @@ class WeightClasses:
 
     lattice: Lattice
     merged: MergedTerms
-    _axes: dict[tuple[int, tuple[Factor, ...]], tuple[Integers, list[_Columns]] | None] = field(
+    _axes: dict[tuple[int, tuple[LinearMap, ...]], tuple[Integers, list[_Columns]] | None] = field(
         default_factory=dict, repr=False
     )
     _totals: dict[int, _Columns] = field(default_factory=dict, repr=False)
@@ -111,7 +111,7 @@ class WeightClasses:
         return self._totals[k]
 
     def _classes(
-        self, k: int, factors: tuple[Factor, ...]
+        self, k: int, factors: tuple[LinearMap, ...]
     ) -> tuple[Integers, list[_Columns]] | None:
         """The class of each row of the factors on an axis, and the classes."""
         if (k, factors) not in self._axes:
@@ -119,13 +119,13 @@ class WeightClasses:
         return self._axes[k, factors]
 
     def _compared(
-        self, k: int, factors: Sequence[Factor]
+        self, k: int, factors: Sequence[LinearMap]
     ) -> tuple[Integers, list[_Columns]] | None:
         basis = self.lattice.bases[k]
         average = basis.times(basis.h[:, None])[:, 0] / basis.kappa
         if len(factors[0]) * len(average) * len(factors) > MOST_FACTOR:
             return None
-        means = np.stack([f.times(basis.h[:, None])[:, 0] / basis.kappa for f in factors])
+        means = np.stack([f.apply(basis.h[:, None])[:, 0] / basis.kappa for f in factors])
         spread = [
             basis.times(basis.projector_times(f.dense().T)).T / basis.kappa
             if f.total_factor is None

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.marginals import Marginals
+from lrm.maps.kron import kron, kronecker
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor, kronecker
-from lrm.maps.products.fused import fuse_factors
+from lrm.maps.words import Total
 
 __all__ = ["Axis", "Group", "ProductStrategy", "axes_of", "group_weights", "on_axes", "over_cells"]
 
@@ -58,30 +59,31 @@ class Axis:
         """Number of values of the axis."""
         return math.prod(self.merged_sizes)
 
-    def factor(self, factors: Sequence[Factor]) -> Factor:
+    def factor(self, factors: Sequence[LinearMap]) -> LinearMap:
         """The factor on this axis of a product with ``factors`` on the original attributes."""
         merged = [
-            factors[i].merged(marks, size)
+            factors[i].merged_columns(marks, size)
             for i, marks, size in zip(self.attributes, self.labels, self.merged_sizes, strict=True)
         ]
-        return fuse_factors(merged)
+        return kron(merged)
 
-    def answers(self, factors: Sequence[Factor]) -> bool:
+    def answers(self, factors: Sequence[LinearMap]) -> bool:
         """Whether the factors are constant on merged values and zero on dropped ones."""
         return all(self.keeps(place, factors[i]) for place, i in enumerate(self.attributes))
 
-    def keeps(self, place: int, factor: Factor) -> bool:
+    def keeps(self, place: int, factor: LinearMap) -> bool:
         """Whether a factor of one attribute is constant on merged values, zero on dropped ones."""
         marks, size = self.labels[place], self.merged_sizes[place]
         if factor.kind == "total":
             return bool((marks >= 0).all())
-        if factor.rows is None:
-            return size == factor.size
+        if factor.is_word:
+            return size == factor.shape[1]
         kept = marks >= 0
-        if np.any(factor.rows[:, ~kept] != 0):
+        rows = factor.dense()
+        if np.any(rows[:, ~kept] != 0):
             return False
-        columns = factor.merged(marks, size).dense()
-        return np.array_equal(columns[:, marks[kept]], factor.rows[:, kept])
+        columns = factor.merged_columns(marks, size).dense()
+        return np.array_equal(columns[:, marks[kept]], rows[:, kept])
 
 
 def axes_of(labels: Sequence[Integers], fused: bool = False) -> tuple[Axis, ...]:
@@ -116,9 +118,10 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     for k, axis in enumerate(axes):
         members = list(axis.attributes)
         rows, combos, place = _combinations(batch, members)
-        numbers, kept = np.zeros(len(combos), dtype=np.int32), [Factor("total", axis.size)]
+        numbers = np.zeros(len(combos), dtype=np.int32)
+        kept: list[LinearMap] = [Total(axis.size)]
         for number, combo in enumerate(combos):
-            chosen: list[Factor] = [batch.factors[0][0]] * len(batch.factors)
+            chosen: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
             for i, f in zip(members, combo, strict=True):
                 chosen[i] = batch.factors[i][f]
             if any(f != 0 for f in combo):

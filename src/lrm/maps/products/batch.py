@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrm.domain.core import MOST_ATTRIBUTES
 from lrm.errors import WorkloadError
+from lrm.maps.kron import kronecker
+from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import check_weights
-from lrm.maps.products.factors import Factor, Word, kronecker, make_factor
+from lrm.maps.products.factors import Word, make_factor, word_factor
 
 __all__ = [
     "MOST_CHOICES",
@@ -50,7 +52,7 @@ class ProductBatch:
     (8, [[1, 0], [1, 1]])
     """
 
-    factors: tuple[tuple[Factor, ...], ...]
+    factors: tuple[tuple[LinearMap, ...], ...]
     choice: NDArray[np.int32]
     coefficients: Floats
     term_of: Integers
@@ -81,7 +83,7 @@ class ProductBatch:
         for chosen, choices in zip(highest, self.factors, strict=True):
             if not choices or choices[0].kind != "total":
                 raise WorkloadError("the first factor of every attribute must be its total")
-            if any(factor.size != choices[0].size for factor in choices):
+            if any(factor.shape[1] != choices[0].shape[1] for factor in choices):
                 raise WorkloadError("all factors of an attribute must cover the same values")
             if chosen >= len(choices):
                 raise WorkloadError("a term chooses a factor that does not exist")
@@ -115,7 +117,7 @@ class ProductBatch:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of values of each attribute."""
-        return tuple(choices[0].size for choices in self.factors)
+        return tuple(choices[0].shape[1] for choices in self.factors)
 
     @property
     def terms(self) -> int:
@@ -179,7 +181,7 @@ class ProductBatch:
         """Number of queries of the whole batch."""
         return int(self.term_queries().sum())
 
-    def summands(self, term: int) -> list[tuple[float, list[Factor]]]:
+    def summands(self, term: int) -> list[tuple[float, list[LinearMap]]]:
         """The products that a term is the sum of, each with its coefficient."""
         return [
             (
@@ -211,7 +213,7 @@ class ProductBatch:
         """The terms that count no cell: each of their summands has a factor of zeros."""
         zero = np.zeros(len(self.choice), dtype=bool)
         for column, choices in zip(self.choice.T, self.factors, strict=True):
-            empty = [one.rows is not None and not one.rows.any() for one in choices]
+            empty = [not one.is_word and not one.dense().any() for one in choices]
             zero |= np.array(empty)[column]
         some = np.bincount(self.term_of[~zero], minlength=self.terms)
         return np.flatnonzero(some == 0)
@@ -266,28 +268,28 @@ class _Interned:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sizes
-        self.factors = [[Factor("total", n)] for n in sizes]
-        self._by_key = [{choices[0].key: 0} for choices in self.factors]
+        self.factors = [[word_factor("total", n)] for n in sizes]
+        self._by_key = [{choices[0].digest: 0} for choices in self.factors]
         self._by_object: list[dict[int, int]] = [{} for _ in sizes]
         self._alive: list[object] = []  # an id is only unique while its object lives
 
-    def number(self, attribute: int, given: ArrayLike | Word | Factor) -> int:
+    def number(self, attribute: int, given: ArrayLike | Word | LinearMap) -> int:
         seen = self._by_object[attribute]
         if id(given) in seen:
             return seen[id(given)]
         factor = make_factor(given, self.sizes[attribute])
         keys = self._by_key[attribute]
-        if factor.key not in keys:
-            keys[factor.key] = len(self.factors[attribute])
+        if factor.digest not in keys:
+            keys[factor.digest] = len(self.factors[attribute])
             self.factors[attribute].append(factor)
         self._alive.append(given)
-        seen[id(given)] = keys[factor.key]
+        seen[id(given)] = keys[factor.digest]
         return seen[id(given)]
 
 
 def product_batch(
     sizes: Sequence[int],
-    terms: Sequence[Sequence[ArrayLike | Word | Factor]],
+    terms: Sequence[Sequence[ArrayLike | Word | LinearMap]],
     weights: ArrayLike | None = None,
 ) -> ProductBatch:
     """Return the batch of ``terms``: lists of one factor per attribute.
@@ -300,7 +302,7 @@ def product_batch(
 
 def sum_batch(
     sizes: Sequence[int],
-    terms: Sequence[Sequence[tuple[float, Sequence[ArrayLike | Word | Factor]]]],
+    terms: Sequence[Sequence[tuple[float, Sequence[ArrayLike | Word | LinearMap]]]],
     weights: ArrayLike | None = None,
 ) -> ProductBatch:
     """Return a batch whose terms are sums of products, each a coefficient and its factors.
@@ -369,7 +371,8 @@ def cross_tabs(
         blocks.append(block)
     choice = np.vstack(blocks)
     factors = tuple(
-        (Factor("total", n), Factor(kind, n)) for n, kind in zip(sizes, chosen, strict=True)
+        (word_factor("total", n), word_factor(kind, n))
+        for n, kind in zip(sizes, chosen, strict=True)
     )
     count = len(choice)
     return ProductBatch(factors, choice, np.ones(count), np.arange(count), np.ones(count))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
 __all__ = [
     "MANY_PRODUCTS",
@@ -65,15 +65,15 @@ def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
     first = batches[0]
     if any(batch.sizes != first.sizes for batch in batches):
         raise WorkloadError("batches over attributes of different sizes cannot be joined")
-    factors: list[list[Factor]] = [[choices[0]] for choices in first.factors]
-    known = [{choices[0].key: 0} for choices in first.factors]
+    factors: list[list[LinearMap]] = [[choices[0]] for choices in first.factors]
+    known = [{choices[0].digest: 0} for choices in first.factors]
     choices, terms, start = [], [], 0
     for batch in batches:
         choice = np.zeros_like(batch.choice)
         for i, own in enumerate(batch.factors):
             numbers = np.zeros(len(own), dtype=np.int32)
             for f, factor in enumerate(own):
-                numbers[f] = known[i].setdefault(factor.key, len(factors[i]))
+                numbers[f] = known[i].setdefault(factor.digest, len(factors[i]))
                 if numbers[f] == len(factors[i]):
                     factors[i].append(factor)
             choice[:, i] = numbers[batch.choice[:, i]]
@@ -89,18 +89,19 @@ def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
     )
 
 
-def weighed(factor: Factor, weights: Floats) -> Factor:
+def weighed(factor: LinearMap, weights: Floats) -> LinearMap:
     """The same queries with the weight of every value multiplied.
 
     Examples
     --------
-    >>> weighed(Factor("identity", 2), np.array([0.0, 1.0])).dense().tolist()
+    >>> from lrm.maps.words import Identity
+    >>> weighed(Identity(2), np.array([0.0, 1.0])).dense().tolist()
     [[0.0, 0.0], [0.0, 1.0]]
     """
     if np.all(weights == 1.0):
         return factor
-    check_rows(len(factor), factor.size)
-    return Factor("rows", factor.size, np.ascontiguousarray(factor.dense() * weights))
+    check_rows(*factor.shape)
+    return factor.scale_columns(weights)
 
 
 def restricted(batch: ProductBatch, condition: Sequence[Product]) -> ProductBatch:
@@ -112,7 +113,7 @@ def restricted(batch: ProductBatch, condition: Sequence[Product]) -> ProductBatc
         At least one product; their sum is 1 in the cells that are kept and 0 in the others.
     """
     factors = [list(choices) for choices in batch.factors]
-    known = [{factor.key: f for f, factor in enumerate(choices)} for choices in batch.factors]
+    known = [{factor.digest: f for f, factor in enumerate(choices)} for choices in batch.factors]
     choices, coefficients = [], []
     for coefficient, weights in condition:
         choice = batch.choice.copy()
@@ -120,7 +121,7 @@ def restricted(batch: ProductBatch, condition: Sequence[Product]) -> ProductBatc
             numbers = np.zeros(len(batch.factors[i]), dtype=np.int32)
             for f in np.unique(batch.choice[:, i]).tolist():
                 factor = weighed(batch.factors[i][f], values)
-                numbers[f] = known[i].setdefault(factor.key, len(factors[i]))
+                numbers[f] = known[i].setdefault(factor.digest, len(factors[i]))
                 if numbers[f] == len(factors[i]):
                     factors[i].append(factor)
             choice[:, i] = numbers[batch.choice[:, i]]

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 
-__all__ = ["entries", "filled", "sparse_matrix"]
+__all__ = ["sparse_matrix"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,52 +21,19 @@ Entries = tuple[Integers, Integers, Floats]
 """Row, column and weight of every entry that is not 0, sorted by row, then column."""
 
 
-def filled(factor: Factor) -> int:
-    """Number of non-zero weights of a factor."""
-    n = factor.size
-    match factor.kind:
-        case "total" | "identity":
-            return n
-        case "prefix":
-            return n * (n + 1) // 2
-        case "all-ranges":
-            return n * (n + 1) * (n + 2) // 6
-        case _:
-            return int(np.count_nonzero(factor.dense()))
-
-
-def entries(factor: Factor) -> Entries:
+def _entries(factor: LinearMap) -> Entries:
     """The non-zero weights of a factor, without its dense matrix where it is a word.
 
     Examples
     --------
-    >>> row, column, weight = entries(Factor("prefix", 2))
+    >>> from lrm.maps.words import Prefix
+    >>> row, column, weight = _entries(Prefix(2))
     >>> row.tolist(), column.tolist()
     ([0, 1, 1], [0, 0, 1])
     """
-    n = factor.size
-    values = np.arange(n)
-    match factor.kind:
-        case "total":
-            return np.zeros(n, dtype=np.int64), values, np.ones(n)
-        case "identity":
-            return values, values, np.ones(n)
-        case "prefix":
-            return _runs(np.zeros(n, dtype=np.int64), values)
-        case "all-ranges":
-            first, last = np.triu_indices(n)
-            return _runs(first, last)
-        case _:
-            rows = np.asarray(factor.rows)
-            row, column = np.nonzero(rows)
-            return row, column, rows[row, column]
-
-
-def _runs(first: Integers, last: Integers) -> Entries:
-    lengths = last - first + 1
-    ends = np.cumsum(lengths)
-    column = np.arange(ends[-1]) - np.repeat(ends - lengths - first, lengths)
-    return np.repeat(np.arange(len(first)), lengths), column, np.ones(len(column))
+    matrix = factor.sparse()
+    row = np.repeat(np.arange(len(factor)), np.diff(matrix.indptr))
+    return row, matrix.indices.astype(np.int64), matrix.data
 
 
 def sparse_matrix(batch: ProductBatch) -> sp.csr_array:
@@ -74,7 +41,7 @@ def sparse_matrix(batch: ProductBatch) -> sp.csr_array:
 
     Cost: the number of non-zero weights, and some 10 µs per product and attribute.
     """
-    known = lru_cache(maxsize=None)(lambda i, f: entries(batch.factors[i][f]))
+    known = lru_cache(maxsize=None)(lambda i, f: _entries(batch.factors[i][f]))
     indices, data, lengths = [], [], []
     for term, queries in enumerate(batch.term_queries().tolist()):
         parts = [_product(batch, s, known) for s in batch.summand_numbers(term).tolist()]

@@ -16,8 +16,8 @@ from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
-from lrm.maps.products.flatten import filled, sparse_matrix
+from lrm.maps.products.factors import kind_of
+from lrm.maps.products.flatten import sparse_matrix
 from lrm.spelling import how_many
 
 __all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap"]
@@ -78,7 +78,7 @@ class ProductMap(LinearMap):
     @cached_property
     def _weights(self) -> int:
         """Number of non-zero weights of the matrix, each summand counted for itself."""
-        counts = [[filled(factor) for factor in choices] for choices in self.batch.factors]
+        counts = [[factor.entry_count for factor in choices] for choices in self.batch.factors]
         return sum(
             math.prod(counts[i][f] for i, f in enumerate(row)) for row in self.batch.choice.tolist()
         )
@@ -131,7 +131,9 @@ class ProductMap(LinearMap):
         batch = self.batch
         norms = batch.coefficients**2
         for column, choices in zip(batch.choice.T, batch.factors, strict=True):
-            norms = norms * np.array([factor.squares.sum() for factor in choices])[column]
+            norms = (
+                norms * np.array([factor.column_squared_sums().sum() for factor in choices])[column]
+            )
         if batch.simple:
             return float(norms.sum())
         several = np.bincount(batch.term_of) > 1
@@ -148,11 +150,7 @@ class ProductMap(LinearMap):
         )
 
     def is_integer(self) -> bool:
-        whole = all(
-            factor.rows is None or bool(np.all(factor.rows == np.rint(factor.rows)))
-            for choices in self.batch.factors
-            for factor in choices
-        )
+        whole = all(factor.is_integer() for choices in self.batch.factors for factor in choices)
         return whole and bool(np.all(self.batch.coefficients == np.rint(self.batch.coefficients)))
 
     def contents(self) -> dict[str, Any]:
@@ -160,15 +158,16 @@ class ProductMap(LinearMap):
         batch = self.batch
         summand, attribute = np.nonzero(batch.choice)
         rows = [
-            factor.rows.ravel()
+            factor.dense().ravel()
             for choices in batch.factors
             for factor in choices
-            if factor.rows is not None
+            if not factor.is_word
         ]
         return {
             "sizes": batch.sizes,
             "factors": tuple(
-                tuple((factor.kind, len(factor)) for factor in choices) for choices in batch.factors
+                tuple((kind_of(factor), len(factor)) for factor in choices)
+                for choices in batch.factors
             ),
             "coefficients": batch.coefficients,
             "term-of": batch.term_of,
@@ -178,6 +177,6 @@ class ProductMap(LinearMap):
         }
 
 
-def _inner(one: Factor, two: Factor) -> float:
+def _inner(one: LinearMap, two: LinearMap) -> float:
     """``Σ one·two``, entry by entry."""
-    return float(one.squares.sum()) if one is two else float((one.dense() * two.dense()).sum())
+    return one.squared_norm() if one is two else float((one.dense() * two.dense()).sum())

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from lrm.domain.core import MOST_ATTRIBUTES
 from lrm.errors import FileFormatError
 from lrm.files.facts import Arrays, Facts
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import MOST_CHOICES, ProductBatch
-from lrm.maps.products.factors import LARGEST_SIZE, Factor, Kind
+from lrm.maps.products.factors import LARGEST_SIZE, make_factor
 from lrm.maps.products.map import ProductMap
+from lrm.maps.words import WORDS
 
 __all__ = ["KEYS", "read_products"]
 
@@ -57,7 +59,7 @@ def read_products(name: str, facts: Facts, arrays: Arrays) -> ProductMap:
 
 def _factors(
     name: str, facts: Any, sizes: tuple[int, ...], arrays: Arrays
-) -> tuple[tuple[Factor, ...], ...]:
+) -> tuple[tuple[LinearMap, ...], ...]:
     if not isinstance(facts, list) or len(facts) != len(sizes):
         raise FileFormatError(f"the {name} must have a list of factors for each attribute")
     rows = arrays.take(f"{name}-rows", "f8", (None,))
@@ -73,7 +75,7 @@ def _factors(
                 raise FileFormatError(f"the {name} has too few rows for its factors")
             given = rows[start : start + weights].reshape(queries, size).copy() if weights else None
             start += weights
-            own.append(Factor(kind, size, given))
+            own.append(make_factor(kind if given is None else given, size))
             if len(own[-1]) != queries:
                 raise FileFormatError(f"a factor of the {name} has the wrong number of queries")
         found.append(tuple(own))
@@ -82,9 +84,9 @@ def _factors(
     return tuple(found)
 
 
-def _kind(name: str, fact: Any) -> tuple[Kind, int]:
+def _kind(name: str, fact: Any) -> tuple[str, int]:
     if isinstance(fact, list) and len(fact) == 2 and type(fact[1]) is int:
-        for kind in get_args(Kind):
+        for kind in (*WORDS, "rows"):
             if fact[0] == kind and 1 <= fact[1] <= math.comb(LARGEST_SIZE + 1, 2):
                 return kind, fact[1]
     raise FileFormatError(f"a factor of the {name} must be a kind with a number of queries")

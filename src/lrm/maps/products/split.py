@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.maps.linear import LinearMap
+from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch, sum_batch
-from lrm.maps.products.factors import Factor
 
 __all__ = ["weigh_terms"]
 
@@ -49,7 +50,7 @@ def weigh_terms(batch: ProductBatch, importance: Floats | None) -> ProductBatch:
             f"importance differs within tables of more than {MOST_SPLIT:,} queries; give one "
             "importance to each table, or ask for the queries that matter more by themselves"
         )
-    terms: list[list[tuple[float, list[Factor]]]] = []
+    terms: list[list[tuple[float, list[LinearMap]]]] = []
     weights: list[float] = []
     for term in range(batch.terms):
         summands = batch.summands(term)
@@ -62,7 +63,9 @@ def weigh_terms(batch: ProductBatch, importance: Floats | None) -> ProductBatch:
     return sum_batch(batch.sizes, terms, weights)
 
 
-def _rows(summands: list[tuple[float, list[Factor]]]) -> list[list[tuple[float, list[Factor]]]]:
+def _rows(
+    summands: list[tuple[float, list[LinearMap]]],
+) -> list[list[tuple[float, list[LinearMap]]]]:
     """Each query of a term as a term, in C order."""
     single = [(c, [_single_rows(factor) for factor in factors]) for c, factors in summands]
     lengths = [len(rows) for rows in single[0][1]]
@@ -72,7 +75,7 @@ def _rows(summands: list[tuple[float, list[Factor]]]) -> list[list[tuple[float, 
     ]
 
 
-def _single_rows(factor: Factor) -> list[Factor]:
+def _single_rows(factor: LinearMap) -> list[LinearMap]:
     if factor.kind == "total":
         return [factor]
-    return [Factor("rows", factor.size, row[None, :].copy()) for row in factor.dense()]
+    return [DenseMap(row[None, :]) for row in factor.dense()]

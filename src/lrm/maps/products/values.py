@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
+from lrm.maps.words import Total
 
 __all__ = ["Reduction", "distinct_values", "merge_values"]
 
@@ -33,7 +34,7 @@ class Reduction:
         return math.prod(self.batch.sizes)
 
 
-def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
+def distinct_values(factors: Sequence[LinearMap]) -> tuple[Integers, int]:
     """Label the values of one attribute so that equal labels have equal columns in all factors.
 
     Returns the labels, in order of first appearance, and their number; −1 labels values whose
@@ -41,24 +42,26 @@ def distinct_values(factors: Sequence[Factor]) -> tuple[Integers, int]:
 
     Examples
     --------
-    >>> labels, count = distinct_values([Factor("rows", 4, np.array([[0.0, 1, 1, 0]]))])
+    >>> from lrm.maps.matrices import DenseMap
+    >>> labels, count = distinct_values([DenseMap(np.array([[0.0, 1, 1, 0]]))])
     >>> labels.tolist(), count
     ([-1, 0, 0, -1], 1)
     """
-    size = factors[0].size
+    size = factors[0].shape[1]
     labels = np.zeros(size, dtype=np.int64)
     for factor in factors:
         if labels.max() == size - 1:
             break  # all values differ already
         if factor.kind != "total":
             # Pairs of labels below 2^26; sorting numbers is 100 times as fast as sorting columns.
-            pairs = labels * (int(factor.labels.max()) + 1) + factor.labels
+            own = factor.column_labels()
+            pairs = labels * (int(own.max()) + 1) + own
             labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     used = np.zeros(size, dtype=bool)
     for factor in factors:
         if used.all():
             break
-        used |= factor.squares > 0
+        used |= factor.column_squared_sums() > 0
     if not used.any():
         used[:1] = True  # all queries are zero: keep one value, so that a product has cells
     firsts = np.unique(labels[used], return_index=True)
@@ -80,9 +83,9 @@ def merge_values(batch: ProductBatch) -> Reduction:
         present = batch.present(i)
         marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
         numbers = np.zeros(len(choices), dtype=np.int32)
-        kept = [Factor("total", count)]
+        kept = [Total(count)]
         for f in present:
-            factor = choices[f].merged(marks, count)
+            factor = choices[f].merged_columns(marks, count)
             if choices[f].kind != "total":
                 numbers[f] = len(kept)
                 kept.append(factor)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 from lrm.maps.products.values import merge_values
 from lrm.solvers.gaussian import optimise_gaussian_gram
 
@@ -97,7 +97,7 @@ def _bound(
     signatures, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     rows = {(i, f) for one in signatures.tolist() for i, f in zip(apart, one, strict=True) if f}
     work = sum(
-        batch.factors[i][f].size ** 3.0 for i, f in rows if batch.factors[i][f].kind == "rows"
+        batch.factors[i][f].shape[1] ** 3.0 for i, f in rows if not batch.factors[i][f].is_word
     )
     if len(signatures) > MOST_GROUPS or work > MOST_STEPS:
         return 0.0
@@ -108,9 +108,9 @@ def _bound(
         for i, f in zip(apart, signature, strict=True):
             if f:
                 factor = batch.factors[i][f]
-                if factor.key not in known:
-                    known[factor.key] = _alone(factor)
-                bound *= known[factor.key]
+                if factor.digest not in known:
+                    known[factor.digest] = _alone(factor)
+                bound *= known[factor.digest]
                 choice[:, i] = 0
         rest = merge_values(replace(own, choice=choice, _shapes={})).batch
         whole += bound * _together(Quadratic(rest))
@@ -123,7 +123,9 @@ def _together(quadratic: Quadratic) -> float:
     work = 0.0
     for number, gram in enumerate(quadratic.grams):
         # What is left out is bounded by 0: a lower bound still.
-        work += 0.0 if gram.left.kind == gram.right.kind == "identity" else gram.left.size**3.0
+        work += (
+            0.0 if gram.left.kind == gram.right.kind == "identity" else gram.left.shape[1] ** 3.0
+        )
         if work <= MOST_STEPS:
             residual[number], total[number] = _parts(gram)
     v = quadratic.values(residual, total)
@@ -154,15 +156,15 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     return _root_sum(C - np.outer(b, b) / (a - s)) ** 2, s
 
 
-def _alone(factor: Factor) -> float:
+def _alone(factor: LinearMap) -> float:
     """The bound of one factor by itself, with its best weights of values; 0 where it is too large.
 
     With weights v_i of sum 1 for the values of each attribute, those of a product are products, and
     so is the bound ``(tr √(D·V·D))²`` with ``D² = diag(v)``.
     """
-    if factor.size > MOST_VALUES or not factor.gram.any():
+    if factor.shape[1] > MOST_VALUES or not factor.gram().any():
         return 0.0
-    return optimise_gaussian_gram(factor.gram, tolerance=0.01, max_rounds=ROUNDS).lower
+    return optimise_gaussian_gram(factor.gram(), tolerance=0.01, max_rounds=ROUNDS).lower
 
 
 def _root_sum(gram: Floats) -> float:

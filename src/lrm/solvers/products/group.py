@@ -172,7 +172,7 @@ class GroupSearch:
         for i in self.needy:
             n = self.quadratic.sizes[i]
             grams = [self.quadratic.grams[g] for g in self.quadratic.of_attribute(i)]
-            key = (n, *(gram.left.key for gram in grams), *(gram.right.key for gram in grams))
+            key = (n, *(gram.left.digest for gram in grams), *(gram.right.digest for gram in grams))
             if key not in shared:
                 shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2, 16)
                 rows = [max(1, min(n // share, MOST_ROWS)) for share in shares]

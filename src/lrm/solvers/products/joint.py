@@ -17,6 +17,7 @@ from lrm.errors import StopSolver
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
+from lrm.maps.linear import LinearMap
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family
@@ -77,12 +78,11 @@ class MixedGram(GramOperator):
         chains: dict[str, ChainGram] = {}
         rest: list[tuple[float, PairGram]] = []
         for share, gram in self.shares:
-            kind = gram.left.kind if gram.left is gram.right else "rows"
-            if kind == "rows":
+            chain = _chain(gram.left, share) if gram.left is gram.right else None
+            if chain is None:
                 rest.append((share, gram))
                 continue
-            chain = _chain(gram.left.size, kind, share)
-            key = "all-ranges" if kind == "all-ranges" else ""
+            key = "all-ranges" if gram.left.kind == "all-ranges" else ""
             if key in chains:  # of the same `left`
                 right, excess = chains[key].right + chain.right, chains[key].excess + chain.excess
                 chain = replace(chain, right=right, excess=excess)
@@ -109,9 +109,9 @@ class MixedGram(GramOperator):
         dense = np.zeros((self.cells, self.cells))
         rows: list[Floats] = []  # of many single conditions, which are multiplied together
         for share, gram in self.shares:
-            own = gram.left.rows if gram.left is gram.right else None
-            if own is not None and len(own) < self.cells:
-                rows.append(np.sqrt(share) * own)
+            few = gram.left is gram.right and gram.left.kind == "dense"
+            if few and len(gram.left) < self.cells:
+                rows.append(np.sqrt(share) * gram.left.dense())
                 if len(rows) >= AT_ONCE:
                     stacked = np.vstack(rows)
                     dense += stacked.T @ stacked
@@ -126,12 +126,13 @@ class MixedGram(GramOperator):
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
 
-def _chain(size: int, kind: str, share: float) -> ChainGram:
-    """``share·WᵀW`` of a factor that is not given by its rows, over single values."""
-    place, ones = np.arange(1.0, size + 1), np.ones(size)
-    left = place if kind == "all-ranges" else ones
-    right = {"total": share * ones, "identity": 0.0 * ones}.get(kind, share * place[::-1])
-    return ChainGram(ones, ones, left, right, (share if kind == "identity" else 0.0) * ones)
+def _chain(factor: LinearMap, share: float) -> ChainGram | None:
+    """``share·WᵀW`` of a factor that is known by a word, over single values."""
+    ones = np.ones(factor.shape[1])
+    if factor.kind == "identity":
+        return ChainGram(ones, ones, ones, 0.0 * ones, share * ones)
+    chain = factor.gram_chain()
+    return None if chain is None else ChainGram(ones, ones, chain[0], share * chain[1], 0.0 * ones)
 
 
 def own_basis(

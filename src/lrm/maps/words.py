@@ -1,18 +1,33 @@
-"""Prefix sums and all ranges: maps that are known in closed form."""
+"""Totals, identities, prefix sums and all ranges: maps that are known by a word.
+
+Nothing of size queries × cells is built unless it is asked for.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap
 
-__all__ = ["AllRanges", "Prefix", "chain_blocks", "chain_times", "running_totals"]
+__all__ = [
+    "WORDS",
+    "AllRanges",
+    "Identity",
+    "Prefix",
+    "Total",
+    "ZeroOneMap",
+    "chain_blocks",
+    "chain_times",
+    "running_totals",
+]
 
 LOOPED_COLUMNS = 32
 """Arrays of at least this number of columns are summed row by row."""
@@ -61,11 +76,70 @@ def running_totals(columns: Floats) -> None:
         np.add(row, before, out=row)
 
 
+@dataclass(frozen=True, eq=False)
 class ZeroOneMap(LinearMap):
-    """A map whose weights are all 0 or 1."""
+    """Ranges of cells, of weight 1, in a number that follows from that of the cells."""
+
+    cells: int
+    is_word: ClassVar[bool] = True
+    has_distinct_columns: ClassVar[bool] = True
+
+    @abstractmethod
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last cell of the queries ``start:stop``."""
+
+    def rows(self, start: int, stop: int) -> Floats:
+        first, last = self.bounds(start, stop)
+        cell = np.arange(self.cells)
+        return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
+
+    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
+        first, last = self.range_ends()
+        inside = (indices >= first[:, None]) & (indices <= last[:, None])
+        return DenseMap(inside.astype(np.float64))
+
+    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self.bounds(0, self.shape[0])
+
+    def sparse(self) -> sp.csr_array:
+        first, last = self.range_ends()
+        lengths = last - first + 1
+        ends = np.cumsum(lengths)
+        column = np.arange(ends[-1]) - np.repeat(ends - lengths - first, lengths)
+        indptr = np.concatenate([[0], ends])
+        return sp.csr_array((np.ones(len(column)), column, indptr), shape=self.shape)
+
+    def written_out(self) -> DenseMap:
+        return DenseMap(self.dense())
+
+    def some_rows(self, count: int) -> LinearMap:
+        if self.shape[0] <= count:
+            return self
+        values = np.arange(self.cells)
+        last = np.linspace(0, self.cells - 1, count).astype(np.int64)[:, None]
+        first = self._first_of(last)
+        return DenseMap(((values >= first) & (values <= last)).astype(np.float64))
+
+    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first cells of some queries with the given last ones."""
+        raise NotImplementedError
+
+    def entrywise_apply(self, other: LinearMap, x: Floats) -> Floats:
+        return self.apply(x) if other is self else super().entrywise_apply(other, x)
 
     def column_squared_sums(self) -> Floats:
         return self.column_absolute_sums()
+
+    def column_labels(self) -> NDArray[np.int64]:
+        return np.arange(self.cells)
+
+    @property
+    def total_factor(self) -> float | None:
+        return float(self.column_squared_sums()[0]) if self.cells == 1 else None
+
+    @property
+    def entry_range(self) -> tuple[float, float]:
+        return 1.0, 1.0
 
     def is_integer(self) -> bool:
         return True
@@ -79,6 +153,100 @@ class ZeroOneMap(LinearMap):
     def squared(self) -> LinearMap:
         return self
 
+    def contents(self) -> dict[str, Any]:
+        return {"cells": self.cells}
+
+
+@dataclass(frozen=True, eq=False)
+class Total(ZeroOneMap):
+    """The sum of all cells.
+
+    >>> Total(3).apply(np.array([1.0, 2.0, 3.0]))
+    array([6.])
+    """
+
+    kind: ClassVar[str] = "total"
+    has_distinct_columns: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (1, self.cells))
+
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = np.zeros(stop - start, dtype=np.int64)
+        return first, first + self.cells - 1
+
+    def apply(self, x: Floats) -> Floats:
+        return np.asarray(x.sum(axis=0, keepdims=True))
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return np.broadcast_to(y, (self.cells, *y.shape[1:])).copy()
+
+    def gram(self) -> Floats:
+        return np.ones((self.cells, self.cells))
+
+    def gram_times(self, columns: Floats) -> Floats:
+        return np.broadcast_to(columns.sum(axis=0), columns.shape).copy()
+
+    def gram_chain(self) -> tuple[Floats, Floats]:
+        return np.ones(self.cells), np.ones(self.cells)
+
+    def column_absolute_sums(self) -> Floats:
+        return np.ones(self.cells)
+
+    def column_labels(self) -> NDArray[np.int64]:
+        return np.zeros(self.cells, dtype=np.int64)
+
+    @property
+    def total_factor(self) -> float:
+        return 1.0
+
+    @property
+    def entry_count(self) -> int:
+        return self.cells
+
+    def merged_columns(self, labels: NDArray[np.int64], cells: int) -> LinearMap:
+        del labels
+        return self if cells == self.cells else Total(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(ZeroOneMap):
+    """Every cell by itself.
+
+    >>> Identity(3).gram_times(np.ones((3, 1))).sum().item()
+    3.0
+    """
+
+    kind: ClassVar[str] = "identity"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.cells, self.cells))
+
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.arange(start, stop), np.arange(start, stop)
+
+    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+        return last
+
+    def apply(self, x: Floats) -> Floats:
+        return x
+
+    def apply_transpose(self, y: Floats) -> Floats:
+        return y
+
+    def gram(self) -> Floats:
+        return np.eye(self.cells)
+
+    def gram_times(self, columns: Floats) -> Floats:
+        return columns
+
+    def column_absolute_sums(self) -> Floats:
+        return np.ones(self.cells)
+
+    @property
+    def entry_count(self) -> int:
+        return self.cells
+
 
 @dataclass(frozen=True, eq=False)
 class Prefix(ZeroOneMap):
@@ -88,10 +256,8 @@ class Prefix(ZeroOneMap):
     array([ 1.,  3.,  6., 10.])
     """
 
-    cells: int
     kind: ClassVar[str] = "prefix"
     has_closed_forms: ClassVar[bool] = True
-    has_distinct_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.cells, self.cells))
@@ -102,14 +268,11 @@ class Prefix(ZeroOneMap):
     def apply_transpose(self, y: Floats) -> Floats:
         return np.cumsum(y[::-1], axis=0)[::-1]
 
-    def rows(self, start: int, stop: int) -> Floats:
-        return (np.arange(self.cells) <= np.arange(start, stop)[:, None]).astype(np.float64)
+    def bounds(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.zeros(stop - start, dtype=np.int64), np.arange(start, stop)
 
-    def written_out(self) -> DenseMap:
-        return DenseMap(self.dense())
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        return DenseMap((indices <= np.arange(self.cells)[:, None]).astype(np.float64))
+    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.zeros_like(last)
 
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
@@ -134,11 +297,9 @@ class Prefix(ZeroOneMap):
         energy = rising + width**2 * (self.cells - first - width)
         return float(energy.sum() / size)
 
-    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.zeros(self.cells, dtype=np.int64), np.arange(self.cells, dtype=np.int64)
-
-    def contents(self) -> dict[str, Any]:
-        return {"cells": self.cells}
+    @property
+    def entry_count(self) -> int:
+        return self.cells * (self.cells + 1) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +310,9 @@ class AllRanges(ZeroOneMap):
     array([1., 3., 7., 2., 6., 4.])
     """
 
-    cells: int
     kind: ClassVar[str] = "all-ranges"
     has_closed_forms: ClassVar[bool] = True
     is_known_by_gram: ClassVar[bool] = True
-    has_distinct_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.cells * (self.cells + 1) // 2, self.cells))
@@ -180,18 +339,8 @@ class AllRanges(ZeroOneMap):
         np.subtract.at(change, last + 1, y)
         return np.asarray(np.cumsum(change, axis=0)[:-1])
 
-    def rows(self, start: int, stop: int) -> Floats:
-        first, last = self.bounds(start, stop)
-        cell = np.arange(self.cells)
-        return ((cell >= first[:, None]) & (cell <= last[:, None])).astype(np.float64)
-
-    def written_out(self) -> DenseMap:
-        return DenseMap(self.dense())
-
-    def columns(self, indices: NDArray[np.intp]) -> LinearMap:
-        first, last = self.bounds(0, self.shape[0])
-        inside = (indices >= first[:, None]) & (indices <= last[:, None])
-        return DenseMap(inside.astype(np.float64))
+    def _first_of(self, last: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.minimum(last, self.cells - 1 - last)
 
     def gram(self) -> Floats:
         cell = np.arange(self.cells, dtype=np.float64)
@@ -203,6 +352,8 @@ class AllRanges(ZeroOneMap):
         return cell + 1.0, self.cells - cell
 
     def gram_times(self, columns: Floats) -> Floats:
+        if self.small_gram is not None:
+            return self.small_gram @ columns
         return chain_times(*self.gram_chain(), columns)
 
     def column_absolute_sums(self) -> Floats:
@@ -223,11 +374,15 @@ class AllRanges(ZeroOneMap):
         energy = own + 2 * (pairs - (sum1**2 - sum2) / 2)
         return float(energy.sum() / size)
 
-    def range_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self.bounds(0, self.shape[0])
+    @property
+    def entry_count(self) -> int:
+        return self.cells * (self.cells + 1) * (self.cells + 2) // 6
 
-    def contents(self) -> dict[str, Any]:
-        return {"cells": self.cells}
+
+WORDS: dict[str, type[ZeroOneMap]] = {
+    kind.kind: kind for kind in (Total, Identity, Prefix, AllRanges)
+}
+"""The maps over the values of an attribute that users name by a word."""
 
 
 def _blocks(cells: int, size: int) -> tuple[Floats, Floats, Floats, Floats]:
