@@ -78,9 +78,11 @@ def test_the_papers_first_example():
 
 
 def test_the_papers_second_example():
-    """Noise on data 40/ε²; the paper says 39 is optimal; 38 is possible."""
+    """Noise on data 40/ε²; the paper says 39 is optimal; 38 is possible, and 37 with a body."""
     assert lrm.plan(EXAMPLE_2, "noise-on-data").expected_squared_error(1) == pytest.approx(40)
-    assert lrm.plan(EXAMPLE_2, "best").expected_squared_error(1) == pytest.approx(38, rel=1e-5)
+    laplace = lrm.plan(EXAMPLE_2, "best", noise="laplace")
+    assert laplace.expected_squared_error(1) == pytest.approx(38, rel=1e-5)
+    assert lrm.plan(EXAMPLE_2, "best").expected_squared_error(1) < 37.1
 
 
 def test_sparse_input_is_the_same_batch():

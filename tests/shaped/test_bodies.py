@@ -20,8 +20,7 @@ from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, 
 from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
-from lrm.solvers.hulls import list_facets
-from lrm.strategies.shaped import verified_body
+from lrm.solvers.hulls import list_facets, verified_body
 
 ALARM = 1e-6
 SIGMAS = 5.0

@@ -151,7 +151,7 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         pages = [(tmp_path / name).read_text() for name in ("by-hand.html", "answers.html")]
         # the marks of a drawing differ from process to process
         assert len({re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL) for page in pages}) == 1
-        plan = re.search(r"plans/laplace-\w+\.lrm", tab.evaluate(text("#errors-command")))[0]
+        plan = re.search(r"plans/pure-\w+\.lrm", tab.evaluate(text("#errors-command")))[0]
         checked = json.loads(lrm("explain", plan, "--epsilon", "0.1", "--json"))
         assert f"{checked['root_mean_squared_error']:.4g}" == at_tenth
         tab.console.clear()

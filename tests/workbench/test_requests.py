@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("bench")
     write_example(place)
     with contextlib.chdir(place):
-        for noise, file in (("laplace", "l.lrm"), ("gaussian", "g.lrm")):
+        for noise, file in (("pure", "l.lrm"), ("gaussian", "g.lrm")):
             plan = ("plan", "questions.sql", "--domain", "domain.yaml", "--effort", "quick")
             lrm(*plan, "--noise", noise, "-o", file)
         yield place
@@ -80,7 +80,7 @@ FIELDS = {
         "beside_name": "Gaussian",
     },
     "rivals": {"plan": "l.lrm", "epsilon": "0.1", **NAMES},
-    "settings": {"noise": "laplace", "amount": "1", "delta": "1e-9", "confidence": 0.95},
+    "settings": {"noise": "pure", "amount": "1", "delta": "1e-9", "confidence": 0.95},
     "worst": {"plan": "l.lrm", "epsilon": "0.1", "confidence": 0.95},
     "inverse": {"plan": "l.lrm", "wanted": 12, "statement": -1},
     "budgets": {"ledger": "none.sqlite", "table": "visits"},

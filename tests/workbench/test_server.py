@@ -211,33 +211,33 @@ def test_a_file_that_others_changed_is_not_overwritten(client, folder):
 
 @pytest.fixture(scope="module")
 def planned(client):
-    client.must("plan", **NAMES, noise="laplace", effort="quick")
+    client.must("plan", **NAMES, noise="pure", effort="quick")
     client.until("state", lambda state: state["job"]["state"] == "done")
     return compiled(client)["plans"]
 
 
 def test_errors_are_those_of_the_command(client, folder, planned):
-    found = client.must("errors", plan=planned["laplace"], epsilon="0.1")
-    said = json.loads(lrm("explain", planned["laplace"], "--epsilon", "0.1", "--json"))
+    found = client.must("errors", plan=planned["pure"], epsilon="0.1")
+    said = json.loads(lrm("explain", planned["pure"], "--epsilon", "0.1", "--json"))
     assert found["typical"] == said["root_mean_squared_error"]
     assert found["facts"] == said["statements"]
     for one in said["statements"]:
         assert f'<td class="number" data-value="{one["half_width"]!r}"' in found["statements"]
-    assert found["command"] == f"lrm explain {planned['laplace']} --epsilon 0.1"
-    half = client.must("errors", plan=planned["laplace"], epsilon="0.05")
+    assert found["command"] == f"lrm explain {planned['pure']} --epsilon 0.1"
+    half = client.must("errors", plan=planned["pure"], epsilon="0.05")
     assert half["typical"] == pytest.approx(2 * found["typical"])
-    least = client.must("inverse", plan=planned["laplace"], wanted=found["typical"])
+    least = client.must("inverse", plan=planned["pure"], wanted=found["typical"])
     assert least["amount"] == "0.1"
     worst = found["facts"][1]["largest_standard_error"]
     assert (
-        client.must("inverse", plan=planned["laplace"], wanted=worst, statement=1)["amount"]
+        client.must("inverse", plan=planned["pure"], wanted=worst, statement=1)["amount"]
         == "0.1"
     )
-    rivals = client.must("rivals", plan=planned["laplace"], epsilon="0.1", **NAMES)
+    rivals = client.must("rivals", plan=planned["pure"], epsilon="0.1", **NAMES)
     assert '<th scope="row">best</th>' in rivals["html"]
     both = client.must(
         "errors",
-        plan=planned["laplace"],
+        plan=planned["pure"],
         beside=planned["gaussian"],
         beside_name="Gaussian noise",
         epsilon="0.1",
@@ -245,11 +245,11 @@ def test_errors_are_those_of_the_command(client, folder, planned):
     )
     assert "Laplace" in both["beside"]
     assert ">Gaussian noise</th>" in both["statements"]
-    largest = client.must("worst", plan=planned["laplace"], epsilon="0.1")
+    largest = client.must("worst", plan=planned["pure"], epsilon="0.1")
     assert all(one["name"] in largest["html"] for one in said["queries"])
     assert "times the least" in largest["bound"] or "proved" in largest["bound"]
     for amounts in ({}, {"epsilon": "-1"}, {"epsilon": "x"}, {"delta": "1"}):
-        assert client.ask("errors", plan=planned["laplace"], **amounts)[0] == 400
+        assert client.ask("errors", plan=planned["pure"], **amounts)[0] == 400
 
 
 def test_a_release_is_paid_for_once(client, folder, planned):
@@ -264,7 +264,7 @@ def test_a_release_is_paid_for_once(client, folder, planned):
     )
     asked = {
         **NAMES,
-        "plan": planned["laplace"],
+        "plan": planned["pure"],
         "table": "visits.csv",
         "ledger": "budget.sqlite",
         "epsilon": "0.25",
@@ -288,7 +288,7 @@ def test_a_release_is_paid_for_once(client, folder, planned):
         assert (folder / name).exists(), name
     second = client.must("dry-run", **asked)
     assert second["files"][0] == "answers-2.lrm"
-    plan = library.load_plan(planned["laplace"])
+    plan = library.load_plan(planned["pure"])
     library.release(plan, "visits.csv", "0.1", ledger="budget.sqlite")
     status, found = client.ask("release", ticket=second["ticket"])
     assert status == 400
@@ -297,7 +297,7 @@ def test_a_release_is_paid_for_once(client, folder, planned):
 
 
 def test_what_a_release_would_refuse_is_refused_before(client, folder, planned):
-    asked = {**NAMES, "plan": planned["laplace"], "table": "visits.csv", "ledger": "budget.sqlite"}
+    asked = {**NAMES, "plan": planned["pure"], "table": "visits.csv", "ledger": "budget.sqlite"}
     cases = [
         ({"epsilon": "5"}, "but this release costs 5"),
         ({"epsilon": "0.1", "table": "gone.csv"}, "gone.csv"),
@@ -357,10 +357,10 @@ def test_the_newest_question_wins(client, folder):
     (folder / "wide.yaml").write_text(wide)
     (folder / "ranges.sql").write_text(ranges)
     names = {"domain": "wide.yaml", "batch": "ranges.sql"}
-    first = client.must("plan", **names, noise="laplace", effort="thorough")["job"]
+    first = client.must("plan", **names, noise="pure", effort="thorough")["job"]
     assert first["state"] == "running"
     (folder / "ranges.sql").write_text(ranges.replace("a24", "last"))
-    second = client.must("plan", **names, noise="laplace", effort="thorough")["job"]
+    second = client.must("plan", **names, noise="pure", effort="thorough")["job"]
     assert second["key"] != first["key"]
     client.until("state", lambda found: found["job"]["plans"] >= 1)  # the quick plan is there
     client.must("stop")
@@ -368,7 +368,7 @@ def test_the_newest_question_wins(client, folder):
     assert done["key"] == second["key"]
     assert state["texts"]["batch"]["name"] == "questions.sql"
     # a plan that somebody has edited is refused, and makes room for another
-    plan = folder / client.must("plan", **names)["plans"]["laplace"]
+    plan = folder / client.must("plan", **names)["plans"]["pure"]
     plan.write_bytes(plan.read_bytes()[:-9])
     status, found = client.ask("errors", plan=f"plans/{plan.name}", epsilon="1")
     assert (status, "is damaged" in found["error"]) == (400, True)
@@ -392,7 +392,7 @@ def test_a_new_server_goes_on_from_the_files(client, folder):
         assert state["texts"]["batch"]["text"] == QUESTIONS
         assert "answers.lrm" in state["files"]["release"]
         assert other.must("budgets", ledger="budget.sqlite")["budgets"][0]["spent"] == "7/20"
-        assert compiled(other)["plans"]["laplace"]
+        assert compiled(other)["plans"]["pure"]
         assert other.ask("release", ticket="of the old server")[0] == 400
 
 
@@ -433,7 +433,7 @@ def test_the_editors_are_the_bundle_that_was_reviewed():
 
 
 def test_settings_are_kept_in_the_folder(client, folder):
-    usual = {"noise": "laplace", "amount": "0.1", "delta": "1e-9", "confidence": 0.95}
+    usual = {"noise": "pure", "amount": "0.1", "delta": "1e-9", "confidence": 0.95}
     assert client.must("state")["settings"] == usual
     chosen = {"noise": "rho", "amount": "1/3", "delta": "1e-6", "confidence": 0.99}
     client.must("settings", **chosen)

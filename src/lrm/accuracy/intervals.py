@@ -39,7 +39,7 @@ from lrm.maps.linear import Floats
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.shaped import ShapedLaw
 
-__all__ = ["half_widths", "norm_half_widths", "sum_half_widths"]
+__all__ = ["half_widths", "norm_half_widths", "sum_half_widths", "widest_half_widths"]
 
 DOMINATED = 2.0
 """From this scale on the continuous law is known to be wider."""
@@ -116,6 +116,14 @@ def norm_half_widths(norms: Floats, law: NoiseLaw, confidence: float) -> Floats:
     if law.scale >= DOMINATED:
         return _continuous(norms, law, confidence)
     return norms * (law.deviation / math.sqrt(1.0 - confidence))  # Chebyshev's inequality
+
+
+def widest_half_widths(weights: Floats, law: NoiseLaw, confidence: float, counts: Floats) -> Floats:
+    """Half-widths of groups × inputs × measurements that follow from standard deviations alone."""
+    if isinstance(law, ShapedLaw):
+        return law.widest_half_widths(weights, confidence)
+    norms = np.sqrt(np.einsum("gkc,gkc,gc->gk", weights, weights, counts))
+    return norm_half_widths(norms.ravel(), law, confidence).reshape(norms.shape)
 
 
 def sum_half_widths(

@@ -13,10 +13,10 @@ from lrm.cli.output import echo
 @domain_option
 @click.option(
     "--noise",
-    type=click.Choice(["laplace", "gaussian", "pure"]),
-    default="laplace",
+    type=click.Choice(["pure", "laplace", "gaussian"]),
+    default="pure",
     show_default=True,
-    help="laplace promises pure epsilon, pure likewise with the least error known; "
+    help="pure promises epsilon with the least error known, laplace with independent noise; "
     "gaussian rho, or epsilon with delta.",
 )
 @click.option(

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.accuracy.intervals import norm_half_widths, sum_half_widths
+from lrm.accuracy.intervals import sum_half_widths, widest_half_widths
 from lrm.derived.noise import Noisy
 from lrm.maps.linear import Floats
 from lrm.workload import Quantile
@@ -104,9 +104,9 @@ class _TotalNoise:
             return
         self._weights = noise.weights - one.level * noise.weights[:, -1:]
         self._counts = noise.counts
-        norms = np.sqrt(np.einsum("gkc,gkc,gc->gk", self._weights, self._weights, self._counts))
-        flat = norm_half_widths(norms.ravel(), noisy.accuracy.law, confidence)
-        self.bounds = flat.reshape(norms.shape)
+        self.bounds = widest_half_widths(
+            self._weights, noisy.accuracy.law, confidence, self._counts
+        )
 
     def half_widths(self, needed: NDArray[np.bool_]) -> Floats:
         """The half-widths, from the law of the noise where they are needed."""

@@ -8,6 +8,8 @@ from lrm.errors import FileFormatError
 from lrm.files.facts import Arrays, Facts
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.facets import MOST_DIMENSIONS, MOST_SHIFT, Facets
+from lrm.privacy.bodies.split import MOST_DIMENSIONS as MOST_SPLIT
+from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import MOST_FREE_CELLS, Tables
 
@@ -35,7 +37,29 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
             raise FileFormatError(f"'bodies' must be a list of 1 to {MOST_GROUPS} objects")
         bodies = [unpack_body(one, arrays, f"{prefix}-{g}") for g, one in enumerate(listed)]
         return Groups(tuple(bodies), facts.integers("shares", 1, WHOLE))
-    raise FileFormatError("a body must be of the kind 'tables', 'facets' or 'groups'")
+    if kind == "split" and "-" not in prefix:
+        return _split(
+            Facts(values, ("kind", "dimensions", "tree", "leaves"), "a body"), arrays, prefix
+        )
+    raise FileFormatError("a body must be of the kind 'tables', 'facets', 'groups' or 'split'")
+
+
+def _split(facts: Facts, arrays: Arrays, prefix: str) -> SplitHull:
+    k = facts.integer("dimensions", 2, MOST_SPLIT)
+    points = arrays.take(f"{prefix}-points", "i8", (None, k))
+    listed = facts.any("leaves")
+    if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_LEAVES:
+        raise FileFormatError(f"'leaves' must be a list of 2 to {MOST_LEAVES} objects")
+    leaves = [unpack_body(one, arrays, f"{prefix}-{g}") for g, one in enumerate(listed)]
+    return SplitHull(points, tuple(leaves), _tree(facts.any("tree")))
+
+
+def _tree(values: Any, depth: int = 0) -> Tree:
+    if type(values) is int:
+        return values
+    if not isinstance(values, list) or not 2 <= len(values) <= MOST_LEAVES or depth > MOST_LEAVES:
+        raise FileFormatError("'tree' must be leaves, or lists of trees")
+    return tuple(_tree(one, depth + 1) for one in values)
 
 
 def _tables(facts: Facts) -> Tables:

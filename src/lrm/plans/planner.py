@@ -54,7 +54,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     mechanism: str = "best",
     *,
     domain: Domain | None = None,
-    noise: AskedNoise = "laplace",
+    noise: AskedNoise = "pure",
     seed: int = 0,
     on_step: OnStep | None = None,
     time_limit: float | None = None,
@@ -75,9 +75,9 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     domain
         The public domain of the table, for SQL and matrices; a ``Workload`` may have its own.
     noise
-        ``"laplace"`` for pure ε-differential privacy, ``"gaussian"`` for ρ-zCDP and (ε, δ).
-        ``"pure"`` takes the best noise for pure ε-differential privacy: noise shaped to the batch
-        where ``"best"`` finds some with less error, else Laplace noise.
+        ``"pure"`` (default) takes the best noise for pure ε-differential privacy: noise shaped to
+        the batch where ``"best"`` finds some with less error, else Laplace noise. ``"laplace"``
+        is independent Laplace noise in any case, ``"gaussian"`` is for ρ-zCDP and (ε, δ).
     seed
         For the random starts of solvers. How long to search is decided by counted operations, so
         the same seed gives the same plan on every machine, however busy it is, up to the rounding

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ Floats = NDArray[np.float64]
 LIMIT = 1 << 62
 """Noisy integers beyond it are clamped, after the noise is added."""
 
-STEP = 0.002
-"""Relative width of the classes into which sizes of directions are put; sizes are rounded up."""
+STEP, CLASSES = 0.002, 7000
+"""Relative width of the classes into which sizes of directions are put, and their number."""
 
 ERRORS = 3.0
 """Standard errors of the simulated coverage by which half-widths are wider than estimated."""
@@ -82,40 +83,74 @@ class ShapedLaw(NoiseLaw):
         size = self.scale / self.sensitivity
         found = np.empty(len(weights))
         rounding = 0.5 * np.abs(weights).sum(axis=1)
-        step = max(1, (1 << 24) // len(self.body.directions))
+        step = max(1, (1 << 22) // len(self.body.directions))
+        table = _gamma_table(self.body.variables, confidence)
         for start in range(0, len(weights), step):
             part = slice(start, start + step)
             sizes = np.abs(weights[part] @ self.body.directions.T)
-            found[part] = [_half_width(own, self.body.variables, confidence) for own in sizes]
+            weighting = self.body.direction_weights
+            found[part] = [_half_width(own, table, confidence, weighting) for own in sizes]
         return np.asarray(found * size + rounding)
 
+    def widest_half_widths(self, weights: Floats, confidence: float) -> Floats:
+        """Half-widths from standard deviations alone, for groups × inputs × measurements.
 
-def _half_width(sizes: Floats, shape: int, confidence: float) -> float:
-    """The h at which the mean of ``F(h/size)``, less some standard errors, is ``confidence``."""
+        Sums of the noise are symmetric with a log-concave density, so ``−ln P(|S| ≥ t)`` is convex
+        and 0 at 0. If it is a at h, then ``P(|S| ≥ t) ≥ exp(−a·t/h)`` up to h, and the variance
+        is at least ``∫_0^h 2t·exp(−a·t/h) dt = 2h²·(1 − (1 + a)·e^−a)/a²``.
+        """
+        own = self.body.covariance * (self.scale / self.sensitivity) ** 2
+        squares = np.einsum("gkc,cd,gkd->gk", weights, own, weights, optimize=True)
+        a = -math.log1p(-confidence)
+        ratio = a / math.sqrt(2.0 * (1.0 - (1.0 + a) * math.exp(-a)))
+        rounding = 0.5 * np.abs(weights).sum(axis=2)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * ratio + rounding)
+
+
+@lru_cache(maxsize=16)
+def _gamma_table(shape: int, confidence: float) -> Floats:
+    """The distribution function of S at ``top·exp(−STEP·i)``, i = 0, 1, …; the first is the top.
+
+    The top is where no direction of the largest size is beyond with a chance that matters.
+    """
+    top = float(gammaincinv(shape, 1.0 - (1.0 - confidence) * 1e-4))
+    values = top * np.exp(-STEP * np.arange(CLASSES))
+    return np.concatenate([[top], gammainc(shape, values)])
+
+
+def _half_width(
+    sizes: Floats, table: Floats, confidence: float, weights: Floats | None = None
+) -> float:
+    """The h at which the mean of ``F(h/size)``, less some standard errors, is ``confidence``.
+
+    Sizes are put into classes on a logarithmic scale, each rounded up to the end of its class. At
+    ``h = top·largest·exp(−STEP·j)`` the class c, of size ``largest·exp(−STEP·c)``, has the value of
+    F at ``top·exp(−STEP·(j − c))``.
+    """
     largest = float(sizes.max(initial=0.0))
     if largest == 0.0:
         return 0.0
-    classes = np.floor(np.log(np.maximum(sizes / largest, 1e-6)) / STEP)
-    values, counts = np.unique(classes, return_counts=True)
-    upper = np.exp(np.minimum((values + 1) * STEP, 0.0)) * largest
-    chances = counts / len(sizes)
+    logs = -np.log(np.maximum(sizes / largest, math.exp(-STEP * (CLASSES - 1)))) / STEP
+    classes = np.maximum(logs - 1e-9, 0.0).astype(np.int64)
+    own = np.full(len(sizes), 1.0 / len(sizes)) if weights is None else weights
+    chances = np.bincount(classes, own)
+    number = 1.0 / float((own**2).sum())
+    top, values = float(table[0]), table[1:]
 
-    def covered(h: float) -> float:
-        below = gammainc(shape, h / upper)
+    def covered(j: int) -> float:
+        below = values[np.maximum(j - np.arange(len(chances)), 0)]
         mean = float(chances @ below)
-        spread = math.sqrt(max(float(chances @ below**2) - mean**2, 0.0) / len(sizes))
+        spread = math.sqrt(max(float(chances @ below**2) - mean**2, 0.0) / number)
         # Far in the tail the error of the mean is in proportion to what is missing.
         return mean - min(ERRORS * spread, 0.1 * (1.0 - mean))
 
-    low, high = 0.0, largest * float(gammaincinv(shape, (1.0 + confidence) / 2)) * 2.0
-    while covered(high) < confidence and high < 1e300:
-        high *= 2.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if covered(middle) < confidence else (low, middle)
-        if high - low <= 1e-6 * high:
-            break
-    return high
+    low, high = 0, CLASSES - 1  # enough at low, too little at high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if covered(middle) >= confidence else (low, middle)
+    enough, little = covered(low), covered(high)
+    part = (enough - confidence) / (enough - little) if enough > little else 0.0
+    return top * largest * math.exp(-STEP * (low + max(0.0, min(1.0, part))))
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg as la
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
-from lrm.errors import StopSolver
+from lrm.errors import StopSolver, WorkloadError
+from lrm.privacy.bodies.facets import Facets
 
-__all__ = ["Hull", "free_points", "list_facets"]
+__all__ = ["Hull", "free_points", "list_facets", "verified_body"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FLAT = 1e-10
 """Facets whose determinant is a smaller share of the largest are left out of gradients."""
+
+VERTEX_BITS = 24
+"""Binary digits of the largest coordinate of a vertex."""
 
 MOST_ROUNDS = 100
 """Rounds of one descent."""
@@ -102,6 +107,30 @@ class Hull:
         k = points.shape[1]
         volume = 2.0 * total / math.factorial(k)
         return cls(points, facets, mean / 2.0, gradient / 2.0, volume)
+
+
+def verified_body(points: Floats, margin: float) -> Facets | None:
+    """The body of points in the units of the integers, moved outwards and verified."""
+    rng = np.random.default_rng(0)
+    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
+    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - VERTEX_BITS)
+    vertices = np.rint(moved * 2.0**-shift)
+    # Facets are listed in coordinates in which the body is about as wide in all directions.
+    values, axes = la.eigh(vertices.T @ vertices)
+    if not values[0] > 0:
+        return None
+    facets = list_facets(vertices @ axes / np.sqrt(values))
+    if facets is None:
+        return None
+    used = np.unique(np.abs(facets)) - 1
+    number = np.zeros(len(vertices) + 1, dtype=np.int64)
+    number[used + 1] = np.arange(1, len(used) + 1)
+    try:
+        return Facets(
+            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
+        )
+    except WorkloadError:
+        return None
 
 
 class _SpentError(Exception):

@@ -36,21 +36,24 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.values import merge_values
 from lrm.privacy.bodies.base import Body
-from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import Noise
-from lrm.solvers.hulls import Hull, free_points, list_facets
+from lrm.solvers.hulls import Hull, free_points, verified_body
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.best import has_few_cells
 from lrm.strategies.products import flat_problem, lift
+from lrm.strategies.split_hulls import Split, best_split, estimate_hull, split_body
 
-__all__ = ["ShapedChoice", "TablesChoice", "shaped_strategy", "verified_body", "volume_bound"]
+__all__ = ["ShapedChoice", "TablesChoice", "shaped_strategy", "volume_bound"]
 
 Effort = Literal["quick", "normal", "thorough"]
 
 MOST_RANK = 200
 """Rank of a batch for which a body is looked for."""
+
+MOST_UNREDUCED = 400
+"""Queries or merged cells of a batch whose rank no other search has looked at."""
 
 MOST_ENTRIES = 4e7
 """Queries × merged cells that are written out."""
@@ -80,11 +83,23 @@ FREE_FACETS = 60_000
 HIGH_RANK, HIGH_FACETS = 8, 2000
 """Above this rank a few free points multiply the facets: so many of the hull are the most."""
 
+WORTH = 0.998
+"""A body must have an error below such a share of that of Laplace noise."""
+
+LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS = 7, 20, 2048
+"""Ranks, and merged cells, of hulls that are sampled by rejection."""
+
+SPLIT_WORTH, LEAST_EFFECTIVE = 0.97, 200.0
+"""Such hulls must be better than all else by 3 %, by a sample that is worth so many points."""
+
+SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 10.0}
+"""Seconds that must be left to look for them."""
+
+DRAW_SECONDS = 30.0
+"""Seconds that a draw may take."""
+
 MARGINS = (2e-5, 2e-4, 2e-3)
 """How far vertices are moved outwards, so that facets are simplices and hold the columns."""
-
-VERTEX_BITS = 24
-"""Binary digits of the largest coordinate of a vertex."""
 
 MOST_TABLE_CELLS = 400
 """Cells of all one-way tables for which a body is looked for: a second for their covariances."""
@@ -104,7 +119,8 @@ class ShapedChoice:
     rows
         What is measured, over merged cells: rows of 0 and 1 for tables.
     shape
-        The body: one of tables and their groups, or points whose hull it is.
+        The body: one of tables and their groups, points whose hull it is, or the hull of the
+        columns by parts.
     error
         Half of the expected total squared error at ε = 1, before rounding.
     least_error
@@ -115,7 +131,7 @@ class ShapedChoice:
     cell_map: CellMap
     queries: LinearMap
     rows: Floats
-    shape: TableGroups | Hull
+    shape: TableGroups | Hull | Split
     error: float
     exact: bool = True
     least_error: float = 0.0
@@ -139,38 +155,21 @@ class ShapedChoice:
         else:
             bits = most_bits(max_records or FINE_MAX_RECORDS)
         whole = np.rint(self.rows * 2.0**bits)
+        if isinstance(self.shape, Split):
+            moved = (whole * self.cell_map.largest_factors()).T.astype(np.int64)
+            try:
+                body = split_body(moved, self.shape)
+            except WorkloadError as reason:
+                raise ConvergenceError(str(reason)) from None
+            return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, body)
         for margin in MARGINS:
-            body = verified_body(self.shape.points * 2.0**bits, margin)
-            if body is not None:
+            outer = verified_body(self.shape.points * 2.0**bits, margin)
+            if outer is not None:
                 try:
-                    return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, body)
+                    return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, outer)
                 except WorkloadError:  # a column is not inside: a wider margin
                     continue
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
-
-
-def verified_body(points: Floats, margin: float) -> Facets | None:
-    """The body of points in the units of the integers, moved outwards and verified."""
-    rng = np.random.default_rng(0)
-    moved = points * (1 + margin * (1 + rng.random(len(points))))[:, None]
-    shift = max(0, math.ceil(math.log2(np.abs(moved).max())) - VERTEX_BITS)
-    vertices = np.rint(moved * 2.0**-shift)
-    # Facets are listed in coordinates in which the body is about as wide in all directions.
-    values, axes = la.eigh(vertices.T @ vertices)
-    if not values[0] > 0:
-        return None
-    facets = list_facets(vertices @ axes / np.sqrt(values))
-    if facets is None:
-        return None
-    used = np.unique(np.abs(facets)) - 1
-    number = np.zeros(len(vertices) + 1, dtype=np.int64)
-    number[used + 1] = np.arange(1, len(used) + 1)
-    try:
-        return Facets(
-            vertices[used].astype(np.int64), np.sign(facets) * number[np.abs(facets)], shift
-        )
-    except WorkloadError:
-        return None
 
 
 @dataclass(frozen=True)
@@ -206,24 +205,23 @@ def shaped_strategy(
     effort
         How long to search.
     """
+    if search.clock.ended:
+        return None
     if problem.products is not None:
         return _over_products(problem, search, laplace_error, effort)
-    queries = problem.merged.queries
-    m, n = queries.shape
-    if queries.is_known_by_gram or m * n > MOST_ENTRIES or search.clock.ended:
-        return None
-    reduced = problem.reduced
-    if len(reduced) > MOST_RANK or not reduced.any():
+    if not _is_small(problem):
         return None
     try:
         tried = [
             *_table_candidates(problem),
             *_hull_candidates(problem, search, effort, laplace_error),
         ]
+        least = min([laplace_error, *(one.error for one in tried)])
+        tried += _split_candidates(problem, search, effort, least)
     except StopSolver:
         tried = []
     best = min(tried, key=lambda one: one.error, default=None)
-    if best is None or not best.error < laplace_error:
+    if best is None or not best.error < WORTH * laplace_error:
         return None
     bound = max(one.least_error for one in tried)
     names = [{"name": _name(one), "error": one.error, "iterations": 0} for one in tried]
@@ -231,14 +229,29 @@ def shaped_strategy(
     return replace(best, details=details, least_error=min(bound, best.error))
 
 
+def _is_small(problem: Problem) -> bool:
+    """Whether a body may be found in a few seconds: the rank is small, and cheap to know."""
+    queries = problem.merged.queries
+    m, n = queries.shape
+    if m * n > MOST_ENTRIES:
+        return False
+    if not problem.is_reduced and min(m, n) > MOST_UNREDUCED:
+        return False
+    return len(problem.reduced) <= MOST_RANK and bool(problem.reduced.any())
+
+
 def _over_products(
     problem: Problem, search: Search, laplace_error: float, effort: Effort
 ) -> ShapedChoice | TablesChoice | None:
     """The same for a batch over products whose merged cells are few enough to be listed."""
+    assert problem.products is not None  # noqa: S101 - asked of products alone
     tables = _one_way(problem, laplace_error)
     if tables is not None:
         return tables
     if not has_few_cells(problem, effort, "laplace"):
+        return None
+    merged = merge_values(problem.products)
+    if min(merged.batch.queries, merged.cells) > MOST_UNREDUCED:
         return None
     flat, reduction = flat_problem(problem)
     found = shaped_strategy(flat, search, laplace_error, effort)
@@ -289,7 +302,7 @@ def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
     weighted = rows * np.repeat(batch.weights, batch.term_queries())[:, None]
     target = np.asarray(np.linalg.qr(weighted, mode="r"))
     best = _GroupErrors(target, table_coordinates(sizes), [True] * len(sizes)).best()
-    if best is None or not best[0] < laplace_error:
+    if best is None or not best[0] < WORTH * laplace_error:
         return None
     error, shape, order = best
     details = {
@@ -303,8 +316,8 @@ def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
 
 
 def _name(choice: ShapedChoice) -> str:
-    if isinstance(choice.shape, Hull):
-        return "hull"
+    if not isinstance(choice.shape, TableGroups):
+        return "hull" if isinstance(choice.shape, Hull) else "hull by parts"
     return f"tables in {len(choice.shape.groups)} groups"
 
 
@@ -523,6 +536,40 @@ def _hull_candidates(
             least_error=volume_bound(hull.volume, k),
         )
     ]
+
+
+def _split_candidates(
+    problem: Problem, search: Search, effort: Effort, least: float
+) -> list[ShapedChoice]:
+    """The hull of the columns by rejection, where it is better than all else by a margin."""
+    columns = np.asarray(problem.reduced.T)
+    n, k = columns.shape
+    if not LEAST_SPLIT <= k <= MOST_SPLIT or not k < n <= MOST_SPLIT_CELLS:
+        return []
+    if not search.clock.affords(SPLIT_SECONDS[effort]):
+        return []
+    sample = estimate_hull(columns)
+    error = k * (k + 1) / 2 * float(np.trace(sample.second_moment))
+    known = sample.effective >= LEAST_EFFECTIVE
+    if known and not error < SPLIT_WORTH * least:
+        return []
+    search.clock.tick(Step("shaped noise", 1, min(error, least) if known else least))
+    tables = _tables_of(problem)
+    listed = None if tables is None else [table.rows for table in tables]
+    best = best_split(columns, sample, listed, DRAW_SECONDS)
+    if best is None:
+        return []
+    split, body, _ = best
+    if not known:
+        sample = estimate_hull(body.points.astype(np.float64), body.leaves)
+        back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
+        error = k * (k + 1) / 2 * float(np.trace(back.T @ sample.second_moment @ back))
+        if sample.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
+            return []
+    factors = np.maximum(problem.merged.cell_map.largest_factors(), 1).astype(np.float64)
+    merged = problem.merged
+    rows = split.rows / factors
+    return [ShapedChoice("best", merged.cell_map, merged.queries, rows, split, error)]
 
 
 def volume_bound(volume: float, k: int) -> float:

@@ -9,6 +9,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.plans import Plan
+from lrm.privacy.budget import Noise
 from lrm.spelling import number, ratio
 
 __all__ = ["BASELINE_COLUMNS", "baseline_rows", "errors_by_mechanism"]
@@ -63,9 +64,10 @@ def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
 
     problem = Problem(plan.workload)
     bounds = plan.least_error, plan.spectrum
+    noise: Noise = "gaussian" if plan.noise == "gaussian" else "laplace"
     try:
-        strategy = build_strategy(name, problem, Search(0, noise=plan.noise), {})
-        other = plan_of(problem, strategy, noise=plan.noise, bounds=bounds)
+        strategy = build_strategy(name, problem, Search(0, noise=noise), {})
+        other = plan_of(problem, strategy, noise=noise, bounds=bounds)
     except (UsageError, ConvergenceError):
         return np.empty(0)  # it cannot run on this batch
     return np.sqrt(other.reconstruction_map.row_squared_norms) * accuracy.ideal_deviation(

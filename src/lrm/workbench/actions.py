@@ -189,9 +189,9 @@ class Actions:
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
-        found: dict[str, str | None] = {"laplace": None, "gaussian": None}
+        found: dict[str, str | None] = {"pure": None, "gaussian": None}
         if outcome.key is not None and outcome.equal_key is not None:
-            for noise in ("laplace", "gaussian"):
+            for noise in ("pure", "gaussian"):
                 found[noise] = self.folder.find_plan(noise, outcome.key)
                 if outcome.key != outcome.equal_key:
                     found[f"{noise} equal"] = self.folder.find_plan(noise, outcome.equal_key)
@@ -199,7 +199,7 @@ class Actions:
 
     def _plan(self, params: Params) -> dict[str, Any]:
         """Plan the saved texts in the background."""
-        noise = params.choice("noise", "laplace", "gaussian")
+        noise = params.choice("noise", "pure", "gaussian")
         effort = params.choice("effort", "normal", "quick", "thorough")
         domain, batch = self._texts(params)
         outcome = self._compiler.compile(domain, batch)

@@ -24,7 +24,7 @@ PLANS = "plans"
 MOST_PLANS = 30
 """How many of them: the oldest make room."""
 
-_OWN_PLAN = re.compile(r"(laplace|gaussian)-[0-9a-f]{16}(-quick)?\.lrm")
+_OWN_PLAN = re.compile(r"(pure|gaussian)-[0-9a-f]{16}(-quick)?\.lrm")
 _WRITTEN = (".sql", ".yaml", ".yml")
 _YAML = re.compile(r"^[\"']?lrm-(domain|batch)\b", re.MULTILINE)
 _TABLES = (".csv", ".csv.gz", ".parquet", ".duckdb")

@@ -14,7 +14,7 @@ from lrm.workbench.folder import Folder, Text
 
 __all__ = ["Job", "Planner"]
 
-NOISES = ("laplace", "gaussian")
+NOISES = ("pure", "gaussian")
 
 
 @dataclass(eq=False)

@@ -60,9 +60,9 @@ class Rated:
         return plain_table(title, BASELINE_COLUMNS, baseline_rows(scaled))
 
 
-def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:
-    """Laplace or Gaussian noise: which to take."""
-    both = SideBySide(*(Comparison((Outcome("best", one),)) for one in (laplace, gaussian)))
+def advice_between(one: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:
+    """Noise for pure epsilon or Gaussian noise: which to take."""
+    both = SideBySide(*(Comparison((Outcome("best", plan),)) for plan in (one, gaussian)))
     return advice(side_by_side_facts(both, pure, approximate))
 
 

@@ -21,7 +21,7 @@ MOST_BYTES = 10_000
 LONGEST = 60
 """Characters of an amount."""
 
-KINDS = ("laplace", "rho", "gaussian")
+KINDS = ("pure", "rho", "gaussian")
 LEVELS = (0.9, 0.95, 0.99)
 
 
@@ -32,7 +32,7 @@ class Settings:
     Parameters
     ----------
     noise
-        ``laplace`` for a pure ε, ``rho`` for Gaussian noise with ρ, ``gaussian`` with ε and δ.
+        ``pure`` for a pure ε, ``rho`` for Gaussian noise with ρ, ``gaussian`` with ε and δ.
     amount
         ε or ρ, as it was typed.
     delta
@@ -41,7 +41,7 @@ class Settings:
         Of the intervals.
     """
 
-    noise: str = "laplace"
+    noise: str = "pure"
     amount: str = "0.1"
     delta: str = "1e-9"
     confidence: float = 0.95

@@ -18,8 +18,9 @@ __all__ = ["Body", "Floats", "Integers"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-DIRECTIONS = 1 << 15
-"""Simulated directions that the law of an answer's noise is computed from."""
+DIRECTIONS, ENTRIES = 1 << 15, 1 << 22
+"""Simulated directions that the law of an answer's noise is computed from: at most so many, and
+so many numbers in all."""
 
 
 class Body(ABC):
@@ -79,10 +80,30 @@ class Body(ABC):
     @cached_property
     def directions(self) -> Floats:
         """Simulated z/s, always the same ones: an answer with weights b has noise Gamma·(b·z/s)."""
-        values, totals = self.simulate(DIRECTIONS, np.random.default_rng(25))
+        count = min(DIRECTIONS, max(1024, ENTRIES // self.size))
+        values, totals = self.simulate(count, np.random.default_rng(25))
         found = values / totals[:, None]
         found.flags.writeable = False
         return found
+
+    def norms(self, vectors: Floats) -> Floats:
+        """The norms of rows in float64, of bodies that may be leaves of a split hull."""
+        raise NotImplementedError
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of the volume, of the same bodies."""
+        raise NotImplementedError
+
+    @property
+    def direction_weights(self) -> Floats | None:
+        """Weights of the directions, which sum to 1; None where all are the same."""
+        return None
+
+    @property
+    def standard_error(self) -> float:
+        """Relative standard error of the covariance, where it is simulated; 0 if it is exact."""
+        return 0.0
 
     @property
     @abstractmethod

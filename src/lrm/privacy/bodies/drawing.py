@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
-__all__ = ["Bits", "Terms", "below", "choose", "round_sums", "shuffle"]
+__all__ = ["Bits", "Exponentials", "Terms", "below", "choose", "round_sums", "shuffle"]
 
 Bits = Callable[[int], int]
 """Returns that many random bits as a whole number."""
@@ -75,6 +75,8 @@ class Exponentials:
         Number of variables.
     bits
         Where random bits come from.
+    first
+        Digits of each uniform variable that are drawn at first.
 
     Attributes
     ----------
@@ -84,10 +86,10 @@ class Exponentials:
         The ends, as multiples.
     """
 
-    def __init__(self, count: int, bits: Bits = SYSTEM) -> None:
+    def __init__(self, count: int, bits: Bits = SYSTEM, first: int | None = None) -> None:
         self._bits = bits
-        self.precision = FIRST_BITS
-        self._uniforms = [bits(FIRST_BITS) for _ in range(count)]
+        self.precision = FIRST_BITS if first is None else first
+        self._uniforms = [bits(self.precision) for _ in range(count)]
         self._refine_zeros()
         self._bound()
 
@@ -112,20 +114,20 @@ class Exponentials:
         # 0.302·p + 8 + L digits, so that its error is below 10^(−0.302·p − 7) < 2^−p.
         digits = p * 302 // 1000 + 8 + len(str(p))
         context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
-        whole = _floor(context.ln(Decimal(2)), p, p)  # p·ln 2, also to one unit
+        whole = _floor(context.ln(Decimal(2)), digits, p, p)  # p·ln 2, also to one unit
         self.low, self.high = [], []
         for u in self._uniforms:
-            upper = _floor(context.ln(Decimal(u + 1)), 1, p)
-            lower = _floor(context.ln(Decimal(u)), 1, p)
-            # −ln(U) is between p·ln 2 − ln(u + 1) and p·ln 2 − ln(u); each floor is within 2 units.
-            self.low.append(max(0, whole - upper - 4))
+            lower = _floor(context.ln(Decimal(u)), digits, 1, p)
+            # −ln(U) is between p·ln 2 − ln(u) − 1/u and p·ln 2 − ln(u), since ln(1 + 1/u) < 1/u;
+            # each floor is within 2 units.
+            self.low.append(max(0, whole - lower - 5 - (1 << p) // u))
             self.high.append(whole - lower + 4)
 
 
-def _floor(value: Decimal, times: int, shift: int) -> int:
-    """⌊value·times·2^shift⌋, exactly."""
-    top, bottom = value.as_integer_ratio()
-    return ((top * times) << shift) // bottom
+def _floor(value: Decimal, digits: int, times: int, shift: int) -> int:
+    """⌊value·times·2^shift⌋ for a value of so many digits: exact where it is 0 or above 0.1."""
+    scaled = int(value.scaleb(digits, Context(prec=2 * digits)))
+    return int(((scaled * times) << shift) // 10**digits)
 
 
 def round_sums(

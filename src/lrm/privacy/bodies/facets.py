@@ -182,6 +182,17 @@ class Facets(Body):
         whole = Fraction(2 * sum(self.determinants), math.factorial(self.size))
         return float(whole * 2 ** (self.shift * self.size))
 
+    @property
+    def log_volume(self) -> float:
+        parts = math.log(2 * sum(self.determinants)) - math.lgamma(self.size + 1)
+        return parts + self.shift * self.size * math.log(2)
+
+    def norms(self, vectors: Floats) -> Floats:
+        normals: Floats = self._normals * 2.0**-self.shift  # type: ignore[attr-defined]
+        height = max(1, (1 << 22) // len(normals))
+        blocks = (vectors[start : start + height] for start in range(0, len(vectors), height))
+        return np.concatenate([np.abs(block @ normals.T).max(axis=1) for block in blocks])
+
     def gauge(self, vector: Sequence[int]) -> Fraction:
         largest = Fraction(0)
         point = np.array([int(x) for x in vector], dtype=object)
@@ -206,13 +217,15 @@ class Facets(Body):
         return all(self.gauge(points[j].tolist()) <= 1 for j in sorted(doubtful))
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
+        corners = self.draw_facet(bits)
+        sums = [[(i, corner[c]) for i, corner in enumerate(corners)] for c in range(self.size)]
+        return round_sums(sums, self.size, scale, bits)
+
+    def draw_facet(self, bits: Bits = SYSTEM) -> list[list[int]]:
+        """The vertices of a facet, chosen by the volume of the cone over it."""
         facet = self.facets[choose(self._cumulative, bits)]
-        corners = self._corners(facet[None])[0].tolist()
-        sign = 1 - 2 * below(2, bits)
-        sums = [
-            [(i, sign * corner[c]) for i, corner in enumerate(corners)] for c in range(self.size)
-        ]
-        return round_sums(sums, self.size, scale * 2**self.shift, bits)
+        factor = (1 - 2 * below(2, bits)) << self.shift
+        return [[factor * x for x in v] for v in self._corners(facet[None])[0].tolist()]
 
     @cached_property
     def _cumulative(self) -> list[int]:

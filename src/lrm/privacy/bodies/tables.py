@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies.base import Body, Floats
-from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, choose, round_sums, shuffle
+from lrm.privacy.bodies.drawing import SYSTEM, Bits, Terms, below, choose, round_sums, shuffle
 
 __all__ = ["MOST_FREE_CELLS", "Tables"]
 
@@ -157,6 +158,23 @@ class Tables(Body):
             sums.append(everything)
         rounded = round_sums(sums, total + 2, scale * self.unit, bits)
         return self._with_first_cells(rounded)
+
+    def draw_facet(self, bits: Bits = SYSTEM) -> list[list[int]]:
+        """The vertices of a facet of the body of one open table: cells with random signs."""
+        sign = [1 - 2 * below(2, bits) for _ in range(self.size)]
+        return [
+            [sign[i] * self.unit if i == j else 0 for j in range(self.size)]
+            for i in range(self.size)
+        ]
+
+    def norms(self, vectors: Floats) -> Floats:
+        """Of one open table."""
+        return np.asarray(np.abs(vectors).sum(axis=1) / self.unit)
+
+    @property
+    def log_volume(self) -> float:
+        """Of one open table."""
+        return self.size * math.log(2 * self.unit) - math.lgamma(self.size + 1)
 
     def _with_first_cells(self, rounded: list[int]) -> list[int]:
         """All cells from the free ones and the total."""
@@ -363,46 +381,55 @@ def _without(coefficients: Sequence[int], m: int) -> list[int]:
     return found
 
 
+def _sums(rest: Sequence[int], most: int, shifts: int) -> list[tuple[int, int, int]]:
+    """Σ_o rest_o·A!·B!·(…) for A = shift + o and B = most − A, for shifts from 0 on.
+
+    The three factors are E P², E Q² and E PQ of sums of A + 1 and B + 1 exponential variables.
+    """
+    found = []
+    weights = [math.factorial(a) * math.factorial(most - a) for a in range(most + 1)]
+    factors = (
+        [w * (a + 1) * (a + 2) for a, w in enumerate(weights)],
+        [w * (most - a + 1) * (most - a + 2) for a, w in enumerate(weights)],
+        [w * (a + 1) * (most - a + 1) for a, w in enumerate(weights)],
+    )
+    for shift in range(shifts):
+        p, q, mixed = (sum(map(mul, rest, own[shift:])) for own in factors)
+        found.append((p, q, mixed))
+    return found
+
+
 def _single(m: int, rest: Sequence[int], most: int, scale: int) -> tuple[float, float, float]:
     """Variance of a free cell, covariance of two of the same table, and with the total."""
     variance = within = with_total = Fraction(0)
+    sums = _sums(rest, most, m + 1)
     for a, c in enumerate(_squares(m)):
         b = m - a
-        for others, d in enumerate(rest):
-            above, below = a + others, most - a - others
-            weight = c * d * math.factorial(above) * math.factorial(below)
-            p, q = (above + 1) * (above + 2), (below + 1) * (below + 2)
-            mixed = (above + 1) * (below + 1)
-            first, second = (a + 1) * (a + 2), (b + 1) * (b + 2)
-            variance += Fraction(2 * weight * a * p, m * first)
-            variance += Fraction(2 * weight * b * q, m * second)
-            with_total += Fraction(weight * a * (p - mixed), m * (a + 1))
-            with_total += Fraction(weight * b * (q - mixed), m * (b + 1))
-            if m > 1:
-                both = m * (m - 1)
-                within += Fraction(weight * a * (a - 1) * p, both * first)
-                within += Fraction(weight * b * (b - 1) * q, both * second)
-                within -= Fraction(2 * weight * a * b * mixed, both * (a + 1) * (b + 1))
+        p, q, mixed = (c * x for x in sums[a])
+        first, second = (a + 1) * (a + 2), (b + 1) * (b + 2)
+        variance += Fraction(2 * a * p, m * first) + Fraction(2 * b * q, m * second)
+        with_total += Fraction(a * (p - mixed), m * (a + 1))
+        with_total += Fraction(b * (q - mixed), m * (b + 1))
+        if m > 1:
+            both = m * (m - 1)
+            within += Fraction(a * (a - 1) * p, both * first)
+            within += Fraction(b * (b - 1) * q, both * second)
+            within -= Fraction(2 * a * b * mixed, both * (a + 1) * (b + 1))
     return float(variance / scale), float(within / scale), float(with_total / scale)
 
 
 def _pair(one: int, two: int, rest: Sequence[int], most: int, scale: int) -> float:
     """Covariance of free cells of two tables."""
-    found = Fraction(0)
+    sums = _sums(rest, most, one + two + 1)
+    common = math.lcm(*range(1, max(one, two) + 2))
+    shares = [common // (a + 1) for a in range(max(one, two) + 1)]
+    found = 0
     for a, c in enumerate(_squares(one)):
+        b = one - a
         for e, f in enumerate(_squares(two)):
-            positive = Fraction(a * e, one * two * (a + 1) * (e + 1))
-            b, g = one - a, two - e
-            negative = Fraction(b * g, one * two * (b + 1) * (g + 1))
-            mixed = Fraction(a * g, one * two * (a + 1) * (g + 1))
-            mixed += Fraction(b * e, one * two * (b + 1) * (e + 1))
-            p_sum = q_sum = m_sum = 0
-            for others, d in enumerate(rest):
-                above = a + e + others
-                below = most - above
-                weight = d * math.factorial(above) * math.factorial(below)
-                p_sum += weight * (above + 1) * (above + 2)
-                q_sum += weight * (below + 1) * (below + 2)
-                m_sum += weight * (above + 1) * (below + 1)
-            found += c * f * (positive * p_sum + negative * q_sum - mixed * m_sum)
-    return float(found / scale)
+            g = two - e
+            p, q, mixed = sums[a + e]
+            both = a * e * shares[a] * shares[e] * p + b * g * shares[b] * shares[g] * q
+            apart = a * g * shares[a] * shares[g] + b * e * shares[b] * shares[e]
+            found += c * f * (both - apart * mixed)
+    return float(Fraction(found, one * two * common**2 * scale))

@@ -283,8 +283,8 @@ class Bench {
 
   // What another plan can stand beside this one: equal importance, the other noise, a saved plan.
   get beside() {
-    const { noise } = this.errors, other = noise === "laplace" ? "gaussian" : "laplace";
-    const found = [{ value: "noise", name: other === "laplace" ? "Laplace noise" : "Gaussian noise",
+    const { noise } = this.errors, other = noise === "pure" ? "gaussian" : "pure";
+    const found = [{ value: "noise", name: other === "pure" ? "noise for pure ε" : "Gaussian noise",
       plan: this.current ? this.plans[other] : null }];
     if (this.weighed) {
       found.push({ value: "equal", name: "equal importance", plan: this.current ? this.plans[`${noise} equal`] : null });
@@ -296,8 +296,8 @@ class Bench {
     options($("beside"), [["", "nothing"], ...this.beside.map(({ value, name }) => [value, name])]);
     const { errors } = this;
     const amount = `${$("amount-name").textContent} = ${$("amount").value}`;
-    $("release-plan").textContent = this.plan ? `${this.plan}, ${errors.noise === "laplace" ? "Laplace" : "Gaussian"} `
-      + `noise, ${amount}${errors.kind === "gaussian" ? `, δ = ${$("delta").value}` : ""}.` : "Nothing is planned yet.";
+    $("release-plan").textContent = this.plan ? `${this.plan}, ${errors.noise === "pure" ? "" : "Gaussian noise, "}`
+      + `${amount}${errors.kind === "gaussian" ? `, δ = ${$("delta").value}` : ""}.` : "Nothing is planned yet.";
   }
 
   choosePlan() {
@@ -355,9 +355,9 @@ class Bench {
   // The typical error of the best strategy so far, at the chosen amount.
   soFar(error) {
     const { amounts, noise, found } = this.errors;
-    const amount = Number(noise === "laplace" ? amounts.epsilon : amounts.rho);
+    const amount = Number(noise === "pure" ? amounts.epsilon : amounts.rho);
     if (this.weighed || !(amount > 0) || !found?.queries) return "";
-    const total = noise === "laplace" ? (2 * error) / amount ** 2 : error / (2 * amount);
+    const total = noise === "pure" ? (2 * error) / amount ** 2 : error / (2 * amount);
     // One part of the search may be behind what another has found.
     return ` Best so far: typical error ${shown(Math.min(found.typical, Math.sqrt(total / found.queries)))}.`;
   }

@@ -35,7 +35,7 @@ export class Errors {
   }
 
   get kind() { return document.querySelector("input[name=noise]:checked").value; }
-  get noise() { return this.kind === "laplace" ? "laplace" : "gaussian"; }
+  get noise() { return this.kind === "pure" ? "pure" : "gaussian"; }
 
   get settings() {
     return { noise: this.kind, amount: $("amount").value.trim(), delta: $("delta").value.trim(),

@@ -1,0 +1,206 @@
+"""Hulls of the columns by rejection: which coordinates to measure, and how to split them.
+
+The error of a hull does not depend on the coordinates, but the work of a draw does: the bodies
+of the leaves should fill their product. Rows of 0 and 1 are divided into tables of disjoint
+rows, whose bodies are cross-polytopes; other batches along the axes of the hull's covariance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as la
+
+from lrm.errors import WorkloadError
+from lrm.maps.linear import Floats
+from lrm.privacy.bodies.base import Body, Integers
+from lrm.privacy.bodies.gauges import minimise
+from lrm.privacy.bodies.sampling import Sample, sample_hull
+from lrm.privacy.bodies.split import MOST_LEAVES, SplitHull, Tree, distinct
+from lrm.privacy.bodies.tables import Tables
+from lrm.solvers.hulls import verified_body
+
+__all__ = ["Split", "best_split", "estimate_hull", "split_body"]
+
+LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
+"""Up to so many points, leaves of so many dimensions: at most some thousand facets each."""
+
+VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
+"""Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
+
+TRIALS, MOST_TRIALS, ENOUGH = 1 << 10, 1 << 14, 40
+"""Proposals by which the acceptance of a node is estimated: until so many were accepted."""
+
+ROUGH = 1 << 13
+"""Points by which the error of a hull is estimated."""
+
+MARGIN = 2e-5
+"""How far the vertices of leaves are moved outwards."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to measure, and how they are divided into leaves.
+
+    Parameters
+    ----------
+    rows
+        What is measured, over merged cells.
+    sizes, tree
+        Number of rows of each leaf, and how leaves are joined.
+    bits
+        Binary digits with which its draws were tried.
+    """
+
+    rows: Floats
+    sizes: tuple[int, ...]
+    tree: Tree
+    bits: int = 24
+
+
+def estimate_hull(columns: Floats, leaves: Sequence[Body] = ()) -> Sample:
+    """Rough moments of the hull of ± the columns (rows of the array)."""
+    return sample_hull(columns, leaves, np.random.default_rng(0), most=ROUGH)
+
+
+def best_split(
+    columns: Floats, sample: Sample, tables: Sequence[Floats] | None, most: float
+) -> tuple[Split, SplitHull, float] | None:
+    """The split whose draws take the least time, with that; None where all take too long.
+
+    Parameters
+    ----------
+    columns
+        Columns of the reduced batch, one per row of the array.
+    sample
+        Of their hull.
+    tables
+        The rows of the batch in tables of disjoint ones, where all are 0 and 1.
+    most
+        Seconds that a draw may take.
+    """
+    values, axes = la.eigh(sample.second_moment)
+    order = np.argsort(-values)
+    white = (axes[:, order] / np.sqrt(values[order])).T @ columns.T
+    splits = [_by_axes(white)]
+    if tables is not None:
+        splits.append(_by_tables(tables))
+    found = []
+    for split in splits:
+        if split is None:
+            continue
+        try:
+            body = split_body(np.rint(split.rows.T * 2.0**split.bits).astype(np.int64), split)
+        except WorkloadError:
+            continue
+        seconds = _seconds(body)
+        if seconds <= most:
+            found.append((split, body, seconds))
+    return min(found, key=lambda one: one[2], default=None)
+
+
+def _leaf_size(points: int) -> int:
+    return next((size for most, size in LEAF_POINTS if points <= most), 3)
+
+
+def _by_axes(white: Floats) -> Split | None:
+    """Leaves of about equal size along the axes."""
+    k, n = white.shape
+    count = -(-k // _leaf_size(n))
+    count = max(2, count)
+    if count > MOST_LEAVES:
+        return None
+    sizes = tuple(len(part) for part in np.array_split(np.arange(k), count))
+    return Split(white / np.abs(white).max(), sizes, _balanced(list(range(count))))
+
+
+def _balanced(leaves: list[int]) -> Tree:
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    return _balanced(leaves[:middle]), _balanced(leaves[middle:])
+
+
+def _by_tables(tables: Sequence[Floats]) -> Split | None:
+    """Independent rows, those of a large table in a leaf of their own."""
+    rows: list[Floats] = []
+    sizes: list[int] = []
+    for table in sorted(tables, key=len, reverse=True):
+        before = len(rows)
+        for row in table:
+            if np.linalg.matrix_rank(np.array([*rows, row])) > len(rows):
+                rows.append(row)
+        if len(rows) > before:
+            sizes.append(len(rows) - before)
+    most = _leaf_size(len(tables[0][0]))
+    leaves: list[int] = []
+    for size in sizes:
+        if leaves and leaves[-1] + size <= most:
+            leaves[-1] += size
+        else:
+            leaves.append(size)
+    if not 2 <= len(leaves) <= MOST_LEAVES:
+        return None
+    return Split(np.array(rows), tuple(leaves), _chain(len(leaves)))
+
+
+def _chain(count: int) -> Tree:
+    tree: Tree = 0
+    for leaf in range(1, count):
+        tree = (tree, leaf)
+    return tree
+
+
+def split_body(columns: Integers, split: Split) -> SplitHull:
+    """The body of integer columns (rows of the array)."""
+    points = distinct(columns)
+    leaves: list[Body] = []
+    start = 0
+    for size in split.sizes:
+        own = distinct(points[:, start : start + size])
+        start += size
+        unit = int(np.abs(own).max(initial=1))
+        if np.all((np.abs(own) > 0).sum(axis=1) <= 1):
+            leaves.append(Tables((size,), (False,), unit))
+            continue
+        body = verified_body(own.astype(np.float64), MARGIN)
+        if body is None:
+            raise WorkloadError("the facets of a leaf cannot be listed")
+        leaves.append(body)
+    return SplitHull(points, tuple(leaves), split.tree)
+
+
+def _seconds(body: SplitHull) -> float:
+    """About how long a draw takes: proposals and norms, by the acceptance of each node."""
+    rng = np.random.default_rng(0)
+    points = body.points / float(np.abs(body.points).max())
+    ends = np.cumsum([leaf.size for leaf in body.leaves])
+
+    def node(tree: Tree) -> tuple[Floats, float, int, int]:
+        """Uniform points of a node in float64, seconds for each, and its coordinates."""
+        if isinstance(tree, int):
+            leaf = body.leaves[tree]
+            values, _ = leaf.simulate(MOST_TRIALS, rng)
+            radius = leaf.norms(values) + rng.standard_exponential(len(values))
+            values /= radius[:, None] * float(np.abs(body.points).max())
+            stop = int(ends[tree])
+            return values, VARIABLE_SECONDS * (leaf.size + 2), stop - leaf.size, stop
+        children = [node(child) for child in tree]
+        start, stop = children[0][2], children[-1][3]
+        own, tried = points[:, start:stop], 0
+        kept: list[Floats] = []
+        while tried < MOST_TRIALS and sum(len(part) for part in kept) < ENOUGH:
+            chosen = [child[0][rng.integers(len(child[0]), size=TRIALS)] for child in children]
+            vectors = np.hstack(chosen)
+            kept.append(vectors[minimise(own, vectors, undecided_only=True).norms <= 1.0])
+            tried += TRIALS
+        inside = np.vstack(kept)
+        each = sum(child[1] for child in children) + PRODUCT_SECONDS * own.size * own.shape[1]
+        if not len(inside):
+            return vectors[:1], math.inf, start, stop
+        return inside, each * tried / len(inside), start, stop
+
+    return node(body.tree)[1]
