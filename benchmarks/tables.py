@@ -48,7 +48,8 @@ def measure(workload: Workload, method: str) -> tuple[float, float]:
         return np.nan, 0.0
     try:
         with threadpool_limits(1):
-            plan = lrm.plan(workload, "best" if options else method, **options)
+            method = "best" if options else method
+            plan = lrm.plan(workload, method, **{"noise": "laplace", **options})
     except LrmError:
         return np.nan, time.process_time() - began
     return plan.weighted_strategy_error, time.process_time() - began

@@ -165,7 +165,7 @@ def _computed_plan(task: Task, context: Context) -> tuple[Plan, _Costs]:
     workload = task.plan.setting.workload()
     clock = _Clock(task.cases[0], context)
     wall, cpu = time.perf_counter(), time.process_time()
-    options: dict[str, Any] = dict(task.plan.options)
+    options: dict[str, Any] = {"noise": "laplace", **dict(task.plan.options)}
     made = plan(workload, task.plan.mechanism, on_step=clock, **options)
     spent = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -154,6 +154,10 @@ def _end(value: float, error: float) -> str:
     return beside(value, error)
 
 
+ALIKE = 1.04
+"""Half-widths that differ by less are stated once, by the largest."""
+
+
 @dataclass(frozen=True, eq=False)
 class StatementTable:
     """The answers of one statement: which groups they are of, and numbers about them.
@@ -198,7 +202,7 @@ class StatementTable:
         return halves
 
     def alike(self, place: int) -> str:
-        """The half-width of an answer's intervals, where all agree to two digits; else empty."""
+        """The largest half-width of an answer's intervals, where all are alike; else empty."""
         known = self.half_widths[:, place]
         known = known[np.isfinite(known)]
         if not len(known) or len(known) < np.isfinite(self.numbers["answer"][:, place]).sum():
@@ -207,7 +211,7 @@ class StatementTable:
         gap = np.abs(middle - self.numbers["answer"][:, place])
         if np.any(gap > 0.02 * self.half_widths[:, place]):
             return ""  # not in the middle of its interval
-        same = len({f"{half:.1e}" for half in known.tolist()}) == 1
+        same = float(known.max()) <= ALIKE * float(known.min())
         return f"± {number(float(known.max()), 3)}" if same else ""
 
     @property
