@@ -5,12 +5,15 @@ import itertools
 import numpy as np
 
 from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE
 from lrm.privacy.bodies.tables import Tables
 
 
 def vertices_of(body):
     """All vertices of a body, with one sign each: by definition, not by its own norm."""
+    if isinstance(body, SplitHull):
+        return body.points.T
     if isinstance(body, Facets):
         return body.vertices.T * 2**body.shift
     if isinstance(body, Tables):

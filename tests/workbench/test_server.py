@@ -230,8 +230,7 @@ def test_errors_are_those_of_the_command(client, folder, planned):
     assert least["amount"] == "0.1"
     worst = found["facts"][1]["largest_standard_error"]
     assert (
-        client.must("inverse", plan=planned["pure"], wanted=worst, statement=1)["amount"]
-        == "0.1"
+        client.must("inverse", plan=planned["pure"], wanted=worst, statement=1)["amount"] == "0.1"
     )
     rivals = client.must("rivals", plan=planned["pure"], epsilon="0.1", **NAMES)
     assert '<th scope="row">best</th>' in rivals["html"]
