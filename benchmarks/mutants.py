@@ -23,16 +23,25 @@ from pathlib import Path
 __all__ = ["main", "mutants"]
 
 TESTS = {
-    "privacy/amounts.py": ["tests/privacy/test_amounts.py", "tests/privacy/test_budget.py"],
-    "privacy/budget.py": ["tests/privacy/test_budget.py", "tests/planning/test_gaussian.py"],
-    "privacy/laws.py": ["tests/privacy/test_laws.py", "tests/releases/test_stated_errors.py"],
-    "privacy/mechanism.py": ["tests/releases/test_releases.py", "tests/planning/test_gaussian.py"],
-    "privacy/noise.py": ["tests/releases/test_releases.py", "tests/planning/test_gaussian.py"],
-    "privacy/shaped.py": ["tests/shaped/test_bodies.py", "tests/shaped/test_shaped_plans.py"],
-    "privacy/unit.py": ["tests/privacy/test_unit.py", "tests/ledger/test_units.py"],
-    "ledger/core.py": ["tests/ledger/test_ledger.py", "tests/ledger/test_units.py"],
-    "ledger/entries.py": ["tests/ledger/test_ledger.py", "tests/ledger/test_tampering.py"],
-    "ledger/sqlite.py": ["tests/ledger/test_ledger.py", "tests/ledger/test_failures.py"],
+    "privacy/amounts.py": ["privacy/test_amounts.py", "privacy/test_budget.py"],
+    "privacy/budget.py": ["privacy/test_budget.py", "planning/test_gaussian.py"],
+    "privacy/laws.py": ["privacy/test_laws.py", "releases/test_stated_errors.py"],
+    "privacy/mechanism.py": [
+        "releases/test_releases.py",
+        "planning/test_gaussian.py",
+        "forged/test_edited_releases.py",
+        "shaped/test_shaped_plans.py",
+    ],
+    "privacy/noise.py": [
+        "releases/test_releases.py",
+        "planning/test_gaussian.py",
+        "forged/test_edited_releases.py",
+    ],
+    "privacy/shaped.py": ["shaped/test_bodies.py", "shaped/test_shaped_plans.py"],
+    "privacy/unit.py": ["privacy/test_unit.py", "ledger/test_units.py"],
+    "ledger/core.py": ["ledger/test_ledger.py", "ledger/test_units.py"],
+    "ledger/entries.py": ["ledger/test_ledger.py", "ledger/test_tampering.py"],
+    "ledger/sqlite.py": ["ledger/test_ledger.py", "ledger/test_failures.py"],
 }
 """Module → the tests that are run against its mutants, quick ones first."""
 
@@ -144,7 +153,8 @@ def main() -> None:
         for name, line, what, text in sorted(drawn):
             original = (source / name).read_text(encoding="utf-8")
             (folder / "lrm" / name).write_text(text, encoding="utf-8")
-            survived = _survives(folder, TESTS[name], options.timeout)
+            tests = [f"tests/{test}" for test in TESTS[name]]
+            survived = _survives(folder, tests, options.timeout)
             (folder / "lrm" / name).write_text(original, encoding="utf-8")
             if survived:
                 alive += 1
