@@ -119,3 +119,31 @@ def test_a_release_cannot_be_made_with_other_noise(release):
             replace(release, **change)
     with pytest.raises(UsageError, match="64-bit integers"):
         replace(release, noisy_measurements=np.zeros(2, dtype=np.int64))
+
+
+@pytest.fixture(scope="module")
+def shaped_plan():
+    """Overlapping yes/no counts, for which shaped noise is chosen."""
+    columns = [[cell >> bit & 1 for cell in range(16)] for bit in range(4)]
+    plan = lrm.plan(np.array(columns, dtype=float), noise="pure", effort="quick")
+    assert plan.measured.body is not None
+    return plan
+
+
+@pytest.mark.parametrize("unit", [{}, {"max_rows": 3}, {"neighbours": "substitute"}])
+def test_a_release_with_shaped_noise_is_read_back_and_its_scale_checked(
+    shaped_plan, unit, tmp_path
+):
+    release = lrm.release(shaped_plan, [5] * 16, epsilon="0.5", **unit)
+    release.save(tmp_path / "answers.lrm")
+    again = lrm.load_release(tmp_path / "answers.lrm")
+    assert (again.scale, again.loss, again.unit) == (release.scale, release.loss, release.unit)
+    for factor in (1 / 3, 1 / 2, 2):
+        with pytest.raises(BudgetError):
+            replace(release, scale=release.scale * factor)
+
+
+def test_shaped_noise_has_no_other_guarantee_than_pure(shaped_plan):
+    for promise in ({"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}):
+        with pytest.raises(BudgetError, match="pure"):
+            lrm.release(shaped_plan, [5] * 16, **promise)

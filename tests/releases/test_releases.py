@@ -82,11 +82,14 @@ def test_an_audit_finds_no_violation_and_would_find_one(claimed, real, violated)
     assert (found > float(Fraction(claimed))) == violated
 
 
-def test_substitution_and_people_cost_their_factor():
-    plan = lrm.plan(np.eye(3), "noise-on-data")
-    plain = lrm.release(plan, [1, 2, 3], 1)
-    person = lrm.release(plan, [1, 2, 3], 1, max_rows=3)
-    swapped = lrm.release(plan, [1, 2, 3], 1, neighbours="substitute", max_rows=3)
+@pytest.mark.parametrize(
+    ("noise", "amount"), [("laplace", {"epsilon": 1}), ("gaussian", {"rho": 1})]
+)
+def test_substitution_and_people_cost_their_factor(noise, amount):
+    plan = lrm.plan(np.eye(3), noise=noise, effort="quick")
+    plain = lrm.release(plan, [1, 2, 3], **amount)
+    person = lrm.release(plan, [1, 2, 3], **amount, max_rows=3)
+    swapped = lrm.release(plan, [1, 2, 3], **amount, neighbours="substitute", max_rows=3)
     np.testing.assert_allclose(person.standard_errors, 3 * plain.standard_errors)
     np.testing.assert_allclose(swapped.standard_errors, 6 * plain.standard_errors)
     assert person.scale == pytest.approx(3 * plain.scale)
