@@ -144,12 +144,3 @@ def test_descents_that_find_nothing_are_not_repeated():
     family = Family("fails", begin, [Stage(0.1)], hope=lambda: 1.0)
     race.run([family], 1e-9)
     assert len(begun) <= 3
-
-
-def test_rows_are_exchanged_only_while_the_best_strategy_has_some():
-    """A winner without rows next to an identity leaves nothing to exchange."""
-    W = np.random.default_rng(0).standard_normal((3, 60))
-    for threshold in (1e-4, 1e-5):
-        found = find(W, threshold, patience=1.0)
-        assert found.rows is None
-        assert all(np.isfinite(c.error) for c in found.candidates)

@@ -39,7 +39,7 @@ TRUSTED = 3
 """Stages that must have been seen before their mean is believed over what was expected."""
 
 SPREAD = 0.1
-"""By how much two descents of a family differ, as long as there has been only one, by default."""
+"""By how much two descents of a family differ, as long as there has been only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,6 @@ class Family:
         How many descents there can be.
     needed
         How many stages a descent that does not win goes through, about; all of them by default.
-    spread
-        By how much two descents differ, relatively, as long as there has been only one.
-    possible
-        Whether a descent can begin now; always by default.
     """
 
     name: str
@@ -99,8 +95,6 @@ class Family:
     hope: Callable[[], float]
     limit: int = 1_000_000
     needed: int | None = None
-    spread: float = SPREAD
-    possible: Callable[[], bool] = lambda: True
     runs: list[_Run] = field(default_factory=list)
     seen: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -139,7 +133,7 @@ class Family:
         """
         cost = sum(map(self.cost, range(len(self.stages))[: self.needed]))
         m = len(self.runs)
-        if m >= self.limit or not self.possible():
+        if m >= self.limit:
             return 0.0, cost
         if m == 0:
             return self.hope(), cost
@@ -147,7 +141,7 @@ class Family:
         if 2 * len(errors) < m + 1:
             return 0.0, cost
         low, *others = errors
-        near = float(np.mean(others[:2])) - low if others else self.spread * low
+        near = float(np.mean(others[:2])) - low if others else SPREAD * low
         return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
 
@@ -189,14 +183,12 @@ class Race:
         self.W = np.ascontiguousarray(W, dtype=np.float64)
         self.candidates: list[Candidate] = []
         self.error, self.winner = np.inf, ""
-        self.rows: Matrix | None = None
         self.work = 0.0
         self.clock = clock.reporting(self._with_best)
         self._pair: Callable[[], ExactPair]
         self._noted, self._remaining = clock.elapsed(), np.inf
         cells = W.shape[1]
         self.offer("identity", float(np.vdot(W, W)), lambda: self._identity(cells))
-        self.rows = np.zeros((0, cells))
 
     def _identity(self, cells: int) -> ExactPair:
         """Noise on data: ``B = W``; the identity is sparse, as cells may be tens of thousands."""
@@ -208,17 +200,16 @@ class Race:
         error: float,
         pair: Callable[[], ExactPair],
         iterations: int = 0,
-        rows: Matrix | None = None,
     ) -> None:
         """Note a candidate, and keep it if it is better than the best.
 
-        ``pair`` makes its exact form, when that is wanted; ``rows`` are those next to an identity.
+        ``pair`` makes its exact form, when that is wanted.
         """
         now = self.clock.elapsed()
         self.candidates.append(Candidate(name, float(error), iterations, now - self._noted))
         self._noted = now
         if error < self.error * (1.0 - ROUNDING) or self.error == np.inf:
-            self.error, self.winner, self._pair, self.rows = float(error), name, pair, rows
+            self.error, self.winner, self._pair = float(error), name, pair
 
     def offer_strategy(self, name: str, L: Matrix, iterations: int = 0) -> float:
         """Measure a strategy in its exact form and offer it; infinite if it does not answer W."""
