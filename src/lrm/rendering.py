@@ -8,10 +8,10 @@ last, connects the two (`lrm/__init__.py`); a record calls the functions here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Renderer", "connect", "figure_of", "html_of", "text_of", "write_page"]
+__all__ = ["Renderer", "compare_with", "connect", "figure_of", "html_of", "text_of", "write_page"]
 
 
 class Renderer(Protocol):
@@ -23,6 +23,10 @@ class Renderer(Protocol):
 
     def snippet(self, record: Any) -> str:
         """A part of a page, for a notebook."""
+        ...
+
+    def compare(self, record: Any, mechanisms: Sequence[str] | None, limit: float | None) -> Any:
+        """Other mechanisms beside a plan."""
         ...
 
     def figure(self, record: Any) -> Any:
@@ -55,6 +59,11 @@ def html_of(record: Any) -> str:
 def figure_of(record: Any) -> Any:
     """The record as a figure of Matplotlib."""
     return _loaders[0]().figure(record)
+
+
+def compare_with(record: Any, mechanisms: Sequence[str] | None, limit: float | None) -> Any:
+    """Other mechanisms beside a plan, which come after it in the order of imports too."""
+    return _loaders[0]().compare(record, mechanisms, limit)
 
 
 def write_page(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:

@@ -194,7 +194,7 @@ def test_a_file_beside_the_page_has_what_it_does_not_list(tmp_path):
 
 def test_each_table_has_its_part(pages):
     text = pages["tables"]
-    titles = re.findall(r"<summary><h3>(.*?)</h3>", text)
+    titles = re.findall(r"<details id=[^>]*><summary><h3>(.*?)</h3>", text)
     assert titles == [
         "Answers",
         "n by colour",
@@ -209,10 +209,10 @@ def test_each_table_has_its_part(pages):
 
 
 def test_many_answers_are_folded(pages):
-    assert pages["tables"].count("<details") == pages["tables"].count(" open>")
+    assert pages["tables"].count("<details id") == pages["tables"].count(" open>")
     wide = lrm.plan(np.eye(1000), "noise-on-data")
     text = release_page(lrm.release(wide, np.ones(1000, int), epsilon=1))
-    assert len(re.findall(r"<details id=[^>]*>", text)) == text.count("<details") == 1
+    assert len(re.findall(r"<details id=[^>]*>", text)) == text.count("<details id") == 1
     assert " open>" not in text
     assert text.count('class="bar"') == 1000
     assert len(text) < 750_000
@@ -273,7 +273,7 @@ def test_a_comparison_without_plans_has_a_page():
 
 def test_a_page_of_too_many_answers_lists_the_first_ones(tmp_path, monkeypatch):
     """As it is for more than 4 million answers, with a smaller limit."""
-    for module in ("release_page", "error_section", "plan_page"):
+    for module in ("release_page", "error_section"):
         monkeypatch.setattr(import_module(f"lrm.views.{module}"), "EXPLICIT_QUERIES", 20)
     made = lrm.plan(lrm.families.marginals([4, 3, 2, 1 << 12], [1, 2]), "noise-on-results")
     answered = lrm.release(made, np.ones(made.workload.shape[1], dtype=int), epsilon=1)

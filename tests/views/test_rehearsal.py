@@ -8,7 +8,7 @@ import pytest
 import lrm
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, PrivacyUnit
 from lrm.errors import UsageError
-from lrm.views.rehearsal import rehearse, synthetic_rows
+from lrm.views.rehearsal import expected_rows, rehearse, synthetic_rows
 
 DOMAIN = Domain(
     [
@@ -68,3 +68,15 @@ def test_the_command_marks_the_page_and_the_file_beside_it(tmp_path, monkeypatch
     assert Path("page.rehearsal.csv").exists()
     again = CliRunner().invoke(main, ["rehearse", "plan.lrm", "-o", "page.html"])
     assert again.exit_code == 2
+
+
+def test_expected_sizes_decide_the_number_of_rows():
+    domain = Domain([Categories("ward", ["a", "b"]), Categories("sex", ["f", "m"])], "visits")
+    text = "-- expected: 6000\nSELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    plan = lrm.plan(lrm.sql(text, domain), "noise-on-data")
+    assert abs(expected_rows(plan) - 12_000) < 200
+    made = rehearse(plan, plan.privacy("10"))
+    assert made.simulated
+    assert abs(float(made.answers.sum()) - 12_000) < 300
+    plain = lrm.plan(lrm.sql(text.partition("\n")[2], domain), "noise-on-data")
+    assert expected_rows(plain) == 100_000

@@ -1,13 +1,30 @@
 """Errors that people can use: a verdict per table, from stated or released sizes."""
 
 import numpy as np
+from click.testing import CliRunner
 
 import lrm
+from lrm.cli import main
 from lrm.domain import Bins, Categories, Domain
 from lrm.views.answers import statement_tables, usable_words
+from lrm.views.plan_page import plan_page
 from lrm.views.plans import explanation_facts
-from lrm.views.statement_errors import StatementErrors, error_table, usable_sentence
+from lrm.views.release_page import release_page
+from lrm.views.statement_errors import (
+    StatementErrors,
+    error_table,
+    usable_amounts,
+    usable_figure,
+    usable_sentence,
+)
 from lrm.views.verdicts import verdict
+
+
+def run_lrm(*words):
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
 
 DOMAIN = Domain([Categories("ward", ["a", "b"]), Categories("sex", ["f", "m"])], "visits")
 TEXT = """
@@ -31,7 +48,7 @@ def test_expected_sizes_make_a_verdict_before_anything_is_spent():
     table = error_table(errors, 0.95)
     assert table.headings[-1].name == "verdict"
     assert [row[-1].text for row in table.rows] == ["usable", "noise", ""]
-    said = usable_sentence(errors, "ε = 0.1")
+    said = usable_sentence(errors, accuracy.privacy)
     assert said.startswith("at ε = 0.1, 1 of 2 tables with an expected size are within ±10 %")
     facts = explanation_facts(plan, accuracy, 0.95, 1)["statements"]
     assert [one["verdict"] for one in facts] == ["usable", "noise", None]
@@ -40,7 +57,8 @@ def test_expected_sizes_make_a_verdict_before_anything_is_spent():
 
 
 def test_a_release_is_judged_by_its_noisy_answers():
-    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
+    text = "\n".join(line for line in TEXT.splitlines() if not line.startswith("--"))
+    plan = lrm.plan(lrm.sql(text, DOMAIN), "noise-on-data")
     release = lrm.release(plan, np.full(4, 1_000_000), epsilon=1)
     tables = list(statement_tables(release))
     assert [one.verdict for one in tables] == ["usable", "usable", "usable"]
@@ -64,3 +82,39 @@ def test_counts_sums_and_rates_are_never_mixed():
         assert np.isclose(one.typical, np.sqrt(np.mean(own**2)))
         assert np.isclose(one.largest, own.max())
     assert errors[1].typical > 100 * errors[0].typical
+
+
+def test_the_number_of_usable_tables_grows_with_epsilon():
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
+    rated = StatementErrors(plan)
+    privacy = plan.privacy("0.1")
+    sign, amounts = usable_amounts(rated.at(plan.accuracy(privacy)), privacy)
+    assert sign == "ε"
+    for share, count in ((0.9, 0), (1.1, 1)):
+        own = plan.privacy(str(amounts[0] * share))
+        found = rated.at(plan.accuracy(own))
+        assert sum(one.verdict == "usable" for one in found) == count
+    drawing = usable_figure(rated.at(plan.accuracy(privacy)), privacy)
+    assert drawing is not None
+    page = plan_page(plan, privacy)
+    assert drawing.svg in page
+    assert "1 of 2 tables with an expected size are within ±10 %" in page
+    assert "No Laplace strategy" in page or "times the least that any Laplace strategy" in page
+
+
+def test_the_page_of_a_release_honours_expected_sizes():
+    plan = lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data")
+    release = lrm.release(plan, np.full(4, 1000), epsilon="0.1")
+    first, second, _ = statement_tables(release)
+    assert (first.verdict, second.verdict) == ("usable", "noise")  # of 10,000 and of 20
+    assert "<td>noise</td>" in release_page(release)
+
+
+def test_the_bound_is_for_those_who_ask(tmp_path):
+    file = tmp_path / "plan.lrm"
+    lrm.plan(lrm.sql(TEXT, DOMAIN), "noise-on-data").save(str(file))
+    plain = run_lrm("explain", str(file), "--epsilon", "1")
+    assert "best possible" not in plain
+    assert "error of a count" in plain
+    asked = run_lrm("explain", str(file), "--epsilon", "1", "--bound")
+    assert "or more for any Laplace strategy" in asked

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     metavar="N",
     help="Rows in the denominator of a rate or average; errors are stated as …/n without it.",
 )
+@click.option(
+    "--bound", is_flag=True, help="Also the total error, and how near it is to the least possible."
+)
 @confidence_option
 @limit_option("Number of queries to list, largest error first (10; all with --json).")
 @plot_option
@@ -47,6 +50,7 @@ def explain(plan: str, **choices: Any) -> None:
     Example:
       lrm explain plan.lrm --epsilon 0.1
       lrm explain plan.lrm --rmse 50
+      lrm explain plan.lrm --epsilon 0.1 --bound
       lrm explain plan.lrm --epsilon 0.1 --expect 5000
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
@@ -62,8 +66,13 @@ def explain(plan: str, **choices: Any) -> None:
     from lrm.cli.progress import waiting
     from lrm.plans.file import load_plan
     from lrm.views.figures import KINDS, errors_drawing
-    from lrm.views.plans import error_lines, explanation_facts
-    from lrm.views.statement_errors import StatementErrors, error_table, usable_sentence
+    from lrm.views.plans import bound_lines, error_lines, explanation_facts
+    from lrm.views.statement_errors import (
+        StatementErrors,
+        error_table,
+        kind_lines,
+        usable_sentence,
+    )
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -83,12 +92,14 @@ def explain(plan: str, **choices: Any) -> None:
             facts = explanation_facts(loaded, expected, confidence, limit, expect)
         print_json({"plan": plan, **facts})
         return
-    print_facts(error_lines(loaded, expected))
-    if len(loaded.workload.statements) > 1:
+    with waiting("errors"):
         errors = StatementErrors(loaded).at(expected, confidence)
+    bounds = bound_lines(loaded, expected) if choices["bound"] else []
+    print_facts([*error_lines(loaded, expected), *kind_lines(errors), *bounds])
+    if len(errors) > 1:
         print_block(error_table(errors, confidence))
-        if sentence := usable_sentence(errors, privacy.symbols):
-            echo(sentence)
+    if sentence := usable_sentence(errors, privacy):
+        echo(sentence)
     print_worst(loaded, expected, confidence, 10 if limit is None else limit)
     print_expected(loaded, expected, confidence, expect)
     if plot is not None:
@@ -105,10 +116,7 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
     """The promise asked for, or the least one with the wanted error."""
-    from lrm.views.plans import total_for_typical
-
     amounts = read_amounts(choices)
     if amounts:
         return plan.privacy(**amounts)
-    rmse = choices["rmse"]
-    return plan.privacy_for(choices["error"] if rmse is None else total_for_typical(plan, rmse))
+    return plan.privacy_for(choices["error"], rmse=choices["rmse"])

@@ -19,16 +19,15 @@ from lrm.cli.promises import amount_options, read_amounts
     "--rows",
     type=click.IntRange(min=1),
     metavar="N",
-    default=100_000,
-    show_default=True,
-    help="Number of synthetic rows.",
+    help="Number of synthetic rows; by default from expected sizes, else 100,000.",
 )
 @confidence_option
 @json_option
 def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     r"""Make the page that a release of PLAN would have, on synthetic rows.
 
-    The rows are drawn uniformly from the declared domain; the noise is that of a real release at
+    The rows are drawn uniformly from the declared domain, as many as give tables with a comment
+    -- expected: N their size in the median; the noise is that of a real release at
     --epsilon (1 by default). It needs no table and no ledger, and costs no privacy: use it to see
     which tables will be usable. Every page and file of it is marked as a rehearsal.
 
@@ -41,6 +40,7 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     from lrm.cli.output_files import check_apart, check_output
     from lrm.plans.file import load_plan
     from lrm.privacy.budget import unit_privacy
+    from lrm.views.rehearsal import expected_rows
     from lrm.views.rehearsal import rehearse as make_rehearsal
     from lrm.views.release_page import answers_beside, write_release_page
 
@@ -50,13 +50,13 @@ def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     loaded = load_plan(plan)
     amounts = read_amounts(choices)
     privacy = loaded.privacy(**amounts) if amounts else unit_privacy(loaded.noise)
-    made = make_rehearsal(loaded, privacy, choices["rows"])
+    drawn = expected_rows(loaded) if choices["rows"] is None else choices["rows"]
+    made = make_rehearsal(loaded, privacy, drawn)
     beside = answers_beside(made, place)
     check_output(None if beside is None else str(beside), force=choices["force"])
     write_release_page(made, place, choices["confidence"])
-    rows = f"{choices['rows']:,}"
     if choices["as_json"]:
-        print_json({"rehearsal": True, "page": place, "rows": choices["rows"], "plan": plan})
+        print_json({"rehearsal": True, "page": place, "rows": drawn, "plan": plan})
         return
-    echo(f"a rehearsal on {rows} synthetic rows at {privacy.symbols} is in {place}")
+    echo(f"a rehearsal on {drawn:,} synthetic rows at {privacy.symbols} is in {place}")
     echo("nothing was spent, and no data was read")

@@ -12,15 +12,17 @@ import json
 import math
 import unicodedata
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lrm.domain import persons
 from lrm.domain.attributes import Attribute
 from lrm.domain.csv_form import CsvForm
+from lrm.domain.draft import columns_of, draft
 from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
 from lrm.errors import DomainError
@@ -198,6 +200,23 @@ class Domain:
         A record counts for ``2^record_bits`` units, which may lie in several cells.
         """
         return RECORD_BITS if any(isinstance(one, Numbers) for one in self.attributes) else 0
+
+    @staticmethod
+    def draft(frame: Any, table: str | None = None, kinds: Mapping[str, str] | None = None) -> str:
+        """The text of a domain file for a person to complete, as ``lrm domain init`` writes it.
+
+        It is made from the names and types of the frame's columns; no value is read.
+
+        Parameters
+        ----------
+        frame
+            Of pandas, Polars, Arrow or DuckDB.
+        table
+            What SQL calls the table.
+        kinds
+            Kinds of attributes by column, where the column's type does not say it.
+        """
+        return draft(columns_of(frame), table, None, kinds)
 
     @property
     def clipping(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lrm.errors import DomainError
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lrm.domain.csv_form import CsvForm
 
-__all__ = ["KINDS", "draft"]
+__all__ = ["KINDS", "columns_of", "draft"]
 
 KINDS = ("categories", "boolean", "integers", "bins", "numbers", "dates")
 """Kinds of attributes that a draft can be asked for."""
@@ -70,7 +70,7 @@ _TYPES = {
     "bins": "DOUBLE FLOAT REAL DECIMAL NUMERIC HALFFLOAT",
     "dates": "DATE TIMESTAMP DATETIME",
     "categories": "VARCHAR CHAR CHARACTER TEXT STRING LARGE_STRING STR UTF BPCHAR ENUM UUID "
-    "OBJECT CATEGORY",
+    "OBJECT CATEGORY CATEGORICAL DICTIONARY",
 }
 """First words of types, without digits: INT4 and INT64 are INT."""
 
@@ -118,6 +118,30 @@ def draft(
     untyped = any(_is_csv(type_) and name not in declared for name, type_ in columns)
     header = _HEADER.replace("lrm-domain", _UNTYPED + "lrm-domain") if untyped else _HEADER
     return header + named + _UNIT + written + "attributes:\n" + "".join(entries)
+
+
+def columns_of(frame: Any) -> list[tuple[str, str]]:
+    """Names and types of the columns of a frame of pandas, Polars, Arrow or DuckDB.
+
+    >>> import pandas as pd
+    >>> columns_of(pd.DataFrame({"age": [1]}))
+    [('age', 'int64')]
+    """
+    schema: Any = getattr(frame, "schema", None)
+    if hasattr(frame, "iloc"):  # pandas
+        pairs = list(zip(frame.columns, frame.dtypes, strict=True))
+    elif hasattr(schema, "names") and hasattr(schema, "types"):  # pyarrow
+        pairs = list(zip(schema.names, schema.types, strict=True))
+    elif hasattr(schema, "items"):  # polars
+        pairs = list(schema.items())
+    elif hasattr(frame, "columns") and hasattr(frame, "types"):  # a relation of DuckDB
+        pairs = list(zip(frame.columns, frame.types, strict=True))
+    else:
+        raise DomainError(
+            "expected a frame of pandas, Polars, Arrow or DuckDB to draft a domain from, got "
+            f"{type(frame).__name__}; for files use lrm domain init"
+        )
+    return [(str(name), str(type_)) for name, type_ in pairs]
 
 
 def _check_kinds(declared: Mapping[str, str], names: Sequence[str]) -> None:

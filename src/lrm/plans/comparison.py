@@ -29,7 +29,7 @@ from lrm.strategies import (
 )
 from lrm.strategies.certificate import CHEAP_SECONDS, least_error, spectrum_of
 
-__all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "compare"]
+__all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,22 @@ class Contest:
         """The bounds of the problem, or the better one that the search itself has proved."""
         least, spectrum = self._bounds
         return max(least, strategy.least_error or 0.0), spectrum
+
+
+WITHOUT_SEARCH = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet")
+"""Mechanisms that take no time to speak of."""
+
+
+def beside_plan(
+    plan: Plan, mechanisms: Sequence[str] | None = None, time_limit: float | None = None
+) -> Comparison:
+    """A plan beside other mechanisms on the same workload, with the same noise."""
+    noise: Noise = "laplace" if plan.noise == "shaped" else plan.noise
+    contest = Contest(plan.workload, time_limit=time_limit)
+    chosen = WITHOUT_SEARCH if mechanisms is None else mechanisms
+    names = [name for name in chosen if name != plan.mechanism]
+    others = (contest.enter(name, noise=noise) for name in names)
+    return Comparison((Outcome(plan.mechanism, plan), *others))
 
 
 def compare(  # noqa: PLR0913 - each is a choice of the caller

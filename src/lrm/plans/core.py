@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -25,7 +25,7 @@ from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
 from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
-from lrm.rendering import html_of, write_page
+from lrm.rendering import compare_with, html_of, write_page
 from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
 from lrm.workload import AnswerTable, Computed, Workload, check_listable
@@ -333,14 +333,46 @@ class Plan:
         # An error that weighs each query at most max(importance) bounds the plain sum.
         return self.least_error / float(self.workload.importance.max())
 
-    def privacy_for(self, expected_squared_error: float) -> PureDP | ZCDP:
-        """The least ε (ρ with Gaussian noise) whose expected total error is as wanted."""
+    def privacy_for(
+        self, expected_squared_error: float | None = None, *, rmse: float | None = None
+    ) -> PureDP | ZCDP:
+        """The least ε (ρ with Gaussian noise) with a wanted error.
+
+        Parameters
+        ----------
+        expected_squared_error
+            The expected squared error, summed over the batch.
+        rmse
+            Instead: the root mean squared error of a query.
+        """
+        if (expected_squared_error is None) == (rmse is None):
+            raise BudgetError("give either expected_squared_error or rmse")
+        if rmse is not None:
+            if not (math.isfinite(rmse) and rmse > 0):
+                raise BudgetError(f"the wanted error must be a number above 0, not {rmse:g}")
+            # Beyond these no amount has the error, and a square is not finite, or 0.
+            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2 * self.workload.shape[0]
+        wanted = float(expected_squared_error or 0.0)
         promise = ZCDP if self.noise == "gaussian" else PureDP
 
         def error_at(amount: Fraction) -> float:
             return self.accuracy(promise(amount)).squared_error
 
-        return promise(amount_for_error(error_at, expected_squared_error))
+        return promise(amount_for_error(error_at, wanted))
+
+    def compare(
+        self, mechanisms: Sequence[str] | None = None, *, time_limit: float | None = None
+    ) -> Any:
+        """A `Comparison` of simpler mechanisms with this plan, which is not made again.
+
+        Parameters
+        ----------
+        mechanisms
+            Which; by default those that need no search.
+        time_limit
+            Seconds for each of them.
+        """
+        return compare_with(self, mechanisms, time_limit)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -220,6 +220,9 @@ class StatementTable:
         shown = slice(None, len(self.layout.answers))
         answers = np.abs(self.numbers["answer"][:, shown])
         halves = self.half_widths[:, shown]
+        expected, derived = self.statement.expected, self.statement.derived
+        if expected is not None and derived[0] == derived[1]:  # counts, of a size that was stated
+            answers = np.full_like(answers, expected)
         known = np.isfinite(answers) & (halves > 0)
         if not known.any():
             return math.inf

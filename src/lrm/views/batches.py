@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from lrm.domain import Domain
-from lrm.maps.linear import Floats
-from lrm.spelling import many, number
-from lrm.views.elements import Markup, facts, paragraph, section, table, text
+from lrm.spelling import many
+from lrm.views.blocks import Table
+from lrm.views.elements import Markup, facts, paragraph, render_table, section, table, text
 from lrm.workload import Label, Workload
 
 __all__ = ["batch_section", "domain_table", "group_label", "query_label", "query_table"]
@@ -34,7 +32,7 @@ def group_label(label: Label, *, names: bool = True) -> Markup:
     return text(", ".join(pairs))
 
 
-def batch_section(workload: Workload, errors: Floats | None) -> Markup:
+def batch_section(workload: Workload, errors: Table | None) -> Markup:
     """The tables of the batch with their errors, and the public domain they were asked over.
 
     Without errors the tables are left out: there are too many answers.
@@ -44,32 +42,28 @@ def batch_section(workload: Workload, errors: Floats | None) -> Markup:
     sentence = f"{asked} over {cells:,} cells. All of this is public; nothing of it is data."
     if workload.importance is not None:
         sentence += " Some queries were declared more important than others."
-    listed = Markup("") if errors is None else query_table(workload, errors)
+    listed = Markup("") if errors is None else render_table(errors)
     domain = domain_table(workload.domain)
     return section("What was asked", paragraph(sentence), listed, domain)
 
 
-def query_table(workload: Workload, errors: Floats | None = None) -> Markup:
-    """One row per table of the batch, with the standard errors in it where they are known."""
+def query_table(workload: Workload) -> Markup:
+    """One row per table of the batch."""
     if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
     tables = workload.tables
-    rows = []
-    for one in tables[:MOST_LISTED]:
-        derived = sum(each.label.count for each in workload.derived[slice(*one.derived)])
-        row = [one.title, f"{one.count + derived:,}"]
-        if errors is not None:
-            own = errors[slice(*one.rows)]
-            known = len(own) > 0
-            row.append(number(float(np.sqrt(np.mean(own**2)))) if known else "—")
-            row.append(number(float(own.max())) if known else "—")
-        rows.append(row)
+    rows = [
+        (
+            one.title,
+            f"{one.count + sum(e.label.count for e in workload.derived[slice(*one.derived)]):,}",
+        )
+        for one in tables[:MOST_LISTED]
+    ]
     if not rows:
         return Markup("")
     rest = len(tables) - len(rows)
     caption = "Tables" + (f"; {rest:,} more are left out" if rest > 0 else "")
-    columns = ("table", "answers", "typical error", "largest error")
-    return table(caption, columns[: len(rows[0])], rows)
+    return table(caption, ("table", "answers"), rows)
 
 
 def domain_table(domain: Domain | None) -> Markup:

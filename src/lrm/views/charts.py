@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lrm.maps.linear import Floats
 from lrm.spelling import number, visible
 
-__all__ = ["Series", "line_chart", "pyramid"]
+__all__ = ["Series", "line_chart", "pyramid", "step_chart"]
 
 _WIDTH, _HEIGHT = 320, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 20, 20
@@ -147,3 +147,39 @@ def pyramid(labels: Sequence[str], left: Series, right: Series, words: str) -> s
                 f'x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y + step / 2}" y2="{y + step / 2}"/>'
             )
     return _svg(2 * half + middle, height, words, out)
+
+
+def step_chart(places: Sequence[float], sign: str, words: str) -> str:
+    """How many of some positive numbers are at most x, on a logarithmic axis."""
+    width, height = 2 * _WIDTH, _HEIGHT
+    low = math.floor(math.log10(min(places)) - 0.1)
+    high = max(math.ceil(math.log10(max(places)) + 0.1), low + 1)
+    total = len(places)
+
+    def x(value: float) -> float:
+        share = (math.log10(value) - low) / (high - low)
+        return _LEFT + (width - _LEFT - _RIGHT) * share
+
+    def y(count: float) -> float:
+        return height - _BOTTOM - (height - _TOP - _BOTTOM) * count / total
+
+    steps = "".join(
+        f"H{x(place):.1f}V{y(number_):.1f}" for number_, place in enumerate(sorted(places), start=1)
+    )
+    lines = [
+        f'<line class="grid" x1="{x(10.0**k):.1f}" x2="{x(10.0**k):.1f}" y1="{_TOP}" '
+        f'y2="{height - _BOTTOM}"/><text x="{x(10.0**k):.1f}" y="{height - 5}" '
+        f'text-anchor="middle">{number(10.0**k)}</text>'
+        for k in range(low, high + 1)
+    ]
+    lines += [
+        f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{y(count):.1f}" '
+        f'y2="{y(count):.1f}"/><text x="{_LEFT - 5}" y="{y(count) + 4:.1f}" '
+        f'text-anchor="end">{count}</text>'
+        for count in sorted({0, total // 2, total})
+    ]
+    return (
+        f'<svg class="chart" role="img" aria-label="{_text(words)}" viewBox="0 0 {width} {height}">'
+        f'{"".join(lines)}<path class="line" d="M{_LEFT} {y(0):.1f}{steps}H{width - _RIGHT}"/>'
+        f'<text class="name" x="{_LEFT}" y="13">usable tables, by {_text(sign)}</text></svg>'
+    )

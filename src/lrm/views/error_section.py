@@ -7,7 +7,7 @@ from lrm.plans import Plan
 from lrm.spelling import number
 from lrm.views.baselines import BASELINE_COLUMNS, baseline_rows, errors_by_mechanism
 from lrm.views.batches import query_label
-from lrm.views.elements import Markup, figure, paragraph, section, table
+from lrm.views.elements import Markup, details, figure, paragraph, section, table
 from lrm.views.figures import ON_PAGE, errors_drawing
 from lrm.views.plans import bound_words, worst_queries
 from lrm.workload import EXPLICIT_QUERIES
@@ -41,7 +41,7 @@ def error_section(
         Whether the errors are drawn as well, which takes about a second.
     """
     if plan.workload.shape[0] > EXPLICIT_QUERIES:
-        return section("How large the errors are", paragraph(bound_words(plan)))
+        return section("How large the errors are", _bound(plan))
     errors = errors_by_mechanism(plan, accuracy)
     at = accuracy.privacy.symbols
     caption = (
@@ -54,11 +54,17 @@ def error_section(
     totals = f"Mechanisms on this batch at {at}; typical is the root mean square"
     return section(
         "How large the errors are",
-        paragraph(bound_words(plan)),
         curves,
         table(totals, BASELINE_COLUMNS, baseline_rows(errors), ours=plan.mechanism),
         _worst(plan, accuracy, confidence, limit),
+        _bound(plan),
     )
+
+
+def _bound(plan: Plan) -> Markup:
+    """How near the plan is to the best possible, for those who ask."""
+    title = "How near to the least possible error"
+    return details(title, "", paragraph(bound_words(plan)), folded=True)
 
 
 def error_figure(plan: Plan, accuracy: Accuracy) -> Markup:

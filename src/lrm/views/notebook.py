@@ -6,14 +6,14 @@ The module is what `lrm.rendering` asks for; all text is escaped in ``elements``
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lrm.domain import Domain
 from lrm.files.writing import write_text
 from lrm.ledger import Budget
 from lrm.plans import Plan
-from lrm.plans.comparison import Comparison
+from lrm.plans.comparison import Comparison, beside_plan
 from lrm.privacy.budget import unit_privacy
 from lrm.releases import Release
 from lrm.spelling import many, number
@@ -31,7 +31,7 @@ from lrm.views.release_page import write_release_page
 from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
-__all__ = ["figure", "snippet", "text", "write"]
+__all__ = ["compare", "figure", "snippet", "text", "write"]
 
 DRAWN = 20
 """Answers in the drawing of a release."""
@@ -48,6 +48,11 @@ def snippet(record: Any) -> str:
         if isinstance(record, kind):
             return f'<div class="lrm"><style>{SNIPPET_CSS}</style>\n{draw(record)}\n</div>'
     raise TypeError(f"cannot draw a {type(record).__name__}")
+
+
+def compare(record: Plan, mechanisms: Sequence[str] | None, limit: float | None) -> Comparison:
+    """Other mechanisms beside a plan."""
+    return beside_plan(record, mechanisms, limit)
 
 
 def figure(record: AnswerTable) -> Any:

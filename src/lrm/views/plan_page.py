@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lrm.plans import Plan
 from lrm.privacy.budget import Privacy
 from lrm.spelling import number
-from lrm.views.batches import batch_section
-from lrm.views.elements import Markup, facts, items, key_numbers, paragraph, promise, section
+from lrm.views.batches import MOST_LISTED, batch_section
+from lrm.views.elements import (
+    Markup,
+    facts,
+    items,
+    key_numbers,
+    paragraph,
+    promise,
+    render_block,
+    section,
+)
 from lrm.views.error_section import error_section
 from lrm.views.page import page
 from lrm.views.plans import title
 from lrm.views.promises import NOT_PROMISED
-from lrm.workload import EXPLICIT_QUERIES
+from lrm.views.statement_errors import (
+    StatementError,
+    StatementErrors,
+    error_table,
+    typical_count,
+    usable_figure,
+    usable_sentence,
+)
+from lrm.views.verdicts import USABLE
 
 __all__ = ["plan_page"]
 
@@ -25,22 +44,26 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     True
     """
     expected = plan.accuracy(privacy)
-    amount = privacy.symbols
     queries, cells = plan.workload.shape
-    # Of too many queries to list, no error is computed for each.
-    errors = None if queries > EXPLICIT_QUERIES else expected.standard_errors
-    typical = number(expected.root_mean_squared_error)
+    errors = StatementErrors(plan).at(expected, confidence)
     numbers = [
         ("queries", f"{queries:,}", f"over {cells:,} cells"),
-        ("would cost", amount, privacy.variant),
-        ("typical error", typical, "root mean square of a query"),
+        ("would cost", privacy.symbols, privacy.variant),
     ]
-    if errors is not None:
-        numbers.append(("largest error", number(float(errors.max())), "standard error of a query"))
+    typical = typical_count(errors)
+    if typical is not None:
+        numbers.append(("error of a count", number(typical), "root mean square"))
+    judged = [one for one in errors if one.relative is not None]
+    if judged:
+        usable = sum(one.verdict == "usable" for one in judged)
+        within = f"within ±{100 * USABLE:.0f} % of their expected size"
+        numbers.append(("usable tables", f"{usable} of {len(judged)}", within))
+    listed = error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")
     words = privacy.sentences(plan.unit)
     sections = [
         key_numbers(numbers),
-        batch_section(plan.workload, errors),
+        batch_section(plan.workload, listed if errors else None),
+        _usable(errors, privacy),
         error_section(plan, expected, confidence=confidence, limit=limit),
         section("What would be promised", promise(words)),
         section("What is not promised", items(NOT_PROMISED)),
@@ -49,6 +72,16 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."
     heading = title(plan.workload, "query", "queries")
     return page("Plan", heading, lead, sections, f"plan {plan.digest[:16]}")
+
+
+def _usable(errors: Sequence[StatementError], privacy: Privacy) -> Markup:
+    """How many tables are usable, at this guarantee and at others."""
+    sentence, drawing = usable_sentence(errors, privacy), usable_figure(errors, privacy)
+    if not sentence:
+        return Markup("")
+    body = [paragraph(f"{sentence[0].upper()}{sentence[1:]}.")]
+    body += [] if drawing is None else [render_block(drawing)]
+    return section("How many tables are usable", *body)
 
 
 def _details(plan: Plan) -> Markup:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lrm.accuracy import Accuracy
-from lrm.errors import BudgetError
 from lrm.plans import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
@@ -21,6 +20,7 @@ from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
 __all__ = [
     "Lines",
+    "bound_lines",
     "bound_words",
     "certificate",
     "error_facts",
@@ -30,7 +30,6 @@ __all__ = [
     "plan_facts",
     "plan_lines",
     "title",
-    "total_for_typical",
     "total_lines",
     "worst_queries",
 ]
@@ -42,14 +41,6 @@ NOT_KNOWN = "how near to the best possible is not known"
 
 PROVED = 1.0005
 """A ratio to the best possible up to which a plan is called optimal."""
-
-
-def total_for_typical(plan: Plan, wanted: float) -> float:
-    """The total squared error of a batch if the root mean square of an error is ``wanted``."""
-    if not (math.isfinite(wanted) and wanted > 0):
-        raise BudgetError(f"the wanted error must be a number above 0, not {wanted:g}")
-    # Beyond these no amount has the error, and a square is not finite, or 0.
-    return float(min(max(wanted, 1e-140), 1e140) ** 2 * plan.workload.shape[0])
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
@@ -94,7 +85,6 @@ def plan_lines(plan: Plan) -> Lines:
         ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
         (f"error at {amount} = 1", f"{total} expected total squared error"),
         ("", f"{number(facts['root_mean_squared_error'])} root mean squared error of a query"),
-        ("", certificate(plan)),
         ("records", f"at most {facts['max_records']:,} in a table"),
     ]
     if plan.workload.domain is not None:
@@ -142,7 +132,7 @@ def certificate(plan: Plan) -> str:
 
 
 def bound_words(plan: Plan) -> str:
-    """The same as a sentence."""
+    """The same as a sentence about all strategies with this noise."""
     if not plan.exact:
         return "The plan is relaxed: its answers have a bias that is not counted here."
     if not math.isfinite(plan.at_most_above_best):
@@ -154,11 +144,12 @@ def bound_words(plan: Plan) -> str:
             f"{ratio(plan.at_most_above_best)} times the least that any noise added to the answers "
             "can have."
         )
+    strategy = "Gaussian strategy" if plan.noise == "gaussian" else "Laplace strategy"
     if plan.at_most_above_best <= PROVED:
-        return f"No strategy of this kind can have a smaller total error{weighted}: that is proved."
+        return f"No {strategy} can have a smaller total error{weighted}: that is proved."
     return (
         f"The total error{weighted and weighted + ','} is at most {ratio(plan.at_most_above_best)} "
-        "times the least that any strategy of this kind can have: that is proved, not estimated."
+        f"times the least that any {strategy} can have: that is proved, not estimated."
     )
 
 
@@ -198,18 +189,26 @@ def error_facts(
 
 
 def error_lines(plan: Plan, expected: Accuracy) -> Lines:
-    """The promise, the errors in total, and the bounds."""
-    privacy, bounds = expected.privacy, _bounds(plan, expected)
+    """The plan, and the guarantee at which errors are stated."""
+    privacy = expected.privacy
     lines = [("plan", f"{many(plan.workload.shape[0], 'query', 'queries')} by {plan.mechanism}")]
     lines += [(name, spell_amount(value)) for name, value in asdict(privacy).items()]
     if isinstance(privacy, ApproxDP):
         rho = spell_amount(zcdp_of(privacy).rho, "up")
-        lines.append(("", f"by Gaussian noise for rho {rho}, which is what a ledger charges"))
-    lines += total_lines(expected)
+        lines.append(("", f"by Gaussian noise for rho {rho}, which a ledger is charged"))
+    return lines
+
+
+def bound_lines(plan: Plan, expected: Accuracy) -> Lines:
+    """The total error beside the least that is possible: statements about strategies."""
+    bounds = _bounds(plan, expected)
+    total = ("total error", f"{number(expected.squared_error, 6)} (expected, squared)")
     if plan.noise == "shaped":  # bounds on Laplace strategies do not hold for it
-        return [*lines, ("best possible", certificate(plan))]
-    lines += [
-        ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any strategy, so"),
+        return [total, ("best possible", certificate(plan))]
+    strategy = "Gaussian strategy" if plan.noise == "gaussian" else "Laplace strategy"
+    lines = [
+        total,
+        ("best possible", f"{number(bounds['lower_bound'], 6)} or more for any {strategy}, so"),
         ("", f"this plan is {certificate(plan)}"),
     ]
     if "svd_lower_bound" not in bounds:
@@ -219,9 +218,9 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
     shape = f"rank r = {bounds['rank']} and condition C = {number(bounds['condition'])}"
     return [
         *lines,
-        ("SVD bound", f"{number(svd, 6)} or more for any strategy"),
+        ("SVD bound", f"{number(svd, 6)} or more for any {strategy}"),
         ("volume bound", f"{number(volume, 6)} or more for any private mechanism"),
-        ("paper's bound", f"{paper} or less for the best strategy"),
+        ("paper's bound", f"{paper} or less for the best {strategy}"),
         ("", f"from {shape} of the workload"),
     ]
 

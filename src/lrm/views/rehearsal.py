@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from lrm.domain import Attribute, Bins, Categories, Dates, Domain, Numbers, SteppedAttribute
-from lrm.errors import UsageError
+from lrm.errors import PrivacyWarning, UsageError
 from lrm.plans import Plan
-from lrm.privacy.budget import Privacy
+from lrm.privacy.budget import ZCDP, Privacy, PureDP
 from lrm.releases import Release, release
 
-__all__ = ["rehearse", "synthetic_rows"]
+__all__ = ["expected_rows", "rehearse", "synthetic_rows"]
+
+USUAL_ROWS = 100_000
+"""Synthetic rows where no sizes are expected."""
 
 MOST_ROWS = 10_000_000
 """Synthetic rows, which are held in memory."""
 
 
-def rehearse(plan: Plan, privacy: Privacy, rows: int = 100_000) -> Release:
+def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
     """Release a plan on rows that are drawn uniformly from its domain.
 
     The noise is that of a real release, so that intervals and verdicts look as they will. The
@@ -34,20 +39,46 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int = 100_000) -> Release:
     privacy
         The guarantee, such as ``plan.privacy("0.1")``.
     rows
-        How many rows to draw.
+        How many rows to draw; by default as many as `expected_rows` finds.
     """
+    rows = expected_rows(plan) if rows is None else rows
     if not 1 <= rows <= MOST_ROWS:
         raise UsageError(f"a rehearsal draws between 1 and {MOST_ROWS:,} rows, not {rows:,}")
-    domain = plan.workload.domain
-    made: Any
-    if domain is None:
-        cells = plan.workload.shape[1]
-        random = np.random.default_rng(0)
-        made = np.bincount(random.integers(0, cells, rows), minlength=cells)
-    else:
-        made = synthetic_rows(domain, rows)
     amounts: dict[str, Any] = dict(privacy.amounts)
-    return replace(release(plan, made, **amounts, ledger=None), simulated=True)
+    return replace(release(plan, _table(plan, rows), **amounts, ledger=None), simulated=True)
+
+
+def expected_rows(plan: Plan) -> int:
+    """The rows with which the tables have their expected sizes, in the median.
+
+    A table of a hundred thousand uniform rows shows how large a usual answer of each statement is;
+    answers grow in proportion to the rows. Without ``-- expected: N`` in the batch, that many.
+    """
+    sized = [one for one in plan.workload.tables if one.expected is not None and one.count]
+    if not sized:
+        return USUAL_ROWS
+    strong = ZCDP(Fraction(10**6)) if plan.noise == "gaussian" else PureDP(Fraction(1000))
+    amounts: dict[str, Any] = dict(strong.amounts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # about rows that nobody has
+        pilot = release(plan, _table(plan, USUAL_ROWS), **amounts, ledger=None)
+    factors = []
+    for one in sized:
+        answer = float(np.median(np.abs(pilot.rows(*one.rows))))
+        if answer >= 1 and one.expected is not None:
+            factors.append(one.expected / answer)
+    factor = float(np.median(factors)) if factors else 1.0
+    return min(max(1, round(USUAL_ROWS * factor)), MOST_ROWS)
+
+
+def _table(plan: Plan, rows: int) -> Any:
+    """Uniform rows, or their counts where the plan has no domain."""
+    domain = plan.workload.domain
+    if domain is not None:
+        return synthetic_rows(domain, rows)
+    cells = plan.workload.shape[1]
+    random = np.random.default_rng(0)
+    return np.bincount(random.integers(0, cells, rows), minlength=cells)
 
 
 def synthetic_rows(domain: Domain, rows: int) -> Any:

@@ -22,8 +22,8 @@ from lrm.views.answers import (
     single_numbers,
     statement_table,
 )
-from lrm.views.batches import batch_section
-from lrm.views.blocks import Document
+from lrm.views.batches import MOST_LISTED, batch_section
+from lrm.views.blocks import Document, Table
 from lrm.views.derived import derived_notes
 from lrm.views.elements import (
     Markup,
@@ -44,6 +44,7 @@ from lrm.views.page import page
 from lrm.views.plans import title
 from lrm.views.promises import NOT_PROMISED
 from lrm.views.releases import cost_lines, export_csv
+from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -124,13 +125,21 @@ def release_sections(
         _simulated(release),
         _key(release, tables),
         _answers(release, tables, confidence, processed, file),
-        batch_section(plan.workload, None if _is_large(release) else release.standard_errors),
+        batch_section(plan.workload, _errors(release, confidence)),
         section("What it cost", facts(cost_lines(release))),
         error_section(plan, release.accuracy, drawn=False),
         section("What is promised", _promise(release)),
         section("What is not promised", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),
     ]
+
+
+def _errors(release: Release, confidence: float) -> Table | None:
+    """The errors of the statements; None where there are too many answers."""
+    if _is_large(release):
+        return None
+    errors = StatementErrors(release.plan).at(release.accuracy, confidence)
+    return error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")
 
 
 def answers_beside(

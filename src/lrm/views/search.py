@@ -8,7 +8,7 @@ SEARCH = """(root) => {
   const place = root.querySelector(".search");
   if (!place) return;
   const box = place.querySelector("input"), told = place.querySelector("output");
-  const parts = [...root.querySelectorAll("details")];
+  const parts = [...root.querySelectorAll("details[id]")];
   const rows = parts.flatMap((part) => [...part.querySelectorAll("tbody tr")].map((row) => {
     const above = [part.querySelector("h3").textContent, row.closest("table").dataset.key];
     return { row, part, text: [...above, row.cells[0].textContent].join(" ").toLowerCase() };
@@ -26,7 +26,7 @@ SEARCH = """(root) => {
       part.hidden = !found.has(part);
       part.open = words.length ? found.has(part) : first[i];
     });
-    for (const table of root.querySelectorAll("details .scroll"))
+    for (const table of root.querySelectorAll("details[id] .scroll"))
       table.hidden = !table.querySelector("tbody tr:not([hidden])");
     told.textContent = words.length ? `${count} of ${rows.length} rows` : "";
   });

@@ -8,7 +8,7 @@ the errors of the counts and sums that it is computed from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -18,8 +18,10 @@ import numpy as np
 from lrm.accuracy import Accuracy
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
-from lrm.spelling import number
-from lrm.views.blocks import Cell, Heading, Table
+from lrm.privacy.budget import Privacy, PureDP, zcdp_of
+from lrm.spelling import many, number
+from lrm.views.blocks import Cell, Figure, Heading, Table
+from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, verdict
 from lrm.workload import Computed, Derived, Grouped, Statement, Workload
 from lrm.workload.label_columns import spans_of
@@ -29,10 +31,13 @@ __all__ = [
     "StatementError",
     "StatementErrors",
     "error_table",
+    "kind_lines",
     "named_parts",
     "percent",
     "statement_facts",
     "statement_parts",
+    "typical_count",
+    "usable_figure",
     "usable_sentence",
 ]
 
@@ -332,14 +337,59 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
     return Table(title, tuple(headings), tuple(rows), note)
 
 
-def usable_sentence(errors: Sequence[StatementError], at: str) -> str:
+def kind_lines(errors: Sequence[StatementError]) -> list[tuple[str, str]]:
+    """The error of a typical count; sums and rates have units of their own, and no common error."""
+    typical = typical_count(errors)
+    if typical is None:
+        return []
+    listed = all(not one.part.statement.answers for one in errors)  # of a matrix, with any weights
+    name = "error of a query" if listed else "error of a count"
+    return [(name, f"{number(typical)} (root mean square)")]
+
+
+def typical_count(errors: Iterable[StatementError]) -> float | None:
+    """The root mean square of the standard errors of all counts; None where there is none."""
+    counts = [(one.typical, one.part.count) for one in errors if one.part.kind == "count"]
+    total = sum(count for _, count in counts)
+    return math.sqrt(sum(e * e * count for e, count in counts) / total) if total else None
+
+
+def usable_amounts(errors: Sequence[StatementError], privacy: Privacy) -> tuple[str, list[float]]:
+    """From which ε (ρ for Gaussian noise) on each table with an expected size is usable, ascending.
+
+    Errors are in proportion to 1/ε, or to 1/√ρ.
+    """
+    if isinstance(privacy, PureDP):
+        sign, amount, power = "ε", float(privacy.epsilon), 1
+    else:
+        sign, amount, power = "ρ", float(zcdp_of(privacy).rho), 2
+    shares = [one.relative for one in errors if one.relative is not None]
+    return sign, sorted(amount * (share / USABLE) ** power for share in shares)
+
+
+def usable_sentence(errors: Sequence[StatementError], privacy: Privacy) -> str:
     """How many tables are usable at a guarantee; empty where no size is expected."""
     judged = [one for one in errors if one.relative is not None]
     if not judged:
         return ""
     usable = sum(one.verdict == "usable" for one in judged)
-    some = "" if len(judged) == len(errors) else " with an expected size"
+    counts = sum(one.part.kind == "count" for one in errors)
+    some = "" if len(judged) == counts else " with an expected size"
+    sign, amounts = usable_amounts(errors, privacy)
+    rest = "" if usable == len(judged) else f"; all are from {sign} = {amounts[-1]:.2g} on"
     return (
-        f"at {at}, {usable} of {len(judged)} tables{some} are within ±{100 * USABLE:.0f} % "
-        "of their expected sizes"
+        f"at {privacy.symbols}, {usable} of {many(len(judged), 'table', 'tables')}{some} "
+        f"{'is' if len(judged) == 1 else 'are'} within ±{100 * USABLE:.0f} %{rest}"
     )
+
+
+def usable_figure(errors: Sequence[StatementError], privacy: Privacy) -> Figure | None:
+    """How many tables are usable at each amount; None where fewer than two sizes are expected."""
+    sign, amounts = usable_amounts(errors, privacy)
+    if len(amounts) < 2 or amounts[0] <= 0:
+        return None
+    words = f"The number of usable tables as {sign} grows, from 0 to all {len(amounts)}"
+    caption = (
+        f"Tables within ±{100 * USABLE:.0f} % of their expected size, by {sign} (logarithmic)."
+    )
+    return Figure(step_chart(amounts, sign, words), words, caption)

@@ -10,7 +10,7 @@ from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Facts, Heading, Table, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
 from lrm.views.elements import Markup, key_numbers, paragraph, render_block, render_table
-from lrm.views.statement_errors import StatementError, percent
+from lrm.views.statement_errors import StatementError, percent, typical_count
 from lrm.views.verdicts import USABLE, verdict
 from lrm.workbench.compiling import Asked
 
@@ -161,9 +161,7 @@ def key_html(
     statements: Sequence[Asked], errors: Places, guarantee: str, noise: str
 ) -> tuple[Markup, str]:
     """The few numbers that matter most, and a sentence for those who cannot see them change."""
-    counts = [(one.typical, one.part.count) for one in errors.values() if one.part.kind == "count"]
-    total = sum(count for _, count in counts)
-    typical = (sum(e * e * count for e, count in counts) / total) ** 0.5 if total else None
+    typical = typical_count(errors.values())
     shares = [
         share
         for (place, _), one in errors.items()

@@ -16,7 +16,7 @@ from lrm.spelling import number
 from lrm.views.baselines import BASELINE_COLUMNS, baseline_rows, errors_by_mechanism
 from lrm.views.blocks import Table, plain_table
 from lrm.views.comparisons import advice, side_by_side_facts
-from lrm.views.plans import total_for_typical, worst_queries
+from lrm.views.plans import worst_queries
 from lrm.views.statement_errors import StatementError, StatementErrors
 
 __all__ = ["Rated", "advice_between", "inverse"]
@@ -69,8 +69,9 @@ def advice_between(one: Plan, gaussian: Plan, pure: Privacy, approximate: Privac
 def inverse(rated: Rated, wanted: float, statement: int | None) -> dict[str, str]:
     """The least amount with which a typical query, or the worst of a statement, has an error."""
     plan = rated.plan
-    total = total_for_typical(plan, wanted)
-    if statement is not None:
+    if statement is None:
+        found = plan.privacy_for(rmse=wanted)
+    else:
         tables = plan.workload.tables
         if not 0 <= statement < len(tables):
             raise UsageError("the plan has no such statement; wait until the batch is planned")
@@ -79,7 +80,7 @@ def inverse(rated: Rated, wanted: float, statement: int | None) -> dict[str, str
         own = [one for one in rated.at(unit.privacy, 0.95) if one.part.statement.name == name]
         if not own or not own[0].largest:
             raise BudgetError("the answers of this statement have no error at any amount")
-        total *= unit.squared_error / plan.workload.shape[0] / own[0].largest ** 2
-    found = plan.privacy_for(total)
+        rmse = unit.root_mean_squared_error * (wanted / own[0].largest)
+        found = plan.privacy_for(rmse=rmse)
     ((name, amount),) = asdict(found).items()
     return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}
