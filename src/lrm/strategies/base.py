@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.privacy.budget import Noise
+from lrm.solvers.race import Candidate
 from lrm.workload import Workload, weigh_rows
 
 __all__ = ["AnyStrategy", "Problem", "ProductChoice", "Search", "Strategy"]
@@ -238,6 +239,27 @@ class Problem:
         return self.workload.queries
 
 
+@dataclass(frozen=True)
+class SearchRecord:
+    """What a search tried, which candidate won, and how the search ended."""
+
+    winner: str
+    candidates: tuple[Candidate, ...]
+    converged: bool
+    interrupted: bool
+    effort: str | None = None
+
+    @property
+    def error(self) -> float:
+        """The least error of a candidate."""
+        return min(candidate.error for candidate in self.candidates)
+
+    def details(self) -> dict[str, Any]:
+        """Plain facts, for people and for files."""
+        found = {**asdict(self), "candidates": [asdict(one) for one in self.candidates]}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass(frozen=True, eq=False)
 class Strategy:
     """The queries L that a mechanism would measure, in real numbers.
@@ -256,8 +278,10 @@ class Strategy:
         False where ``W = B·L`` is meant to hold only approximately.
     least_error
         A proven bound on the error of any strategy, where the search found one.
-    details
-        Plain facts about how it was found, for people and for files.
+    facts
+        Options and results of the mechanism as plain values, for people and for files.
+    record
+        How it was found, where several candidates were tried.
     queries
         The workload over the merged cells, where ``cell_map`` is not the problem's own.
     """
@@ -268,8 +292,14 @@ class Strategy:
     reconstruction: LinearMap | None = None
     exact: bool = True
     least_error: float | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    record: SearchRecord | None = None
     queries: LinearMap | None = None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Plain facts about how it was found, which nothing is decided by."""
+        return {**self.facts, **(self.record.details() if self.record else {})}
 
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None
@@ -296,7 +326,7 @@ class ProductChoice:
 
     Parameters
     ----------
-    mechanism, least_error, details
+    mechanism, least_error, facts, record
         As in `Strategy`.
     found
         What a mechanism would measure, in real numbers.
@@ -305,8 +335,14 @@ class ProductChoice:
     mechanism: str
     found: ProductStrategy | GaussianGroups
     least_error: float | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    record: SearchRecord | None = None
     exact: bool = True
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Plain facts about how it was found, which nothing is decided by."""
+        return {**self.facts, **(self.record.details() if self.record else {})}
 
     def rounded(
         self, problem: Problem, noise: Noise, max_records: int | None

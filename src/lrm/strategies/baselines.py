@@ -11,7 +11,8 @@ import numpy as np
 from lrm.exact.cells import CellMap
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
-from lrm.strategies.base import Problem, Search, Strategy
+from lrm.solvers.race import Candidate
+from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
@@ -74,13 +75,9 @@ def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
 def best_baseline(results: Sequence[BaselineResult], *, interrupted: bool = False) -> Strategy:
     """The baseline of least error, where nothing else is affordable or can be better."""
     best = min(results, key=lambda result: result.error)
-    details = {
-        "winner": best.name,
-        "candidates": [{"name": r.name, "error": r.error, "iterations": 0} for r in results],
-        "converged": not interrupted,
-        "interrupted": interrupted,
-    }
-    return replace(best.make(), mechanism="best", details=details)
+    candidates = tuple(Candidate(one.name, one.error, 0) for one in results)
+    record = SearchRecord(best.name, candidates, not interrupted, interrupted)
+    return replace(best.make(), mechanism="best", facts={}, record=record)
 
 
 def own_rows(problem: Problem) -> Floats | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -17,11 +17,18 @@ from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
 from lrm.solvers.race import Candidate, Race
 from lrm.solvers.starts import extreme_columns
-from lrm.strategies.base import AnyStrategy, Problem, ProductChoice, Search, Strategy
+from lrm.strategies.base import (
+    AnyStrategy,
+    Problem,
+    ProductChoice,
+    Search,
+    SearchRecord,
+    Strategy,
+)
 from lrm.strategies.baselines import BaselineResult, baselines, best_baseline, is_proven, own_rows
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
-from lrm.strategies.large import LONG_CELLS, add_rows, best_long, has_long_ranges, least_candidate
+from lrm.strategies.large import LONG_CELLS, add_rows, best_long, has_long_ranges
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
@@ -84,6 +91,25 @@ DENSE_ENTRIES = 3e7
 def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyStrategy:
     """Search for the strategy of least error, from every start that a baseline offers.
 
+    The decision, from top to bottom::
+
+        attributes of a product?
+        ├─ yes ─ weighted marginals (Laplace) or residuals (Gaussian) over the attributes
+        │        few merged cells? ─ their list is searched too, from the product's rows;
+        │                            the lower error wins
+        └─ no ── a list of cells
+                 Gaussian noise, few cells ....................... the convex optimum
+                 prefix sums or all ranges, > 2,048 cells ........ weighted tree, then sparse rows
+                 a baseline reaches the lower bound .............. that baseline
+                 long ranges, or > 3·10⁷ rank × cells ............ own, periodic or sparse rows
+                 no time left .................................... the best baseline
+                 Gaussian noise .................................. the convex optimum
+                 else ............................................ a race of descents from own
+                                                                   rows, few random rows and
+                                                                   the row space; last the paper's
+
+    What was tried is in ``record`` (`SearchRecord`). See ``docs/explanation/best.md``.
+
     Parameters
     ----------
     problem, search
@@ -104,7 +130,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
     brief = few and effort == "normal" and search.noise == "laplace"
     chosen = best_products(problem, search, effort="brief" if brief else effort)
-    proven = least_candidate(chosen) <= PROVEN * (chosen.least_error or 0.0)
+    proven = _error(chosen) <= PROVEN * (chosen.least_error or 0.0)
     if not few or proven or search.clock.must_end():
         return chosen
     flat, reduction = flat_problem(problem)
@@ -148,14 +174,20 @@ def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> A
     """The strategy of least error, with the candidates of all and the best of their bounds."""
     every: list[AnyStrategy] = [chosen, *others]
     # At the same error a list of cells wins: its integers are finer than those of products.
-    best = min(every, key=lambda one: least_candidate(one) * (1 + TIE * (one is chosen)))
+    best = min(every, key=lambda one: _error(one) * (1 + TIE * (one is chosen)))
     bound = max(bound, *(strategy.least_error or 0.0 for strategy in every))
-    details = {
-        **best.details,
-        "candidates": [c for strategy in every for c in strategy.details["candidates"]],
-        "interrupted": any(strategy.details["interrupted"] for strategy in every),
-    }
-    return replace(best, details=details, least_error=bound)
+    records = [strategy.record for strategy in every if strategy.record is not None]
+    record = best.record and replace(
+        best.record,
+        candidates=tuple(candidate for one in records for candidate in one.candidates),
+        interrupted=any(one.interrupted for one in records),
+    )
+    return replace(best, record=record, least_error=bound)
+
+
+def _error(strategy: AnyStrategy) -> float:
+    """The error that a search states for its strategy."""
+    return np.inf if strategy.record is None else strategy.record.error
 
 
 def _best_listed(
@@ -215,17 +247,13 @@ def _searched(
     )
     _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
-    details = {
-        "winner": baseline.name if baseline.error < race.error else race.winner,
-        "candidates": [asdict(candidate) for candidate in (*tried, *race.candidates)],
-        "effort": effort,
-        "converged": not search.clock.interrupted,
-        "interrupted": search.clock.interrupted,
-    }
+    winner = baseline.name if baseline.error < race.error else race.winner
+    interrupted = search.clock.interrupted
+    record = SearchRecord(winner, (*tried, *race.candidates), not interrupted, interrupted, effort)
     if baseline.error < race.error:
-        return replace(baseline.make(), mechanism="best", details=details)
+        return replace(baseline.make(), mechanism="best", facts={}, record=record)
     matrix = problem.from_reduced(race.best().strategy)
-    return Strategy("best", problem.merged.cell_map, matrix, details=details)
+    return Strategy("best", problem.merged.cell_map, matrix, record=record)
 
 
 def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:

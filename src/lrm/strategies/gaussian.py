@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lrm.maps.linear import Floats
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.gaussian_ascent import GaussianResult
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
-from lrm.strategies.base import Problem, Search, Strategy
+from lrm.solvers.race import Candidate
+from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
 __all__ = ["best_gaussian", "has_fast_optimum"]
 
@@ -40,19 +39,15 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
     found = _optimise(problem, search, TOLERANCES[effort])
-    details: dict[str, Any] = {
-        "winner": "L2 optimum",
-        "candidates": [{"name": "L2 optimum", "error": found.upper, "iterations": found.rounds}],
-        "effort": effort,
-        "converged": found.converged,
-        "interrupted": search.clock.interrupted,
-    }
+    candidates = (Candidate("L2 optimum", found.upper, found.rounds),)
+    interrupted = search.clock.interrupted
+    record = SearchRecord("L2 optimum", candidates, found.converged, interrupted, effort)
     return Strategy(
         "best",
         problem.merged.cell_map,
         problem.from_reduced(found.L),
         least_error=found.lower,
-        details=details,
+        record=record,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import ceil, isqrt
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,11 +24,12 @@ from lrm.solvers.level_weights import contrast_weights, level_starts, level_weig
 from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
 from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
+from lrm.solvers.race import Candidate
 from lrm.solvers.segments import polish_segments
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
-from lrm.strategies.base import AnyStrategy, Problem, Search, Strategy
+from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
-__all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges", "least_candidate"]
+__all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges"]
 
 LONG_CELLS = 2048
 """Ranges of more cells are searched through WᵀW as an operator."""
@@ -121,18 +121,18 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         levels[:1] if effort == "quick" else levels,
         rng=search.rng(),
         nonnegative=queries.is_nonnegative(),
-        hopeless=HOPELESS * least_candidate(known),
+        hopeless=HOPELESS * _record(known).error,
         clock=search.clock,
     )
-    interrupted = search.clock.interrupted
-    details = {"effort": effort, "converged": found.converged, "interrupted": interrupted}
-    candidate = {"name": "sparse rows", "error": found.error, "iterations": found.iterations}
+    candidate = Candidate("sparse rows", found.error, found.iterations)
     if basis is None:
         make, base = found.strategy, "identity"
     else:
         make, base = partial(local_strategy, found.rows, basis), f"basis of {BLOCK} cells"
     winner = f"{base} and {found.rows.shape[0]} sparse rows"
-    return _better(problem, known, candidate, {**details, "winner": winner}, make)
+    interrupted = search.clock.interrupted
+    record = SearchRecord(winner, (candidate,), found.converged, interrupted, effort)
+    return _better(problem, known, record, make)
 
 
 def _add_periodic_rows(
@@ -160,14 +160,11 @@ def _add_periodic_rows(
         if after < error:
             rows, error = polished, after
     strategy = with_cells(rows)
-    candidate = {"name": "periodic rows", "error": error, "iterations": periodic.iterations}
-    details = {
-        "winner": f"identity and {rows.shape[0]} local rows",
-        "effort": effort,
-        "converged": not search.clock.interrupted,
-        "interrupted": search.clock.interrupted,
-    }
-    return _better(problem, known, candidate, details, lambda: strategy)
+    interrupted = search.clock.interrupted
+    winner = f"identity and {rows.shape[0]} local rows"
+    candidates = (Candidate("periodic rows", error, periodic.iterations),)
+    record = SearchRecord(winner, candidates, not interrupted, interrupted, effort)
+    return _better(problem, known, record, lambda: strategy)
 
 
 def _rows_error(queries: LinearMap, rows: sp.csr_array) -> float:
@@ -181,34 +178,29 @@ def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy
     W = problem.scaled_queries.sparse()
     found = optimise_own_rows(W, clock=search.clock)
     interrupted = search.clock.interrupted
-    details = {"converged": not interrupted, "interrupted": interrupted}
-    candidate = {"name": "own rows", "error": found.error, "iterations": found.iterations}
-    winner = "weighted queries and cells"
-    return _better(
-        problem, known, candidate, {**details, "winner": winner}, partial(found.strategy, W)
-    )
+    candidates = (Candidate("own rows", found.error, found.iterations),)
+    record = SearchRecord("weighted queries and cells", candidates, not interrupted, interrupted)
+    return _better(problem, known, record, partial(found.strategy, W))
 
 
-def least_candidate(strategy: AnyStrategy) -> float:
-    """The error of the best candidate of a search."""
-    return float(min(candidate["error"] for candidate in strategy.details["candidates"]))
+def _record(strategy: Strategy) -> SearchRecord:
+    assert strategy.record is not None  # noqa: S101 - one that was searched for
+    return strategy.record
 
 
 def _better(
-    problem: Problem,
-    known: Strategy,
-    candidate: dict[str, Any],
-    details: dict[str, Any],
-    make: Callable[[], sp.csr_array],
+    problem: Problem, known: Strategy, record: SearchRecord, make: Callable[[], sp.csr_array]
 ) -> Strategy:
-    """The better of what is known and of a candidate, with the candidates of both."""
-    tried = [*known.details["candidates"], candidate]
-    if least_candidate(known) <= candidate["error"]:
-        details = {**details, "winner": known.details["winner"]}
-        return replace(known, details={**known.details, **details, "candidates": tried})
-    matrix = problem.from_reduced(make())
-    details = {**known.details, **details, "candidates": tried}
-    return Strategy("best", problem.merged.cell_map, matrix, details=details)
+    """The better of what is known and of a new candidate, with the candidates of both."""
+    before = _record(known)
+    joint = replace(
+        record,
+        candidates=(*before.candidates, *record.candidates),
+        effort=record.effort or before.effort,
+    )
+    if before.error <= record.error:
+        return replace(known, record=replace(joint, winner=before.winner))
+    return Strategy("best", problem.merged.cell_map, problem.from_reduced(make()), record=joint)
 
 
 def best_tree(problem: Problem, search: Search) -> Strategy:
@@ -222,7 +214,7 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
     norm = 1 if search.noise == "laplace" else 2
     for number, (error, tree) in enumerate(_candidates(queries, norm), start=1):
         name = f"{'contrasts' if tree.contrast else 'tree'}, fan-out {tree.fanouts[0]}"
-        tried.append({"name": name, "error": error, "iterations": 1})
+        tried.append(Candidate(name, error, 1))
         if error < best_error:
             best_error, best = error, tree
         try:
@@ -230,13 +222,10 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
         except StopSolver:
             break
     assert best is not None  # noqa: S101 - there is always a tree of fan-out 2
-    details = {
-        "winner": f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}",
-        "candidates": tried,
-        "converged": not search.clock.interrupted,
-        "interrupted": search.clock.interrupted,
-    }
-    return Strategy("best", problem.merged.cell_map, best, details=details)
+    winner = f"weighted tree, fan-outs {'·'.join(map(str, best.fanouts))}"
+    interrupted = search.clock.interrupted
+    record = SearchRecord(winner, tuple(tried), not interrupted, interrupted)
+    return Strategy("best", problem.merged.cell_map, best, record=record)
 
 
 def _candidates(queries: LinearMap, norm: int) -> Iterator[tuple[float, LevelMap]]:

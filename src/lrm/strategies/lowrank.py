@@ -70,7 +70,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         schedule=schedule,
         clock=search.clock,
     )
-    details = {
+    facts = {
         "rank_of_workload": k,
         "rounds": len(found.rounds),
         "gamma": gamma,
@@ -81,12 +81,12 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     cells = problem.merged.cell_map
     if exact:
         pair = make_exact(R, found.B, found.L)
-        return Strategy("lowrank", cells, problem.from_reduced(pair.strategy), details=details)
-    return _relaxed(problem, cells, found.B, found.L, details)
+        return Strategy("lowrank", cells, problem.from_reduced(pair.strategy), facts=facts)
+    return _relaxed(problem, cells, found.B, found.L, facts)
 
 
 def _relaxed(
-    problem: Problem, cells: CellMap, B: np.ndarray, L: np.ndarray, details: dict[str, object]
+    problem: Problem, cells: CellMap, B: np.ndarray, L: np.ndarray, facts: dict[str, object]
 ) -> Strategy:
     """Keep the pair as the algorithm left it, with B mapped back to all queries."""
     back = problem.merged.queries.dense() @ np.linalg.pinv(problem.reduced / _factors(cells))
@@ -96,7 +96,7 @@ def _relaxed(
         problem.from_reduced(L),
         reconstruction=DenseMap(back @ B),
         exact=False,
-        details=details,
+        facts=facts,
     )
 
 

@@ -28,9 +28,9 @@ def matrix(problem: Problem, search: Search) -> Strategy:
     # Its first round takes several eigendecompositions of n×n arrays.
     search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
     found = optimise_gram(problem.reduced, clock=search.clock)
-    details = {
+    facts = {
         "rounds": found.rounds,
         "converged": found.converged,
         "interrupted": search.clock.interrupted,
     }
-    return Strategy("matrix", cells, problem.from_reduced(found.strategy), details=details)
+    return Strategy("matrix", cells, problem.from_reduced(found.strategy), facts=facts)

@@ -29,7 +29,8 @@ from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.solvers.products.group import Effort
 from lrm.solvers.products.optimise import optimise_products
-from lrm.strategies.base import Problem, ProductChoice, Search
+from lrm.solvers.race import Candidate
+from lrm.strategies.base import Problem, ProductChoice, Search, SearchRecord
 from lrm.workload import Workload
 
 __all__ = [
@@ -78,23 +79,19 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     batch = _batch(problem)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock)
-        details = _details("residuals", residuals.error, effort, search.clock.interrupted)
         bound = residuals.bound * (1.0 - ROUNDING) or product_bound(batch)
-        return ProductChoice("best", residuals, bound, details)
+        record = _record("residuals", residuals.error, effort, search)
+        return ProductChoice("best", residuals, bound, record=record)
     clock = search.clock.part(EFFORT_SECONDS[effort])
     found = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
-    details = _details("weighted marginals", found.error, effort, search.clock.interrupted)
-    return ProductChoice("best", found, product_bound(batch), details)
+    record = _record("weighted marginals", found.error, effort, search)
+    return ProductChoice("best", found, product_bound(batch), record=record)
 
 
-def _details(winner: str, error: float, effort: str, interrupted: bool) -> dict[str, Any]:
-    return {
-        "winner": winner,
-        "candidates": [{"name": winner, "error": error, "iterations": 0}],
-        "effort": effort,
-        "converged": not interrupted,
-        "interrupted": interrupted,
-    }
+def _record(winner: str, error: float, effort: str, search: Search) -> SearchRecord:
+    interrupted = search.clock.interrupted
+    candidates = (Candidate(winner, error, 0),)
+    return SearchRecord(winner, candidates, not interrupted, interrupted, effort)
 
 
 def _whole(
@@ -108,7 +105,7 @@ def _whole(
     marginals = Marginals(masks_of(np.ones((1, len(sizes)), dtype=bool)), np.ones(1), bases)
     error = marginals_error(Quadratic(reduced.batch), marginals)
     group = Group(np.arange(batch.terms), axes_of(reduced.labels), marginals, error)
-    return ProductChoice(mechanism, ProductStrategy((group,), error), details=facts)
+    return ProductChoice(mechanism, ProductStrategy((group,), error), facts=facts)
 
 
 def noise_on_data(problem: Problem, search: Search) -> ProductChoice:
@@ -169,8 +166,8 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
         clock=search.clock,
         classical=True,
     )
-    details = _details("weighted marginals", found.error, effort, search.clock.interrupted)
-    return ProductChoice("marginals", found, details=details)
+    record = _record("weighted marginals", found.error, effort, search)
+    return ProductChoice("marginals", found, record=record)
 
 
 def _listed_only(name: str) -> Callable[..., ProductChoice]:

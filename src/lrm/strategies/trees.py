@@ -61,5 +61,5 @@ def hierarchical(
         raise UsageError(f"fanout must be at least 2, not {fanout}")
     cells = problem.cell_count
     tree = total_tree(cells, fanout, root=root)
-    details = {"fanout": fanout, "root": root}
-    return Strategy("hierarchical", CellMap.trivial(cells), tree, details=details)
+    facts = {"fanout": fanout, "root": root}
+    return Strategy("hierarchical", CellMap.trivial(cells), tree, facts=facts)
