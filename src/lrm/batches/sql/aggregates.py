@@ -1,7 +1,6 @@
 """Aggregates, quantiles and window functions of sqlglot → expressions, by allow-list.
 
-To add an aggregate of one or two expressions, add an entry to `_AGGREGATES`, and one to the table
-of the same name in `lrm.batches.sql.formulas`, which says how it follows from sums over rows.
+Aggregates of one or two expressions are those of `lrm.batches.sql.statistics`.
 """
 
 from __future__ import annotations
@@ -15,26 +14,13 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.scope import Binds, bare, folded, only, place, refuse_node
+from lrm.batches.sql.statistics import STATISTICS
 from lrm.batches.sql.words import ADVICE, AGGREGATES, DISTINCT
 
-__all__ = ["FUNCTIONS", "sort_key"]
+__all__ = ["FUNCTIONS", "NAMES", "aggregate", "sort_key"]
 
-_AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Sum: "SUM",
-    exp.Avg: "AVG",
-    exp.Variance: "VAR_SAMP",
-    exp.VariancePop: "VAR_POP",
-    exp.Stddev: "STDDEV_SAMP",
-    exp.StddevSamp: "STDDEV_SAMP",
-    exp.StddevPop: "STDDEV_POP",
-    exp.Corr: "CORR",
-    exp.CovarPop: "COVAR_POP",
-    exp.CovarSamp: "COVAR_SAMP",
-    exp.RegrSlope: "REGR_SLOPE",
-    exp.RegrIntercept: "REGR_INTERCEPT",
-    exp.RegrR2: "REGR_R2",
-}
-"""Aggregates of one or two expressions."""
+NAMES = ("SUM", *STATISTICS)
+"""Aggregates of one or two expressions, as SQL names them."""
 
 _QUANTILES: dict[type[exp.Expr], str] = {
     exp.PercentileCont: "QUANTILE_CONT",
@@ -90,18 +76,21 @@ def _count_if(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate("COUNT", (), condition, at=bind.at(node, condition))
 
 
-def _aggregate(bind: Binds, node: exp.Expr) -> Expr:
-    name = _AGGREGATES[type(node)]
-    only(node, "this", "expression")
-    inner = node.this
-    if inner is None:
+def aggregate(bind: Binds, node: exp.Expr) -> Expr:
+    """Build an aggregate of one or two expressions."""
+    known = isinstance(node, exp.AggFunc)
+    names = node.sql_names() if isinstance(node, exp.AggFunc) else [node.name.upper()]
+    name = next(one for one in names if one in NAMES)
+    if known:
+        only(node, "this", "expression")
+    given = [node.this, node.args.get("expression")] if known else node.expressions
+    inner = [one for one in given if one is not None]
+    if not inner:
         raise refuse("aggregate", f"{name} without an expression", AGGREGATES, at=place(node))
-    if type(inner) is exp.Distinct:
+    if type(inner[0]) is exp.Distinct:
         raise refuse("aggregate", f"{name}(DISTINCT …)", DISTINCT, at=place(node))
-    args = [bind.expr(inner)]
-    if node.args.get("expression") is not None:
-        args.append(bind.expr(node.expression))
-    return ir.Aggregate(name, tuple(args), at=bind.at(node, *args))
+    args = tuple(map(bind.expr, inner))
+    return ir.Aggregate(name, args, at=bind.at(node, *args))
 
 
 def _median(bind: Binds, node: exp.Expr) -> Expr:
@@ -272,7 +261,7 @@ def _frame(spec: exp.Expr, node: exp.Expr) -> ir.Frame:
 
 
 FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
-    **dict.fromkeys(_AGGREGATES, _aggregate),
+    **{exp.FUNCTION_BY_NAME[name]: aggregate for name in NAMES if name in exp.FUNCTION_BY_NAME},
     **dict.fromkeys(_QUANTILES, _quantile),
     exp.Count: _count,
     exp.CountIf: _count_if,

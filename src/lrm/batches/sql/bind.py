@@ -76,6 +76,10 @@ class Binder:
         known = [one.at for one in children if one.at is not None]
         return min([*known, own]) if own is not None else min(known, default=None)
 
+    def aggregate(self, node: exp.Expr) -> Expr:
+        """Build an aggregate that sqlglot does not know."""
+        return aggregates.aggregate(self, node)
+
     # literals and names
 
     def _column(self, node: exp.Expr) -> Expr:

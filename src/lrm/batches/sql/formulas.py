@@ -1,32 +1,29 @@
 """Answers → formulas over linear aggregates.
 
 ``AVG``, quotients of aggregates, ``VARIANCE`` and shares of a total are decomposed here; their
-linear parts are compiled, and planned, like every other answer. To add an aggregate, add an entry
-to `_AGGREGATES`.
+linear parts are compiled, and planned, like every other answer. Aggregates of numbers are in
+`statistics`.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.leaves import Asked, Leaf, Middle, Size, Steps
 from lrm.batches.sql.refusals import fail, refuse
+from lrm.batches.sql.statistics import STATISTICS
 from lrm.batches.sql.words import ADVICE, AGGREGATES
 
 if TYPE_CHECKING:
-    from lrm.workload import Method, Step
+    from lrm.workload import Method
 
 __all__ = [
-    "Asked",
-    "Centre",
-    "Leaf",
-    "Size",
-    "Steps",
     "asked",
     "factor",
     "is_linear",
@@ -42,116 +39,10 @@ _FOLDED: dict[str, Callable[[float, float], float]] = {
     "*": operator.mul,
     "/": operator.truediv,
 }
-_SPREADS = {
-    "VAR_SAMP": ("sample", False),
-    "VAR_POP": ("population", False),
-    "STDDEV_SAMP": ("sample", True),
-    "STDDEV_POP": ("population", True),
-}
-_PAIRS = frozenset({"CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"})
 _LINEAR = frozenset({"COUNT", "SUM"})
 _FLOATS = frozenset({"DOUBLE", "REAL", "FLOAT"})
 _INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "INTEGER"})
 _MOST_DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A linear aggregate that an answer is computed from.
-
-    Parameters
-    ----------
-    node
-        The aggregate.
-    square
-        Whether numbers are squared before they are added up.
-    counted
-        For the numbers of an average: the leaf that counts them, so that they may be added up from
-        a centre on.
-    window
-        ``OVER (…)`` around its sum over groups, or None.
-    apart
-        Whether it is over all rows, whatever WHERE and GROUP BY of the statement say.
-    """
-
-    node: Expr
-    square: bool = False
-    counted: int | None = None
-    window: ir.Window | None = None
-    apart: bool = False
-
-    @property
-    def in_groups(self) -> bool:
-        """Whether it is over the rows of each group."""
-        return self.window is None and not self.apart
-
-
-@dataclass(frozen=True)
-class Centre:
-    """A constant that is known once the numbers are: the centre of a leaf's numbers."""
-
-    leaf: int
-
-
-@dataclass(frozen=True)
-class Size:
-    """A constant that is known once the groups are: how many of them something adds up."""
-
-    of: ir.Window | ir.GroupCount
-
-
-Steps = list["Step | Centre | Size"]
-
-Middle = Callable[[Expr], int]
-
-
-@dataclass(eq=False)
-class Asked:
-    """One answer of a statement: its formula over its leaves.
-
-    A quantile has a level and a column instead: its leaf counts the rows that it is a quantile of.
-    """
-
-    steps: Steps = field(default_factory=list)
-    leaves: list[Leaf] = field(default_factory=list)
-    quantile: ir.Aggregate | None = None
-    apart: bool = False
-    window: ir.Window | None = None
-    middle: Middle = lambda _: 0
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the answer is that of its one leaf."""
-        return self.quantile is None and self.steps == [0] and self.leaves[0].in_groups
-
-    @property
-    def is_average(self) -> bool:
-        """Whether the answer is a linear combination of averages, or a standard deviation."""
-        averages = sum(isinstance(step, Centre) for step in self.steps)
-        if averages:
-            return averages == self.products
-        last = self.steps[:-2] if self.steps[-1] == "round" else self.steps
-        return last[-1] == "sqrt" and sum(leaf.square for leaf in self.leaves) == 1
-
-    @property
-    def products(self) -> int:
-        """How many multiplications and divisions are not by a constant."""
-        pairs = zip(self.steps, self.steps[1:], strict=False)
-        return sum(two in ("*", "/") and not isinstance(one, float | Size) for one, two in pairs)
-
-    def leaf(
-        self,
-        node: Expr,
-        *,
-        square: bool = False,
-        counted: int | None = None,
-        window: ir.Window | None = None,
-    ) -> int:
-        """The number of a leaf, which is added where it is new."""
-        new = Leaf(node, square, counted, window or self.window, self.apart)
-        if new not in self.leaves:
-            self.leaves.append(new)
-        return self.leaves.index(new)
 
 
 def asked(node: Expr, middle: Middle) -> Asked:
@@ -417,60 +308,7 @@ def _group_count(node: ir.GroupCount, _: Asked) -> Steps:
 def _aggregate(node: ir.Aggregate, found: Asked) -> Steps:
     if node.level is not None:
         raise refuse("quantile", *ADVICE["quantile"], node)
-    if node.name in _PAIRS:
-        return _pair(node, found)
-    n = found.leaf(replace(node, name="COUNT"))
-    total = found.leaf(replace(node, name="SUM"), counted=n)
-    if node.name == "AVG":
-        return [total, n, "/", Centre(total), "+"]
-    squares = found.leaf(replace(node, name="SUM"), square=True, counted=n)
-    kind, root = _SPREADS[node.name]
-    inner: Steps = [squares, total, total, "*", n, "/", "-", n]
-    inner += ["/"] if kind == "population" else [1.0, "-", "/"]
-    return [*inner, "sqrt"] if root else inner
-
-
-def _pair(node: ir.Aggregate, found: Asked) -> Steps:
-    """Correlations, covariances and regressions from sums over rows where both are known.
-
-    They do not change where a constant is taken from each number, which keeps the noise small.
-    """
-    centres = [found.middle(side) for side in node.args]
-    y, x = (
-        ir.Binary("-", side, ir.Number(str(centre)), at=side.at) if centre else side
-        for side, centre in zip(node.args, centres, strict=True)
-    )
-    known = [ir.Not(ir.IsNull(side, at=side.at), at=side.at) for side in (y, x)]
-    rows = ir.And((*ir.conjuncts(node.where), *known), at=node.at)
-
-    def total(*factors: Expr) -> int:
-        if not factors:
-            return found.leaf(ir.Aggregate("COUNT", (), rows, at=node.at))
-        inner = factors[0]
-        for one in factors[1:]:
-            inner = ir.Binary("*", inner, one, at=node.at)
-        return found.leaf(ir.Aggregate("SUM", (inner,), rows, at=node.at))
-
-    n, sy, sx, sxy, sxx, syy = (
-        total(*factors) for factors in ((), (y,), (x,), (x, y), (x, x), (y, y))
-    )
-    both: Steps = [n, sxy, "*", sx, sy, "*", "-"]
-    own_x: Steps = [n, sxx, "*", sx, sx, "*", "-"]
-    own_y: Steps = [n, syy, "*", sy, sy, "*", "-"]
-    slope: Steps = [*both, *own_x, "/"]
-    if node.name == "REGR_SLOPE":
-        return slope
-    if node.name == "REGR_INTERCEPT":
-        mean_x: Steps = [sx, n, "/", float(centres[1]), "+"]
-        mean_y: Steps = [sy, n, "/", float(centres[0]), "+"]
-        return [*mean_y, *slope, *mean_x, "*", "-"]
-    if node.name in {"COVAR_POP", "COVAR_SAMP"}:
-        covered: Steps = [sxy, sx, sy, "*", n, "/", "-", n]
-        return [*covered, "/"] if node.name == "COVAR_POP" else [*covered, 1.0, "-", "/"]
-    squared: Steps = [*own_x, *own_y, "*"]
-    if node.name == "REGR_R2":
-        return [*both, *both, "*", *squared, "/"]
-    return [*both, *squared, "sqrt", "/"]
+    return STATISTICS[node.name](node, found)
 
 
 _CALLS: dict[str, Callable[[ir.Call, Asked], Steps]] = {

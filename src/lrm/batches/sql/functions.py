@@ -21,6 +21,7 @@ from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formats import FormatError, date_pieces
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.scope import Binds, folded, only, place, refuse_node
+from lrm.batches.sql.statistics import STATISTICS
 from lrm.batches.sql.words import EXPRESSIONS
 
 __all__ = ["FUNCTIONS", "named_function"]
@@ -403,6 +404,8 @@ def named_function(bind: Binds, node: exp.Expr) -> Expr:
         return bind.expr(exp.ApproxQuantile(this=given[0], quantile=given[1]))
     if name == "choose" and len(given) > 1:
         return _picked(bind, node)
+    if name.upper() in STATISTICS:
+        return bind.aggregate(node)
     if name not in _NAMED:
         raise refuse_node(node, EXPRESSIONS)
     if name in {"date_part", "datepart", "date_diff"}:

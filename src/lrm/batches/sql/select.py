@@ -11,7 +11,7 @@ from lrm.batches.sql.binned import middle, sums_bins
 from lrm.batches.sql.cells import Cells
 from lrm.batches.sql.displays import wanted
 from lrm.batches.sql.expr import Expr, shown
-from lrm.batches.sql.formulas import Asked, Leaf, Size, asked
+from lrm.batches.sql.formulas import asked
 from lrm.batches.sql.groups import (
     Labels,
     check_groups,
@@ -23,6 +23,7 @@ from lrm.batches.sql.groups import (
     table_columns,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
+from lrm.batches.sql.leaves import Asked, Leaf, Size
 from lrm.batches.sql.present import group_blocks
 from lrm.batches.sql.refusals import fail, refuse
 from lrm.batches.sql.rewrite import Answers
