@@ -32,6 +32,12 @@ def _spread(node: ir.Aggregate, found: Asked, *, sample: bool, root: bool) -> St
     return [*steps, "sqrt"] if root else steps
 
 
+def _standard_error(node: ir.Aggregate, found: Asked) -> Steps:
+    """The standard error of an average, as DuckDB's SEM: √(variance/n)."""
+    variance = _spread(node, found, sample=False, root=False)
+    return [*variance, variance[-2], "/", "sqrt"]
+
+
 def _pair(node: ir.Aggregate, found: Asked) -> Steps:
     """Correlations, covariances and regressions from sums over rows where both are known.
 
@@ -81,6 +87,7 @@ STATISTICS: dict[str, Callable[[ir.Aggregate, Asked], Steps]] = {
     "VAR_POP": partial(_spread, sample=False, root=False),
     **dict.fromkeys(("STDDEV", "STDDEV_SAMP"), partial(_spread, sample=True, root=True)),
     "STDDEV_POP": partial(_spread, sample=False, root=True),
+    "SEM": _standard_error,
     **dict.fromkeys(("CORR", "COVAR_POP", "COVAR_SAMP"), _pair),
     **dict.fromkeys(("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"), _pair),
 }
