@@ -15,7 +15,7 @@ SELECT state, education, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY state OR
 SELECT COUNT(*) FROM people WHERE (age > 30 AND NOT smoker) IS NOT FALSE;
 SELECT COUNT(*) FROM people WHERE smoker IS NOT DISTINCT FROM NULL;
 SELECT COUNT(*) FROM people WHERE UPPER(education) LIKE '%COLLEGE%' OR education SIMILAR TO '(grad)%';
--- refused: INITCAP() is not supported
+-- duckdb: SELECT UPPER(education[1]) || LOWER(education[2:]) AS e, COUNT(*) FROM people GROUP BY e;
 SELECT INITCAP(education) AS e, COUNT(*) FROM people GROUP BY e;
 SELECT CONCAT_WS('/', sex, marital) AS k, COUNT(*) FROM people GROUP BY k ORDER BY k;
 SELECT sex, COUNT(*) FILTER (WHERE age < 18) AS minors, COUNT(*) FILTER (WHERE age >= 18) AS adults FROM people WHERE state = 'NY' GROUP BY sex;

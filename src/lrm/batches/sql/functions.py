@@ -57,7 +57,7 @@ _WRITTEN: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.Upper, exp.Lower, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring),
         *(exp.Reverse, exp.Contains, exp.StartsWith, exp.EndsWith, exp.StrPosition),
-        *(exp.RegexpLike, exp.RegexpExtract, exp.SplitPart, exp.Ascii),
+        *(exp.RegexpLike, exp.RegexpExtract, exp.SplitPart, exp.Ascii, exp.Initcap),
         *(exp.Log, exp.Trunc, exp.IsNan),
         *(exp.DateAdd, exp.DateSub, exp.DateFromParts, exp.TimeToStr, exp.Date, exp.AddMonths),
         *(exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeekIso),
