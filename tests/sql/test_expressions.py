@@ -5,18 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lrm.batches.sql.build import build
-from lrm.batches.sql.expr import (
-    And,
-    Attribute,
-    Binary,
-    Boolean,
-    Negative,
-    Not,
-    Number,
-    Or,
-    render,
-    shown,
-)
+from lrm.batches.sql.expr import And, Attribute, Binary, Boolean, Negative, Not, Number, Or
+from lrm.batches.sql.render import render, shown
 from lrm.batches.sql.rewrite import normal
 from lrm.batches.sql.source import split
 from lrm.domain import Bins, Categories, Dates, Domain, Integers

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
+import lrm.batches.sql
 from lrm.batches import sql
 from lrm.domain import Categories, Domain, Integers
 from sql_rows import check_rows, table
@@ -70,3 +73,14 @@ def test_names_that_need_quotes_are_ordered_by():
     domain = Domain([Categories("My Column", ["a", "b"]), Integers("k", 0, 1)], "t")
     batch = sql('SELECT "my column", COUNT(*) FROM t GROUP BY 1 ORDER BY "MY COLUMN" DESC', domain)
     assert batch.display[0].order[0].column == "My Column"
+
+
+def test_only_the_front_half_knows_sqlglot_and_folds_names():
+    """Names are normalised once, in `scope`; behind `build` nothing depends on the parser."""
+    folder = pathlib.Path(lrm.batches.sql.__file__).parent
+    texts = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
+    front = {"source", "scope", "functions", "conversions", "aggregates", "bind", "joins", "pivots"}
+    front |= {"clauses", "build"}
+    assert {name for name, text in texts.items() if "\nfrom sqlglot" in text} == front
+    assert {name for name, text in texts.items() if "casefold(" in text} == {"scope"}
+    assert max(text.count("\n") for text in texts.values()) <= 500

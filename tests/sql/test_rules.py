@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lrm.batches.sql.build import build
-from lrm.batches.sql.expr import shown
+from lrm.batches.sql.render import shown
 from lrm.batches.sql.rewrite import normal
 from lrm.batches.sql.source import split
 from lrm.domain import Categories, Domain, Integers, Lookup

@@ -12,10 +12,10 @@ from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.refusals import fail, refuse
-from lrm.batches.sql.scope import Binds, bare, folded, only, place, refuse_node
+from lrm.batches.sql.refusals import ADVICE, AGGREGATES, DISTINCT, fail, refuse
+from lrm.batches.sql.scope import Binds, bare, folded, only, refuse_node
+from lrm.batches.sql.source import place
 from lrm.batches.sql.statistics import STATISTICS
-from lrm.batches.sql.words import ADVICE, AGGREGATES, DISTINCT
 
 __all__ = ["FUNCTIONS", "NAMES", "aggregate", "sort_key"]
 

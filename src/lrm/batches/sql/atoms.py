@@ -281,8 +281,8 @@ def undeclared(attribute: Attribute, value: Constant) -> tuple[str, str] | None:
         value = Decimal(value)
     if value in attribute.values:
         return None
-    labels = {label.casefold().strip(): label for label in attribute.labels[: attribute.regular]}
-    near = difflib.get_close_matches(str(value).casefold().strip(), labels, 1, 0.5)
+    labels = {label.lower().strip(): label for label in attribute.labels[: attribute.regular]}
+    near = difflib.get_close_matches(str(value).lower().strip(), labels, 1, 0.5)
     hint = f"did you mean {labels[near[0]]!r}?" if near else "declare it in the domain"
     return f"{str(value)!r} is not a declared value of {attribute.name!r}", hint
 

@@ -35,12 +35,11 @@ from lrm.batches.sql.atoms import (
     undivided,
 )
 from lrm.batches.sql.evaluation import CellColumn, Evaluator, Question, Values, as_constant
-from lrm.batches.sql.expr import COMPARISONS, Expr, render, shown
-from lrm.batches.sql.lengths import check_lengths
-from lrm.batches.sql.monotone import chain, turning
-from lrm.batches.sql.refusals import fail, refuse
+from lrm.batches.sql.expr import COMPARISONS, Expr
+from lrm.batches.sql.forms import chain, check_lengths, turning
+from lrm.batches.sql.refusals import ADVICE, PREDICATES, fail, refuse
+from lrm.batches.sql.render import render, shown
 from lrm.batches.sql.tables import Table, Truth, all_of, any_of, negated
-from lrm.batches.sql.words import ADVICE, PREDICATES
 from lrm.domain import Bins, Categories, Numbers
 from lrm.domain.lookups import DIFFERENT
 from lrm.errors import SqlError

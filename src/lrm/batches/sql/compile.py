@@ -26,9 +26,10 @@ from lrm.batches.sql.cells import Cells, Context
 from lrm.batches.sql.displays import union_display
 from lrm.batches.sql.groups import own_name
 from lrm.batches.sql.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
+from lrm.batches.sql.normal import Answers
 from lrm.batches.sql.plan import UnionAll
 from lrm.batches.sql.refusals import fail, in_statement, placed
-from lrm.batches.sql.rewrite import Answers, normal
+from lrm.batches.sql.rewrite import normal
 from lrm.batches.sql.select import AnyAnswer, Select
 from lrm.batches.sql.source import Chunk, split
 from lrm.batches.terms import FlatRows, Terms
@@ -38,7 +39,7 @@ from lrm.workload.products import MOST_IMPORTANCES
 from lrm.workload.statements import distinct_names, title_of
 
 if TYPE_CHECKING:
-    from lrm.batches.sql.present import GroupBlock
+    from lrm.batches.sql.groups import GroupBlock
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
     from lrm.workload import Derived, Workload

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.expr import COMPARISONS, Expr, shown
+from lrm.batches.sql.expr import COMPARISONS, Expr
 from lrm.batches.sql.formulas import number
 from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.render import shown
 from lrm.domain import Categories
 from lrm.workload.display import Bound, Display, OrderKey, Rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lrm.batches.sql.normal import Answers
     from lrm.batches.sql.plan import UnionAll
-    from lrm.batches.sql.rewrite import Answers
     from lrm.domain import Attribute
 
 __all__ = ["Wanted", "ascending", "union_display", "wanted"]

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lrm.batches.sql.atoms import FALSE, NULL, TRUE, Truths
+from lrm.batches.sql.forms import ends
 from lrm.batches.sql.memory import memory_database, reason_of
-from lrm.batches.sql.monotone import ends
 from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
 from lrm.errors import SqlError
 

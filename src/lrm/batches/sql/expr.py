@@ -47,8 +47,6 @@ __all__ = [
     "Window",
     "conjuncts",
     "is_constant",
-    "render",
-    "shown",
 ]
 
 RANKS = frozenset({"RANK", "DENSE_RANK", "ROW_NUMBER", "PERCENT_RANK", "CUME_DIST", "NTILE"})
@@ -419,123 +417,6 @@ def conjuncts(node: Expr | None) -> tuple[Expr, ...]:
     if node is None:
         return ()
     return node.items if type(node) is And else (node,)
-
-
-Names = Callable[[Expr], "str | None"]
-"""The text of a node that stands for something else, or None."""
-
-
-def shown(node: Expr) -> str:
-    """An expression as errors name it."""
-    return render(node)
-
-
-def render(node: Expr, names: Names = lambda _: None) -> str:
-    """Write an expression in DuckDB's SQL.
-
-    Examples
-    --------
-    >>> either = Or((Boolean(True), Not(Boolean(False))))
-    >>> render(And((either, Binary("<", Column("t", "x"), Number("-1")))))
-    '(TRUE OR (NOT FALSE)) AND (x < (-1))'
-    """
-    named = names(node)
-    if named is not None:
-        return named
-    kind = type(node)
-    if kind in _LITERALS:
-        return _LITERALS[kind](node)
-
-    def inside(one: Expr) -> str:
-        text = render(one, names)
-        atom = names(one) is not None or type(one) in _CLOSED
-        return f"({text})" if not atom or text.startswith("-") else text
-
-    def listed(items: tuple[Expr, ...]) -> str:
-        return ", ".join(render(one, names) for one in items)
-
-    writer = _WRITERS[kind]
-    return writer(node, inside, listed)
-
-
-_Inside = Callable[[Expr], str]
-_Listed = Callable[[tuple[Expr, ...]], str]
-
-
-def _case(node: Any, inside: _Inside, _: _Listed) -> str:
-    pairs = zip(node.conditions, node.results, strict=True)
-    branches = " ".join(f"WHEN {inside(one)} THEN {inside(two)}" for one, two in pairs)
-    other = "" if node.default is None else f" ELSE {inside(node.default)}"
-    return f"CASE {branches}{other} END"
-
-
-def _call(node: Any, inside: _Inside, listed: _Listed) -> str:
-    if node.pieces is None:
-        return f"{node.name}({listed(node.args)})"
-    text = node.pieces[0]
-    for one, after in zip(node.args, node.pieces[1:], strict=True):
-        alone = text.endswith(("(", ", ")) and after.startswith((")", ","))
-        text += (listed((one,)) if alone else inside(one)) + after
-    return str(text)
-
-
-def _aggregate(node: Any, inside: _Inside, listed: _Listed) -> str:
-    distinct = "DISTINCT " if node.distinct else ""
-    inner = listed(node.args) or ("*" if node.name == "COUNT" else "")
-    level = "" if node.level is None else f", {node.level:g}"
-    where = "" if node.where is None else f" FILTER (WHERE {inside(node.where)})"
-    return f"{node.name}({distinct}{inner}{level}){where}"
-
-
-def _window(node: Any, _: _Inside, listed: _Listed) -> str:
-    parts = [f"PARTITION BY {listed(node.partition)}"] if node.partition else []
-    parts += [f"ORDER BY {listed(node.order)}"] if node.order else []
-    return f"{node.name}({listed(node.args)}) OVER ({' '.join(parts)})"
-
-
-def _sort_key(node: Any, inside: _Inside, _: _Listed) -> str:
-    nulls = " NULLS FIRST" if node.nulls_first else ""
-    return f"{inside(node.this)}{' DESC' if node.descending else ''}{nulls}"
-
-
-_LITERALS: dict[type[Expr], Callable[[Any], str]] = {
-    Column: lambda node: str(node.name),
-    Attribute: lambda node: str(node.name),
-    LookedUp: lambda node: f"{node.lookup}.{node.column}" if node.column else node.lookup,
-    Number: lambda node: str(node.text),
-    Text: lambda node: "'" + node.value.replace("'", "''") + "'",
-    Boolean: lambda node: "TRUE" if node.value else "FALSE",
-    Null: lambda _: "NULL",
-    Scalar: lambda _: "(SELECT …)",
-}
-_WRITERS: dict[type[Expr], Callable[[Any, _Inside, _Listed], str]] = {
-    CellLabel: lambda node, _, listed: listed((node.this,)),
-    Negative: lambda node, inside, _: f"-{inside(node.this)}",
-    Binary: lambda node, inside, _: (
-        f"{inside(node.left)} {node.op.replace('div', '/')} {inside(node.right)}"
-    ),
-    And: lambda node, inside, _: " AND ".join(map(inside, node.items)),
-    Or: lambda node, inside, _: " OR ".join(map(inside, node.items)),
-    Not: lambda node, inside, _: f"NOT {inside(node.this)}",
-    IsNull: lambda node, inside, _: f"{inside(node.this)} IS NULL",
-    In: lambda node, inside, listed: f"{inside(node.this)} IN ({listed(node.items)})",
-    Between: lambda node, inside, _: (
-        f"{inside(node.this)} BETWEEN {inside(node.low)} AND {inside(node.high)}"
-    ),
-    Row: lambda node, _, listed: f"({listed(node.items)})",
-    Case: _case,
-    Cast: lambda node, _, listed: (
-        f"{'TRY_CAST' if node.safe else 'CAST'}({listed((node.this,))} AS {node.to})"
-    ),
-    Call: _call,
-    Aggregate: _aggregate,
-    SortKey: _sort_key,
-    Window: _window,
-    Apart: lambda node, _, listed: f"(SELECT {listed((node.this,))})",
-    GroupCount: lambda node, _, listed: f"(number of groups by {listed(node.keys)})",
-}
-_CLOSED = frozenset({*_LITERALS, Row, Cast, Call, Aggregate, Apart, CellLabel, GroupCount})
-"""What needs no parentheses inside another expression, unless it has a sign."""
 
 
 def _check_parts() -> None:

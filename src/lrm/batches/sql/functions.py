@@ -17,12 +17,12 @@ import sqlglot
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.conversions import as_text, cast, converted, pieces_call
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.formats import FormatError, date_pieces
-from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.scope import Binds, folded, only, place, refuse_node
+from lrm.batches.sql.refusals import EXPRESSIONS, refuse
+from lrm.batches.sql.scope import Binds, folded, only, refuse_node
+from lrm.batches.sql.source import place
 from lrm.batches.sql.statistics import STATISTICS
-from lrm.batches.sql.words import EXPRESSIONS
 
 __all__ = ["FUNCTIONS", "named_function"]
 
@@ -100,33 +100,6 @@ FROM_ONE = frozenset({"bigquery", "mysql", "spark", "tsql"})
 SUNDAY_WEEKS = frozenset({"bigquery", "mysql", "tsql"})
 """Dialects whose weeks begin on Sunday, unless they are ISO weeks."""
 
-_TYPES: dict[exp.DType, str] = {
-    **dict.fromkeys(
-        (
-            *(exp.DType.BOOLEAN, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE),
-            *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
-            *(exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.INT128),
-            *(exp.DType.CHAR, exp.DType.NVARCHAR, exp.DType.NCHAR),
-        ),
-        "",
-    ),
-    exp.DType.BIT: "BOOLEAN",
-    exp.DType.BIGDECIMAL: "DOUBLE",
-    # A column of dates has no time of day, whatever its time zone.
-    **dict.fromkeys(
-        (
-            *(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
-            *(exp.DType.TIMESTAMPLTZ, exp.DType.DATETIME, exp.DType.DATETIME2),
-            exp.DType.SMALLDATETIME,
-        ),
-        "TIMESTAMP",
-    ),
-}
-"""Types that CAST may name, and what DuckDB calls those that sqlglot does not write as needed."""
-
-_STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%d"}
-_STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
-
 
 @cache
 def _generator() -> sqlglot.Generator:
@@ -169,14 +142,7 @@ def _written(bind: Binds, node: exp.Expr) -> Expr:
     if _FUNCTION.fullmatch(text) is None:  # day + INTERVAL …, CASE … END
         text = f"({text})"
     name = node.name if type(node) is exp.Anonymous else node.key
-    return _pieces(name.upper(), text, args, bind.at(node, *args))
-
-
-def _pieces(name: str, text: str, args: list[Expr], at: int | None) -> Expr:
-    """A function by its text, in which its argument k stands as k between two NULs."""
-    found = re.split('"?\x00(\\d+)\x00"?', text)
-    ordered = tuple(args[int(number)] for number in found[1::2])
-    return ir.Call(name, ordered, tuple(found[::2]), at=at)
+    return pieces_call(name.upper(), text, args, bind.at(node, *args))
 
 
 def _check(node: exp.Expr) -> None:
@@ -306,35 +272,6 @@ def _parsed_date(bind: Binds, node: exp.Expr) -> Expr:
     return _written(bind, node)
 
 
-def _cast(bind: Binds, node: exp.Expr) -> Expr:
-    only(node, "this", "to", "_type", "safe")
-    return _as_type(bind, node.this, node.args["to"], safe=type(node) is exp.TryCast)
-
-
-def _as_type(bind: Binds, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Expr:
-    this = bind.expr(node)
-    if kind.this not in _TYPES:
-        raise refuse("function", f"CAST to {kind.sql(dialect='duckdb')}", EXPRESSIONS, this)
-    return ir.Cast(this, _TYPES[kind.this] or kind.sql(dialect="duckdb"), safe, at=this.at)
-
-
-def _converted(bind: Binds, node: exp.Expr) -> Expr:
-    """``CONVERT(type, x)`` of SQL Server, and ``CONVERT(VARCHAR(7), day, 120)``."""
-    only(node, "this", "expression", "style", "safe")
-    kind, style = node.this, node.args.get("style")
-    if style is None:
-        return _as_type(bind, node.expression, kind, safe=bool(node.args.get("safe")))
-    sizes = [one.this.name for one in kind.expressions]
-    form = _STYLES.get(style.name)
-    if form is None or kind.this not in _TYPES or sizes != [*filter(str.isdigit, sizes)]:
-        advice = f"its styles are {', '.join(sorted(_STYLES))}"
-        raise refuse("function", "this CONVERT()", advice, at=place(node))
-    this = bind.expr(node.expression)
-    text = f"STRFTIME(\x000\x00, '{form}')"
-    text = f"LEFT({text}, {int(sizes[0])})" if sizes else text
-    return _pieces("STRFTIME", text, [this], bind.at(node, this))
-
-
 def _pad(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "fill_pattern", "is_left")
     args = _args(bind, node, ("this", "expression", "fill_pattern"))
@@ -417,24 +354,6 @@ def named_function(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Call(name.upper(), args, at=bind.at(node, *args))
 
 
-def _formatted(bind: Binds, node: exp.Expr) -> Expr:
-    """A day as text: ``TO_CHAR(day, 'YYYY-MM')`` and what other dialects call it."""
-    name = folded(node.name)
-    if name == "format" and bind.scope.dialect != "tsql":
-        raise refuse_node(node, EXPRESSIONS)
-    day, form = node.expressions
-    if name == "format_date":
-        day, form = form, day
-    text = form.name if type(form) is exp.Literal and form.is_string else "?"
-    try:
-        pieces = date_pieces(text, name, bind.scope.dialect)
-    except FormatError as error:
-        found = f"the format {text!r} of {name.upper()}()"
-        raise refuse("function", found, str(error), at=place(node)) from None
-    this = bind.expr(day)
-    return _pieces("STRFTIME", pieces, [this], bind.at(node, this))
-
-
 def _from_monday(bind: Binds, node: exp.Expr) -> Expr:
     """``WEEKDAY(day)``: 0 on Sunday in DuckDB, on Monday in MySQL and Spark."""
     if bind.scope.dialect not in {"mysql", "spark"}:
@@ -449,7 +368,7 @@ def _instead(make: Callable[..., exp.Expr]) -> Callable[[Binds, exp.Expr], Expr]
 
 _SPECIAL: dict[tuple[str, int], Callable[[Binds, exp.Expr], Expr]] = {
     **{
-        (name, 2): _formatted
+        (name, 2): as_text
         for name in ("to_char", "to_varchar", "date_format", "format", "format_date")
     },
     ("weekday", 1): _from_monday,
@@ -482,9 +401,9 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
     exp.TsOrDsToTimestamp: _as_date,
     exp.TimeStrToTime: _as_date,
     exp.StrToDate: _parsed_date,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Convert: _converted,
+    exp.Cast: cast,
+    exp.TryCast: cast,
+    exp.Convert: converted,
     exp.Pad: _pad,
     exp.DecodeCase: _decoded,
     exp.Elt: _picked,

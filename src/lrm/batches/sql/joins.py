@@ -13,9 +13,10 @@ from lrm.batches.sql import plan as rel
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.memory import any_true
 from lrm.batches.sql.pivots import unpivoted
-from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.scope import Binds, Scope, Source, bare, folded, only, place, refuse_node
-from lrm.batches.sql.words import ONE_TABLE
+from lrm.batches.sql.refusals import ONE_TABLE, refuse
+from lrm.batches.sql.render import render, shown
+from lrm.batches.sql.scope import Binds, Scope, Source, bare, folded, only, refuse_node
+from lrm.batches.sql.source import place
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -374,7 +375,7 @@ class From:
 
         keys = lookup.keys(self.domain.attribute(lookup.key))
         others = [[row[number] for row in lookup.rows] for number in range(1, len(places) + 1)]
-        return any_true(ir.shown(condition), ir.render(condition, named), [keys, *others])
+        return any_true(shown(condition), render(condition, named), [keys, *others])
 
     def counts_persons(self, node: exp.Expr) -> bool:
         """Whether a column identifies the person of a row, and each person has one row."""

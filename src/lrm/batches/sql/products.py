@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lrm.batches.sql.decompose import Vectors, decompose, multiplied
 from lrm.batches.sql.tables import Table, aligned, fits
 from lrm.errors import SqlError
 from lrm.maps.products.combine import MANY_PRODUCTS, Product
@@ -15,9 +16,101 @@ from lrm.spelling import how_many
 
 if TYPE_CHECKING:
     from lrm.batches.sql.cells import Cells
-    from lrm.batches.sql.summands import Summand, Weights
+    from lrm.batches.sql.tables import Summand, Weights
 
-__all__ = ["products_of"]
+__all__ = ["Vectors", "decompose", "multiplied", "products_of", "slices"]
+
+
+Floats = NDArray[np.float64]
+_FEW = 1 << 14
+"""Entries of a table whose slices are compared as one text."""
+
+Vectors = tuple[float, dict[int, Floats]]
+"""A coefficient, and one weight per merged cell of some attributes: the others weigh 1."""
+
+
+def decompose(table: Table) -> list[Vectors]:
+    """Write a table as a sum of products, cut into slices or taken from a constant.
+
+    Cells are cut along the attribute that needs the fewest different slices, so that most
+    products weigh different cells, and the weights are those of the table, not rounded. Where
+    the weights are whole numbers, the table may also be a constant less a few products:
+    ``a OR b OR c`` is 1 − (not a)(not b)(not c).
+
+    Examples
+    --------
+    >>> either = np.array([[1.0, 1.0], [1.0, 0.0]])
+    >>> for coefficient, vectors in decompose(Table((0, 1), either)):
+    ...     print(coefficient, {axis: vector.tolist() for axis, vector in vectors.items()})
+    1.0 {0: [1.0, 0.0]}
+    1.0 {0: [0.0, 1.0], 1: [1.0, 0.0]}
+    """
+    found = slices(table.values, table.axes)
+    if len(found) <= 2 or not np.all(table.values == np.rint(table.values)):
+        return found
+    values, counts = np.unique(table.values, return_counts=True)
+    constant = float(values[np.argmax(counts)])
+    rest = slices(table.values - constant, table.axes) if constant else found
+    return [(constant, {}), *rest] if len(rest) + 1 < len(found) else found
+
+
+def slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
+    """A table as a sum of products of which no two weigh the same cell."""
+    if values.ndim == 0:
+        return [(float(values), {})] if values else []
+    if values.ndim == 1:
+        constant = bool(np.all(values == values[0]))
+        return slices(values[0], ()) if constant else [(1.0, {axes[0]: values})]
+    every = [_groups(values, side) for side in range(values.ndim)]
+    if not every[0]:
+        return []  # it is 0 everywhere
+    kept = [
+        side
+        for side, groups in enumerate(every)
+        if len(groups) > 1 or len(groups[0]) < values.shape[side]
+    ]
+    if len(kept) < values.ndim:  # the same all along some sides
+        first = tuple(slice(None) if side in kept else 0 for side in range(values.ndim))
+        return slices(np.asarray(values[first]), tuple(axes[side] for side in kept))
+    side = min(kept, key=lambda one: len(every[one]))
+    rest = (*axes[:side], *axes[side + 1 :])
+    found: list[Vectors] = []
+    for members in every[side]:
+        inside = np.zeros(values.shape[side])
+        inside[members] = 1.0
+        for coefficient, vectors in slices(np.asarray(values.take(members[0], axis=side)), rest):
+            found.append((coefficient, {axes[side]: inside, **vectors}))
+    return found
+
+
+def _groups(values: Floats, side: int) -> list[list[int]]:
+    """The places along one side with equal slices that are not all 0."""
+    rows = np.moveaxis(values, side, 0).reshape(values.shape[side], -1)
+    groups: dict[bytes, list[int]] = {}
+    if values.size <= _FEW:  # one call instead of one for each row
+        text = np.ascontiguousarray(rows).tobytes()
+        step = len(text) // len(rows)
+        for place in range(len(rows)):
+            groups.setdefault(text[place * step : (place + 1) * step], []).append(place)
+        groups.pop(bytes(step), None)
+        return list(groups.values())
+    for place in np.flatnonzero(rows.any(axis=1)).tolist():
+        groups.setdefault(rows[place].tobytes(), []).append(place)
+    return list(groups.values())
+
+
+def multiplied(parts: list[list[Vectors]], coefficient: float) -> list[Vectors]:
+    """The product of sums over different attributes, as one sum."""
+    found: list[Vectors] = []
+    for chosen in product(*parts):
+        whole = coefficient
+        vectors: dict[int, Floats] = {}
+        for own, some in chosen:
+            whole *= own
+            vectors |= some
+        found.append((whole, vectors))
+    return found
+
 
 FLAT_CELLS = 1 << 16
 """Cells up to which an answer of more products is written out cell by cell."""

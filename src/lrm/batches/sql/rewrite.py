@@ -21,22 +21,34 @@ Join      -                                        the same groups; WHERE of gro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
-from lrm.batches.sql.expr import Expr, conjuncts, shown
+from lrm.batches.sql.expr import Expr, conjuncts
+from lrm.batches.sql.forms import is_whole
 from lrm.batches.sql.formulas import is_linear
-from lrm.batches.sql.numbers import is_whole
+from lrm.batches.sql.normal import (
+    Answers,
+    Env,
+    Relation,
+    Rows,
+    completed,
+    has_rank,
+    has_window,
+    of_groups,
+    over_rows,
+)
 from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.render import shown
 from lrm.domain import Dates
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["Answers", "normal", "of_groups"]
+__all__ = ["normal"]
 
 _ADD_UP = "add up groups: SUM(COUNT(*)) OVER (…) beside GROUP BY"
 _ONE = "a subquery in an expression must have one aggregate and no groups"
@@ -46,79 +58,6 @@ _SUMS = "only SUM and AVG add up answers by groups: others depend on which group
 
 MOST_WRITTEN = 20_000
 """Nodes of an expression, with what its columns stand for: a second's work."""
-
-Env = Mapping[tuple[str, str], Expr]
-"""What the columns of FROM stand for, by sub-select and name."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of the declared table: conditions that are all true of them, and columns."""
-
-    where: tuple[Expr, ...] = ()
-    items: tuple[rel.Item, ...] = ()
-    env: Env = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Aggregates of rows by groups, and what is displayed of them.
-
-    Parameters
-    ----------
-    where
-        Conditions on rows.
-    sets
-        Grouping sets; one that is empty where there is no GROUP BY.
-    items
-        Columns: groups, and expressions of aggregates.
-    later
-        Conditions on groups that are tested after windows.
-    having, order, limit, offset
-        What is displayed.
-    qualify
-        Conditions on answers that are tested after ranks.
-    windows
-        Whether a column is a sum over groups, or an answer of other groups.
-    ranked
-        Whether a column is a rank among the groups that are displayed.
-    joined
-        Whether its columns are of rows that differ: it was joined.
-    sums
-        Whether expressions of it add up the answers of a sub-select.
-    divisions
-        Divisions of whole answers, which the statement's dialect would round down.
-    """
-
-    where: tuple[Expr, ...]
-    sets: tuple[tuple[Expr, ...], ...]
-    items: tuple[rel.Item, ...]
-    env: Env
-    grouped: bool
-    later: tuple[Expr, ...] = ()
-    having: tuple[Expr, ...] = ()
-    order: tuple[ir.SortKey, ...] = ()
-    limit: int | None = None
-    offset: int = 0
-    qualify: tuple[Expr, ...] = ()
-    windows: bool = False
-    ranked: bool = False
-    joined: bool = False
-    sums: bool = False
-    divisions: tuple[Expr, ...] = ()
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether LIMIT or OFFSET cuts it."""
-        return self.limit is not None or self.offset > 0
-
-    @property
-    def keys(self) -> frozenset[Expr]:
-        """What all of it is grouped by."""
-        return frozenset(self.sets[0]) if len(self.sets) == 1 else frozenset()
-
-
-Relation = Rows | Answers
 
 
 def normal(plan: rel.Plan, domain: Domain) -> Answers:
@@ -131,48 +70,7 @@ def normal(plan: rel.Plan, domain: Domain) -> Answers:
                 advice = "leave out FROM, or GROUP BY"
                 raise refuse("subquery", "a subquery next to columns of rows", advice, item.expr)
         found = Answers(found.where, ((),), found.items, found.env, grouped=False)
-    return replace(_completed(found), divisions=tuple(rules.noticed))
-
-
-def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
-    """Whether an expression reads nothing but what is grouped by."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        if one in keys:
-            continue
-        if isinstance(one, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
-            return False
-        waiting += one.children
-    return True
-
-
-def _completed(answers: Answers) -> Answers:
-    """Add to the groups what SELECT computes from them: it has one value in each of them.
-
-    ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
-    column is not known.
-    """
-    sets = tuple(
-        tuple(one for one in keys if not isinstance(one, ir.Apart)) for keys in answers.sets
-    )
-    answers = replace(answers, sets=sets)
-    if not answers.grouped:
-        return answers
-    every = {key for keys in sets for key in keys}
-    added: list[Expr] = []
-    for item in answers.items:
-        node = item.expr
-        plain = isinstance(node, ir.Attribute) or not node.axes
-        if plain or node.has(ir.Aggregate, ir.Window, ir.Apart) or node in every:
-            continue
-        if len(sets) > 1:
-            advice = "select the column itself: a row without its label is a total"
-            found = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
-            raise refuse("group-by", found, advice, node)
-        if of_groups(node, answers.keys):
-            added.append(node)
-    return replace(answers, sets=(tuple(dict.fromkeys((*sets[0], *added))), *sets[1:]))
+    return replace(completed(found), divisions=tuple(rules.noticed))
 
 
 class _Rules:
@@ -293,11 +191,11 @@ class _Rules:
 
     def _restricted(self, inner: Answers, part: Expr, *, after: bool) -> Answers:
         """Answers with one more condition; ``after`` says that it is tested after windows."""
-        ranks = inner.ranked or _has_rank(part)
+        ranks = inner.ranked or has_rank(part)
         if part.has(ir.Aggregate, ir.Window) or len(inner.sets) > 1:
             if after and ranks:
                 return replace(inner, qualify=(*inner.qualify, part), ranked=True)
-            if _has_rank(part):
+            if has_rank(part):
                 raise refuse("window", "a rank in HAVING", "write QUALIFY", part)
             return replace(inner, having=(*inner.having, part))
         if not of_groups(part, inner.keys):
@@ -319,8 +217,8 @@ class _Rules:
             return replace(inner, items=items)
         for item in plan.items:
             self._check_window(inner, item.expr)
-        windows = inner.windows or any(_has_window(one.expr) for one in plan.items)
-        ranked = inner.ranked or any(_has_rank(one.expr) for one in plan.items)
+        windows = inner.windows or any(has_window(one.expr) for one in plan.items)
+        ranked = inner.ranked or any(has_rank(one.expr) for one in plan.items)
         return replace(inner, items=items, windows=windows, ranked=ranked)
 
     def _check_window(self, inner: Answers, over: Expr) -> None:
@@ -331,7 +229,7 @@ class _Rules:
             raise refuse("nested", "OVER after LIMIT", _KEPT, over)
         if inner.qualify:
             raise refuse("nested", "OVER after a choice by ranks", "choose at the end", over)
-        if not _has_window(over):  # ranks number the groups that are displayed
+        if not has_window(over):  # ranks number the groups that are displayed
             return
         if inner.having:
             found = f"OVER after the condition {shown(inner.having[0])}"
@@ -358,8 +256,8 @@ class _Rules:
             if key.has(ir.Aggregate, ir.Window) and not isinstance(key, ir.Apart):
                 raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
         items = tuple(replace(one, expr=self._into(found, one.expr)) for one in plan.items)
-        windows = any(_has_window(one.expr) for one in items)
-        ranked = any(_has_rank(one.expr) for one in items)
+        windows = any(has_window(one.expr) for one in items)
+        ranked = any(has_rank(one.expr) for one in items)
         _check_unique(sets)
         return replace(found, sets=sets, items=items, windows=windows, ranked=ranked)
 
@@ -410,7 +308,7 @@ class _Rules:
             raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
         if not is_linear(found):
             raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
-        total = _over_rows(found, tuple(self.put(one, answers.env) for one in where))
+        total = over_rows(found, tuple(self.put(one, answers.env) for one in where))
         if node.name == "SUM":
             return total
         if where:
@@ -449,10 +347,10 @@ class _Rules:
             advice = "use one LIMIT, at the end"
             raise refuse("nested", "ORDER BY after LIMIT", advice, plan.keys[0])
         keys = tuple(replace(one, this=self._into(inner, one.this)) for one in plan.keys)
-        over = next((one for one in plan.keys if _has_window(one)), None)
+        over = next((one for one in plan.keys if has_window(one)), None)
         if over is not None and not inner.windows:
             self._check_window(inner, over)
-        ranked = inner.ranked or any(map(_has_rank, keys))
+        ranked = inner.ranked or any(map(has_rank, keys))
         return replace(inner, order=keys, ranked=ranked)
 
     def limit(self, plan: rel.Limit) -> Relation:
@@ -523,8 +421,8 @@ class _Rules:
         mine = sides[0][0] if over else rest[0]
         others = sides[1][0] if over or plan.left else rest[1]
         kept = tuple(dict.fromkeys((*groups[0], *(() if plan.left else groups[1]))))
-        env = {key: _over_rows(expr, mine) for key, expr in one.env.items()}
-        env |= {key: _over_rows(expr, others) for key, expr in theirs.items()}
+        env = {key: over_rows(expr, mine) for key, expr in one.env.items()}
+        env |= {key: over_rows(expr, others) for key, expr in theirs.items()}
         return replace(
             one,
             where=() if over else kept,
@@ -557,19 +455,6 @@ _RULES: dict[type[rel.Plan], Callable[[_Rules, Any], Relation]] = {
 }
 
 
-def _has_rank(node: Expr) -> bool:
-    return node.has(ir.Window) and any(
-        isinstance(one, ir.Window) and one.is_rank for one in node.walk()
-    )
-
-
-def _has_window(node: Expr) -> bool:
-    """Whether an expression has a window that adds up answers, or takes those of other groups."""
-    return node.has(ir.Window) and any(
-        isinstance(one, ir.Window) and not one.is_rank for one in node.walk()
-    )
-
-
 def _bounded(node: Expr) -> Expr:
     """Refuse what has grown too long: columns of columns of columns may grow without end."""
     if node.size > MOST_WRITTEN:
@@ -597,20 +482,4 @@ def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
     for name, given in clauses.items():
         if given:
             raise refuse("subquery", f"{name} in a subquery", _ONE, at=at)
-    return ir.Apart(_over_rows(item, inner.where), at=at)
-
-
-def _over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
-    """An expression of aggregates with conditions as a FILTER of each."""
-    if not where:
-        return item
-
-    def put(one: Expr) -> Expr | None:
-        if isinstance(one, ir.Apart):
-            return one
-        if isinstance(one, ir.Aggregate):
-            parts = (*conjuncts(one.where), *where)
-            return replace(one, where=ir.And(parts) if len(parts) > 1 else parts[0])
-        return None
-
-    return item.mapped(put)
+    return ir.Apart(over_rows(item, inner.where), at=at)

@@ -9,24 +9,17 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.dialect import DUCKDB, nulls_are_small
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.words import ADVICE, AGGREGATES, PREDICATES
+from lrm.batches.sql.refusals import ADVICE, AGGREGATES, PREDICATES, refuse
+from lrm.batches.sql.source import DUCKDB, nulls_are_small, place
 from lrm.errors import SqlError
 
-__all__ = ["Binds", "Scope", "Source", "bare", "folded", "only", "place", "refuse_node"]
+__all__ = ["Binds", "Scope", "Source", "bare", "folded", "only", "refuse_node"]
 
 
 def folded(name: str) -> str:
     """A name as names are compared: SQL has no upper and lower case here."""
     return name.casefold()
-
-
-def place(node: exp.Expr | None) -> int | None:
-    """Where the first word of a node begins in the text, if sqlglot knows."""
-    found = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
-    return min(found) if found else None
 
 
 def bare(node: Any) -> Any:

@@ -10,11 +10,12 @@ from lrm.batches.sql.atoms import undivided
 from lrm.batches.sql.binned import middle, sums_bins
 from lrm.batches.sql.cells import Cells
 from lrm.batches.sql.displays import wanted
-from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formulas import asked
 from lrm.batches.sql.groups import (
     Labels,
     check_groups,
+    group_blocks,
     groupings,
     key_groups,
     key_values,
@@ -24,13 +25,11 @@ from lrm.batches.sql.groups import (
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
 from lrm.batches.sql.leaves import Asked, Leaf, Size
-from lrm.batches.sql.present import group_blocks
-from lrm.batches.sql.refusals import fail, refuse
-from lrm.batches.sql.rewrite import Answers
-from lrm.batches.sql.summands import filtered
-from lrm.batches.sql.tables import Truth, all_of
+from lrm.batches.sql.normal import Answers
+from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
+from lrm.batches.sql.render import shown
+from lrm.batches.sql.tables import Truth, all_of, filtered
 from lrm.batches.sql.weights import weights
-from lrm.batches.sql.words import AGGREGATES
 from lrm.batches.terms import Names
 from lrm.domain import Numbers
 from lrm.errors import SqlError

@@ -1,29 +1,136 @@
-r"""One splitter: the text of a batch → its statements, with their places, tokens and comments.
+"""The text of a batch → its statements, in their dialect, and sqlglot's trees of them.
 
-A comment before a statement may say how much its error counts for:
+Comments before the first statement may declare a dialect, and comments before any statement how
+much its error counts for:
 
 .. code-block:: sql
 
+    -- dialect: snowflake
     -- importance: 4
-    SELECT COUNT(*) AS n FROM visits;
+    SELECT IFF(age >= 65, 'senior', 'other') AS who, COUNT(*) AS n FROM visits GROUP BY who;
+
+Without a dialect, DuckDB's is read. A statement that it does not have is tried in each of the
+others; it is taken where all that have it mean the same (see `lrm.batches.sql.build`).
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from sqlglot import TokenType
-from sqlglot.errors import SqlglotError
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, SqlglotError
 
-from lrm.batches.sql.dialect import DUCKDB, declared, tokens
+from lrm.batches.sql.refusals import AGGREGATES, TOO_DEEP, refuse
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from sqlglot import Token
 
-__all__ = ["Chunk", "split"]
+__all__ = [
+    "DUCKDB",
+    "OTHERS",
+    "Chunk",
+    "declared",
+    "nulls_are_small",
+    "parsed",
+    "parser",
+    "place",
+    "row_count",
+    "split",
+    "tokens",
+]
+
+
+# sqlglot logs a warning where it falls back to an opaque command, which is refused here anyway.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
+
+DUCKDB = "duckdb"
+OTHERS = ("bigquery", "mysql", "postgres", "redshift", "snowflake", "spark", "tsql")
+"""Dialects that a batch may declare, apart from DuckDB's."""
+
+_ALIASES = {
+    "databricks": "spark",
+    "mariadb": "mysql",
+    "mssql": "tsql",
+    "postgresql": "postgres",
+    "sqlserver": "tsql",
+    "sql server": "tsql",
+    "t-sql": "tsql",
+}
+_DECLARED = re.compile(r"\s*(?:--|#|/\*)\s*dialect\s*:\s*([^\n*]*)", re.IGNORECASE)
+_COMMENT = re.compile(r"\s*(--[^\n]*|/\*.*?\*/|#[^\n]*)", re.DOTALL)
+_KEPT = frozenset({"TO_CHAR", "TO_VARCHAR", "DATE_FORMAT", "FORMAT", "FORMAT_DATE"})
+"""Functions whose formats are read here: sqlglot reads ``TO_CHAR(day, 'Dy')`` wrongly."""
+
+
+class Spoken(DuckDB):
+    """DuckDB's SQL, in which names may stand in backticks too: DuckDB has no other use for them."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        """Reads names in backticks."""
+
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - as sqlglot declares it
+
+
+def declared(text: str) -> str | None:
+    r"""The dialect that the comments before the first statement declare; None without one.
+
+    >>> declared("-- visits\n-- dialect: T-SQL\nSELECT TOP 3 …"), declared("SELECT 1")
+    ('tsql', None)
+    """
+    start, line = 0, 1
+    while True:
+        comment = _COMMENT.match(text, start)
+        if comment is None:
+            return None
+        found = _DECLARED.match(comment[0])
+        if found is not None:
+            name = found[1].strip().lower()
+            name = _ALIASES.get(name, name)
+            if name in {DUCKDB, *OTHERS}:
+                return name
+            line += text.count("\n", 0, comment.start(1))
+            raise SqlError(
+                f"the dialect {found[1].strip()!r} is not supported; "
+                f"write one of {', '.join(sorted([DUCKDB, *OTHERS]))}",
+                code="dialect",
+                line=line,
+            )
+        start = comment.end()
+
+
+def tokens(text: str, dialect: str) -> list[Token]:
+    """Cut a text into words and signs."""
+    return sqlglot.tokenize(text, read=_dialect(dialect))
+
+
+def parser(dialect: str) -> Any:
+    """A parser of a dialect that keeps the formats of dates as they are written."""
+    return _parser_class(dialect)(dialect=_dialect(dialect))
+
+
+@cache
+def _dialect(name: str) -> Any:
+    return sqlglot.Dialect.get_or_raise(Spoken if name == DUCKDB else name)
+
+
+def nulls_are_small(name: str) -> bool:
+    """Whether a dialect sorts NULL below all values."""
+    return bool(_dialect(name).NULL_ORDERING == "nulls_are_small")
+
+
+@cache
+def _parser_class(name: str) -> Any:
+    base = _dialect(name).parser_class
+    functions = {key: value for key, value in base.FUNCTIONS.items() if key not in _KEPT}
+    return type("Parser", (base,), {"FUNCTIONS": functions})
+
 
 MOST_CHARACTERS = 4_000_000
 """Characters of one batch, which are read in some seconds."""
@@ -178,3 +285,68 @@ def _open_line(text: str, dialect: str) -> int:
         else:
             start, waiting = number + 1, ""
     return start
+
+
+_MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
+_TOKEN = re.compile(r"Expected (.*) but got <Token .*", re.DOTALL)
+_MOST_DIGITS = 18  # of LIMIT, a BIGINT
+
+
+def parsed(chunk: Chunk) -> Any:
+    """Parse one statement."""
+    tokens, dialect = chunk.tokens, chunk.dialect or DUCKDB
+    kinds = {token.token_type for token in tokens}
+    if tokens[0].token_type is TokenType.FROM and TokenType.SELECT not in kinds:
+        # DuckDB reads a bare FROM as SELECT *, and the tree has no line for what nobody wrote.
+        raise refuse("clause", "FROM without SELECT", AGGREGATES)
+    for one, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        top = one.token_type is TokenType.SELECT and two.text.upper() == "TOP"
+        if top and three.token_type is TokenType.NUMBER and dialect == DUCKDB:
+            advice = f"write LIMIT {three.text} at the end"
+            raise refuse("clause", f"TOP {three.text}", advice, at=two.start)
+    try:
+        (tree,) = parser(dialect).parse(tokens, chunk.whole)
+    except ParseError as error:
+        raise _syntax(error, chunk) from None
+    except RecursionError:
+        raise SqlError(TOO_DEEP, code="size") from None
+    except (SqlglotError, ValueError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SqlError(f"cannot parse the SQL: {first}", code="syntax") from None
+    if tree is None:
+        raise SqlError("expected a SELECT statement", code="syntax")
+    return tree
+
+
+def _syntax(error: ParseError, chunk: Chunk) -> SqlError:
+    detail = error.errors[0] if error.errors else {}
+    what = str(detail.get("description") or "not understood").rstrip(".")
+    what = _TOKEN.sub(r"expected \1", _MISSING.sub("something is missing", what))
+    near = str(detail.get("highlight") or "")
+    found = f" near {near!r}" if near else ""
+    hint = '; write names in double quotes: "name"' if near == "[" else ""
+    line, column = detail.get("line") or chunk.line, detail.get("col")
+    sentence = f"cannot parse the SQL: {what}{found}{hint}"
+    return SqlError(sentence, code="syntax", line=int(line), column=column, found=near)
+
+
+def row_count(node: exp.Expr) -> int:
+    """The number of LIMIT or OFFSET."""
+    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
+    value = node.args.get("expression") or node.args.get("count")
+    options = node.args.get("limit_options")
+    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
+    if ties:
+        advice = "which groups are equal depends on noise; write a number of groups"
+        raise refuse("display", "WITH TIES or PERCENT", advice, at=place(node))
+    if not text.isdigit() or len(text) > _MOST_DIGITS:
+        sentence = f"{word} must be a whole number, such as {word} 10"
+        raise SqlError(sentence, code="display", at=place(node))
+    return int(text)
+
+
+def place(node: exp.Expr | None) -> int | None:
+    """Where the first word of a node begins in the text, if sqlglot knows."""
+    found = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
+    return min(found) if found else None

@@ -16,12 +16,24 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import TRUE
 from lrm.batches.sql.binned import Form, linear_form, reads_bins, represented
 from lrm.batches.sql.cells import Cut
-from lrm.batches.sql.expr import Expr, shown
+from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formulas import factor, is_linear, number
-from lrm.batches.sql.refusals import fail, refuse
-from lrm.batches.sql.summands import Summand, Weighed, Weights, filtered, multiplied
-from lrm.batches.sql.tables import TOO_MANY, Table, Truth, aligned, all_of, fits, negated
-from lrm.batches.sql.words import AGGREGATES
+from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
+from lrm.batches.sql.render import shown
+from lrm.batches.sql.tables import (
+    TOO_MANY,
+    Summand,
+    Table,
+    Truth,
+    Weighed,
+    Weights,
+    aligned,
+    all_of,
+    filtered,
+    fits,
+    multiplied,
+    negated,
+)
 from lrm.domain import Dates, Numbers
 from lrm.errors import SqlError
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.binned import ordered_cells
-from lrm.batches.sql.expr import Expr, shown
-from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.summands import Weighed
-from lrm.batches.sql.words import ADVICE
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.refusals import ADVICE, refuse
+from lrm.batches.sql.render import shown
+from lrm.batches.sql.tables import Weighed
 from lrm.batches.terms import Rows
 from lrm.domain import Dates, Integers, SteppedAttribute
 

@@ -1,13 +1,50 @@
-"""Formats of dates in several dialects → text that DuckDB evaluates.
+"""CAST, CONVERT and formats of dates in several dialects → text that DuckDB evaluates.
 
-Only what every label is sure to be spelt like is read: years, months, weeks, days and their names.
+Of formats, only what every label is sure to be spelt like is read: years, months, weeks, days and
+their names.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["FormatError", "date_pieces"]
+from sqlglot import exp
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.refusals import EXPRESSIONS, refuse
+from lrm.batches.sql.scope import Binds, folded, only, refuse_node
+from lrm.batches.sql.source import place
+
+__all__ = ["as_text", "cast", "converted", "date_pieces", "pieces_call"]
+
+_TYPES: dict[exp.DType, str] = {
+    **dict.fromkeys(
+        (
+            *(exp.DType.BOOLEAN, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.DATE),
+            *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+            *(exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL, exp.DType.INT128),
+            *(exp.DType.CHAR, exp.DType.NVARCHAR, exp.DType.NCHAR),
+        ),
+        "",
+    ),
+    exp.DType.BIT: "BOOLEAN",
+    exp.DType.BIGDECIMAL: "DOUBLE",
+    # A column of dates has no time of day, whatever its time zone.
+    **dict.fromkeys(
+        (
+            *(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
+            *(exp.DType.TIMESTAMPLTZ, exp.DType.DATETIME, exp.DType.DATETIME2),
+            exp.DType.SMALLDATETIME,
+        ),
+        "TIMESTAMP",
+    ),
+}
+"""Types that CAST may name, and what DuckDB calls those that sqlglot does not write as needed."""
+
+_STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%d"}
+_STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
+
 
 _NUMBERS = {"YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d"}
 _POSTGRES = {
@@ -150,3 +187,58 @@ def _joined(parts: list[str]) -> str:
             text = f"STRFTIME(\x000\x00, '{inner}')"
             found.append(f"{function}({text})" if function else text)
     return found[0] if len(found) == 1 else f"({' || '.join(found)})"
+
+
+def pieces_call(name: str, text: str, args: list[Expr], at: int | None) -> Expr:
+    """A function by its text, in which its argument k stands as k between two NULs."""
+    found = re.split('"?\x00(\\d+)\x00"?', text)
+    ordered = tuple(args[int(number)] for number in found[1::2])
+    return ir.Call(name, ordered, tuple(found[::2]), at=at)
+
+
+def cast(bind: Binds, node: exp.Expr) -> Expr:
+    """Build CAST and TRY_CAST."""
+    only(node, "this", "to", "_type", "safe")
+    return _as_type(bind, node.this, node.args["to"], safe=type(node) is exp.TryCast)
+
+
+def _as_type(bind: Binds, node: exp.Expr, kind: exp.Expr, *, safe: bool) -> Expr:
+    this = bind.expr(node)
+    if kind.this not in _TYPES:
+        raise refuse("function", f"CAST to {kind.sql(dialect='duckdb')}", EXPRESSIONS, this)
+    return ir.Cast(this, _TYPES[kind.this] or kind.sql(dialect="duckdb"), safe, at=this.at)
+
+
+def converted(bind: Binds, node: exp.Expr) -> Expr:
+    """``CONVERT(type, x)`` of SQL Server, and ``CONVERT(VARCHAR(7), day, 120)``."""
+    only(node, "this", "expression", "style", "safe")
+    kind, style = node.this, node.args.get("style")
+    if style is None:
+        return _as_type(bind, node.expression, kind, safe=bool(node.args.get("safe")))
+    sizes = [one.this.name for one in kind.expressions]
+    form = _STYLES.get(style.name)
+    if form is None or kind.this not in _TYPES or sizes != [*filter(str.isdigit, sizes)]:
+        advice = f"its styles are {', '.join(sorted(_STYLES))}"
+        raise refuse("function", "this CONVERT()", advice, at=place(node))
+    this = bind.expr(node.expression)
+    text = f"STRFTIME(\x000\x00, '{form}')"
+    text = f"LEFT({text}, {int(sizes[0])})" if sizes else text
+    return pieces_call("STRFTIME", text, [this], bind.at(node, this))
+
+
+def as_text(bind: Binds, node: exp.Expr) -> Expr:
+    """A day as text: ``TO_CHAR(day, 'YYYY-MM')`` and what other dialects call it."""
+    name = folded(node.name)
+    if name == "format" and bind.scope.dialect != "tsql":
+        raise refuse_node(node, EXPRESSIONS)
+    day, form = node.expressions
+    if name == "format_date":
+        day, form = form, day
+    text = form.name if type(form) is exp.Literal and form.is_string else "?"
+    try:
+        pieces = date_pieces(text, name, bind.scope.dialect)
+    except FormatError as error:
+        found = f"the format {text!r} of {name.upper()}()"
+        raise refuse("function", found, str(error), at=place(node)) from None
+    this = bind.expr(day)
+    return pieces_call("STRFTIME", pieces, [this], bind.at(node, this))

@@ -1,0 +1,168 @@
+"""The normal form of a SELECT: aggregates of rows by groups, and what is displayed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql import plan as rel
+from lrm.batches.sql.expr import Expr, conjuncts
+from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.render import shown
+
+__all__ = [
+    "Answers",
+    "Env",
+    "Relation",
+    "Rows",
+    "completed",
+    "has_rank",
+    "has_window",
+    "of_groups",
+    "over_rows",
+]
+
+Env = Mapping[tuple[str, str], Expr]
+"""What the columns of FROM stand for, by sub-select and name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the declared table: conditions that are all true of them, and columns."""
+
+    where: tuple[Expr, ...] = ()
+    items: tuple[rel.Item, ...] = ()
+    env: Env = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Aggregates of rows by groups, and what is displayed of them.
+
+    Parameters
+    ----------
+    where
+        Conditions on rows.
+    sets
+        Grouping sets; one that is empty where there is no GROUP BY.
+    items
+        Columns: groups, and expressions of aggregates.
+    later
+        Conditions on groups that are tested after windows.
+    having, order, limit, offset
+        What is displayed.
+    qualify
+        Conditions on answers that are tested after ranks.
+    windows
+        Whether a column is a sum over groups, or an answer of other groups.
+    ranked
+        Whether a column is a rank among the groups that are displayed.
+    joined
+        Whether its columns are of rows that differ: it was joined.
+    sums
+        Whether expressions of it add up the answers of a sub-select.
+    divisions
+        Divisions of whole answers, which the statement's dialect would round down.
+    """
+
+    where: tuple[Expr, ...]
+    sets: tuple[tuple[Expr, ...], ...]
+    items: tuple[rel.Item, ...]
+    env: Env
+    grouped: bool
+    later: tuple[Expr, ...] = ()
+    having: tuple[Expr, ...] = ()
+    order: tuple[ir.SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    qualify: tuple[Expr, ...] = ()
+    windows: bool = False
+    ranked: bool = False
+    joined: bool = False
+    sums: bool = False
+    divisions: tuple[Expr, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether LIMIT or OFFSET cuts it."""
+        return self.limit is not None or self.offset > 0
+
+    @property
+    def keys(self) -> frozenset[Expr]:
+        """What all of it is grouped by."""
+        return frozenset(self.sets[0]) if len(self.sets) == 1 else frozenset()
+
+
+Relation = Rows | Answers
+
+
+def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
+    """Whether an expression reads nothing but what is grouped by."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if one in keys:
+            continue
+        if isinstance(one, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
+            return False
+        waiting += one.children
+    return True
+
+
+def completed(answers: Answers) -> Answers:
+    """Add to the groups what SELECT computes from them: it has one value in each of them.
+
+    ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
+    column is not known.
+    """
+    sets = tuple(
+        tuple(one for one in keys if not isinstance(one, ir.Apart)) for keys in answers.sets
+    )
+    answers = replace(answers, sets=sets)
+    if not answers.grouped:
+        return answers
+    every = {key for keys in sets for key in keys}
+    added: list[Expr] = []
+    for item in answers.items:
+        node = item.expr
+        plain = isinstance(node, ir.Attribute) or not node.axes
+        if plain or node.has(ir.Aggregate, ir.Window, ir.Apart) or node in every:
+            continue
+        if len(sets) > 1:
+            advice = "select the column itself: a row without its label is a total"
+            found = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
+            raise refuse("group-by", found, advice, node)
+        if of_groups(node, answers.keys):
+            added.append(node)
+    return replace(answers, sets=(tuple(dict.fromkeys((*sets[0], *added))), *sets[1:]))
+
+
+def has_rank(node: Expr) -> bool:
+    """Whether an expression has a window that numbers groups."""
+    return node.has(ir.Window) and any(
+        isinstance(one, ir.Window) and one.is_rank for one in node.walk()
+    )
+
+
+def has_window(node: Expr) -> bool:
+    """Whether an expression has a window that adds up answers, or takes those of other groups."""
+    return node.has(ir.Window) and any(
+        isinstance(one, ir.Window) and not one.is_rank for one in node.walk()
+    )
+
+
+def over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
+    """An expression of aggregates with conditions as a FILTER of each."""
+    if not where:
+        return item
+
+    def put(one: Expr) -> Expr | None:
+        if isinstance(one, ir.Apart):
+            return one
+        if isinstance(one, ir.Aggregate):
+            parts = (*conjuncts(one.where), *where)
+            return replace(one, where=ir.And(parts) if len(parts) > 1 else parts[0])
+        return None
+
+    return item.mapped(put)
