@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-import lrm.batches.sql
 from lrm.batches import sql
+from lrm.batches.sql import build
 from lrm.domain import Categories, Domain, Integers
 from sql_rows import check_rows, table
 
@@ -77,7 +77,7 @@ def test_names_that_need_quotes_are_ordered_by():
 
 def test_only_the_front_half_knows_sqlglot_and_folds_names():
     """Names are normalised once, in `scope`; behind `build` nothing depends on the parser."""
-    folder = pathlib.Path(lrm.batches.sql.__file__).parent
+    folder = pathlib.Path(build.__file__).parent
     texts = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
     front = {"source", "scope", "functions", "conversions", "aggregates", "bind", "joins", "pivots"}
     front |= {"clauses", "build"}
