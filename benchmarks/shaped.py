@@ -104,6 +104,20 @@ def ratios(groups: int) -> Floats:
     return np.vstack([parts, *whole])
 
 
+def patients() -> Floats:
+    """22 counts over 8 states, 5 ages and a test: GROUP BY, and two with a condition."""
+    states, ages, positive = np.eye(8), np.eye(5), np.array([[0.0, 1.0]])
+    east = np.zeros((1, 8))
+    east[0, [0, 1, 7]] = 1
+    every = np.ones((1, 8)), np.ones((1, 5))
+    parts = [
+        (states, every[1], np.eye(2)),
+        (every[0], ages, positive),
+        (east, every[1], positive),
+    ]
+    return np.vstack([np.kron(np.kron(a, b), c) for a, b, c in parts])
+
+
 INTRO = np.array([[0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]], dtype=float)
 
 BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
@@ -115,9 +129,12 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "yes/no 10": (lambda: yes_no(10), 130.0),
     "yes/no 12": (lambda: yes_no(12), 210.0),
     "yes/no 8, at most 2": (lambda: yes_no(8, most=2), 26.19),
+    "yes/no 12, at most 2": (lambda: yes_no(12, most=2), 45.2),
+    "yes/no 10, 60 patterns": (lambda: yes_no(10, patterns=60), 96.7),
     "yes/no 6, 20 patterns": (lambda: yes_no(6, patterns=20), 27.26),
     "people 6": (lambda: people(6), 25.28),
     "people 10": (lambda: people(10), 43.0),
+    "patients 22": (patients, 49.7),
     "one-way 2^8": (lambda: one_way(*[2] * 8), 146.7),
     "one-way 2^12": (lambda: one_way(*[2] * 12), 420.0),
     "one-way 2^20": (lambda: one_way(*[2] * 20), 1686.7),
@@ -135,8 +152,16 @@ BATCHES: dict[str, tuple[Callable[[], Floats | Workload], float]] = {
     "one-way 20x2x2x2x2": (lambda: one_way(20, 2, 2, 2, 2), 190.21),
     "up to 2-way 2^3": (lambda: tables([2] * 3, [0, 1, 2]), 49.7),
     "up to 2-way 2^4": (lambda: tables([2] * 4, [0, 1, 2]), 139.0),
+    "up to 2-way 2^5": (lambda: tables([2] * 5, [0, 1, 2]), 327.0),
+    "up to 2-way 3x2x2x2": (lambda: tables([3, 2, 2, 2], [0, 1, 2]), 197.0),
+    "2-way 3x3x3": (lambda: tables([3] * 3, [2]), 64.7),
     "rank 4 x 200": (lambda: low_rank(30, 4, 200, 11), 1972.4),
     "rank 6 x 900": (lambda: low_rank(100, 6, 900, 12), 18790.9),
+    "rank 8 x 512": (lambda: low_rank(64, 8, 512, 13), 21598.8),
+    "rank 12 x 800": (lambda: low_rank(100, 12, 800, 14), 58590.0),
+    "rank 16 x 1024": (lambda: low_rank(128, 16, 1024, 15), 133400.0),
+    "WRelated 64x512, s 8": (lambda: families.wrelated(64, 512, s=8, seed=3100), 20300.0),
+    "WRelated 128x1024, s 16": (lambda: families.wrelated(128, 1024, s=16, seed=3101), 143000.0),
     "intro": (lambda: INTRO, 18.51),
     "histogram and total 8": (lambda: np.vstack([np.eye(8), np.ones((1, 8))]), 15.82),
     "prefix 8": (lambda: np.tri(8), 27.67),

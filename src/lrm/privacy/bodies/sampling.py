@@ -22,7 +22,7 @@ from lrm.privacy.bodies.gauges import minimise
 
 __all__ = ["Sample", "sample_hull"]
 
-PILOT, FIRST, MOST = 1 << 11, 1 << 13, 1 << 16
+PILOT, FIRST, MOST = 1 << 11, 1 << 13, 1 << 15
 """Points for the covariance and the quality of weights, for a first estimate, and in all."""
 
 ENOUGH = 8
@@ -31,7 +31,7 @@ ENOUGH = 8
 MOST_WORK = 3e10
 """Points times dimensions times generators of the hull, times dimensions: about 10 seconds."""
 
-PRECISE = 0.003
+PRECISE = 0.004
 """Relative standard error of the trace of the covariance at which sampling ends."""
 
 
