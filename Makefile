@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Else each of the many processes of the tests would compile lrm again: 0.5 s of 1.4 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long quick lint format bench study docs graph package clean
+.PHONY: demo test test-long quick lint format bench study docs graph package pictures clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -65,6 +65,10 @@ docs: $(VENV)/.docs  ## the documentation as a searchable site, in build/site
 $(VENV)/.docs: $(VENV)/.core pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
+
+pictures: $(VENV)/.dev  ## take the pictures of the docs again, with Chromium
+	@$(BIN)/python tests/report/pictures.py
+	@$(BIN)/python tests/workbench/pictures.py
 
 graph: $(VENV)/.dev  ## draw which packages and modules import which, into docs/img
 	@$(BIN)/python tests/support/import_graph.py

@@ -12,8 +12,9 @@ import click
 
 from lrm.cli.group import LazyGroup
 from lrm.cli.options import json_option
-from lrm.cli.output import echo, print_json, print_table
+from lrm.cli.terminal import echo, print_document, print_json
 from lrm.spelling import visible
+from lrm.views.blocks import Document, plain_table
 from study.claims import Judged, Promise, evaluate, promises
 from study.convergence import measure_convergence, save_convergence
 from study.costs import Costs
@@ -316,7 +317,8 @@ def _print_claims(judged: Sequence[Judged], kept: Sequence[Promise]) -> None:
 
     columns = ("§", "claim", "verdict", "numbers")
     rows = [(claim.section, claim.sentence, claim.verdict, claim.numbers) for claim in judged]
-    print_table(columns, rows, words=("claim", "verdict", "numbers"))
+    words = ("claim", "verdict", "numbers")
+    print_document(Document("", (plain_table("", columns, rows, words=words),)))
     said = {True: "kept", False: "BROKEN", None: "not tested"}
     for promise in kept:
         echo(f"{said[promise.kept]}: {promise.sentence} {promise.numbers}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.ledger import Budget
@@ -82,7 +82,7 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
       lrm budget create visits --limit 1 --domain domain.yaml --ledger budget.sqlite
       lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
     """
-    from lrm.cli.output import print_json
+    from lrm.cli.terminal import print_json
     from lrm.ledger import Ledger
     from lrm.privacy.amounts import spell_amount
     from lrm.views.budgets import budget_facts
@@ -126,18 +126,17 @@ def show(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget show --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json, print_table
+    from lrm.cli.terminal import print_document, print_json
     from lrm.ledger import Ledger
-    from lrm.views.budgets import BUDGET_COLUMNS, budget_facts, budget_row
+    from lrm.views.budgets import budget_facts
+    from lrm.views.documents import budgets_document
 
     book = Ledger.open(ledger)
     budgets = book.budgets() if table is None else (book.budget(table),)
     if as_json:
         print_json({"budgets": [budget_facts(each) for each in budgets]})
         return
-    print_table(BUDGET_COLUMNS, map(budget_row, budgets), words=("table", "accounting"))
-    for each in budgets:
-        echo(_protected(each))
+    print_document(budgets_document(budgets))
 
 
 @budget.command(short_help="Everything that was ever spent.")
@@ -150,15 +149,16 @@ def history(table: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget history people --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json, print_table
+    from lrm.cli.terminal import print_document, print_json
     from lrm.ledger import Ledger
-    from lrm.views.budgets import ENTRY_COLUMNS, entry_facts, entry_row
+    from lrm.views.budgets import entry_facts
+    from lrm.views.documents import history_document
 
     entries = Ledger.open(ledger).history(table)
     if as_json:
         print_json({"entries": [entry_facts(entry) for entry in entries]})
         return
-    print_table(ENTRY_COLUMNS, map(entry_row, entries), words=("table", "entry", "purpose"))
+    print_document(history_document(entries))
 
 
 @budget.command(short_help="Check that the history is unchanged.")
@@ -178,7 +178,7 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     Example:
       lrm budget verify --ledger budget.sqlite
     """  # noqa: D301 - click wants the character itself
-    from lrm.cli.output import print_json
+    from lrm.cli.terminal import print_json
     from lrm.ledger import Ledger
 
     head = Ledger.open(ledger).verify(expected_head)

@@ -11,8 +11,8 @@ from lrm.cli.options import (
     plot_option,
     seed_option,
 )
-from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.plans.comparison import Comparison, Contest
@@ -67,11 +67,12 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
-    from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_questions
+    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.comparison import Contest, SideBySide
     from lrm.views.comparisons import comparison_facts, side_by_side_facts
+    from lrm.views.documents import comparison_document, side_by_side_document
     from lrm.views.figures import KINDS, comparison_drawing, side_by_side_drawing
 
     both = noise == "both"
@@ -93,7 +94,7 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
         return
     queries, cells = batch.shape
     echo(f"{workload}: {queries:,} queries over {cells:,} cells")
-    (print_side_by_side if both else print_comparison)(facts)
+    print_document(side_by_side_document(facts) if both else comparison_document(facts))
     if plot is not None:
         echo(f"drawn in {plot}")
 
@@ -116,34 +117,6 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
         return {"laplace": pure, "gaussian": privacy_of("gaussian", **amounts)}
     kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
     return {kind: privacy_of(kind, **amounts) if amounts else unit_privacy(kind)}
-
-
-def print_comparison(facts: dict[str, Any]) -> None:
-    """Print a comparison as a table, with its conclusion."""
-    from lrm.cli.output import print_table
-    from lrm.views.comparisons import comparison_rows, reasons, verdict
-
-    columns, rows = comparison_rows(facts)
-    print_table(columns, rows, words=("mechanism",))
-    for reason in reasons(facts):
-        echo(reason)
-    if any(row[-1].endswith("*") for row in rows):
-        echo("* stopped early, with the best so far")
-    echo(verdict(facts) or "no mechanism has a plan for this workload")
-
-
-def print_side_by_side(facts: dict[str, Any]) -> None:
-    """Print a row for each mechanism, and which noise to take."""
-    import textwrap
-
-    from lrm.cli.output import print_table
-    from lrm.views.comparisons import SIDE_BY_SIDE_COLUMNS, advice, reasons, side_by_side_rows
-
-    print_table(SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",))
-    for part in (facts["laplace"], facts["gaussian"]):
-        for reason in reasons(part):
-            echo(reason)
-    echo(textwrap.fill(advice(facts), 80))
 
 
 def _entered(

@@ -18,7 +18,7 @@ def completion(ctx: click.Context, /, shell: str, *, as_json: bool) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from lrm.cli.output import print_json
+    from lrm.cli.terminal import print_json
 
     complete = get_completion_class(shell)
     assert complete is not None  # noqa: S101 - click knows the three shells of the choice

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def demo(
       lrm demo --folder . --files-only
     """
     from lrm.cli.demo_table import write_files
-    from lrm.cli.output import print_json
+    from lrm.cli.terminal import print_json
     from lrm.privacy.amounts import parse_amount
 
     amount = parse_amount(epsilon, "epsilon")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.domain import CsvForm, Domain
@@ -66,8 +66,8 @@ def init(table: str, output: str | None, **choices: Any) -> None:
       lrm domain init visits.csv --kinds age=integers,day=dates -o domain.yaml
       lrm domain init besuche.csv --delimiter ";" --encoding latin-1 --decimal ,
     """
-    from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.terminal import print_json
     from lrm.domain.file import draft
     from lrm.files.writing import write_text
     from lrm.tables import open_table
@@ -140,11 +140,12 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
-    from lrm.cli.output import print_facts, print_json
     from lrm.cli.questions import read_declared
     from lrm.cli.standard_input import STANDARD_INPUT
+    from lrm.cli.terminal import print_document, print_json
     from lrm.maps.products.tabulation import total
     from lrm.tables import open_table
+    from lrm.views.documents import facts_document
 
     if rows and table is None:
         raise click.UsageError("--rows reads a table; name it with --table")
@@ -162,7 +163,7 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
     if as_json:
         print_json(_fields(declared) | ({} if found is None else {"rows": _row_facts(found)}))
     else:
-        print_facts(_lines(declared))
+        print_document(facts_document(_lines(declared)))
         if found is not None:
             _print_rows(found)
         echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
-from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.plans import Plan
@@ -55,24 +55,13 @@ def explain(plan: str, **choices: Any) -> None:
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
       lrm explain plan.lrm --epsilon 0.1 --confidence 0.99 --plot errors.svg
     """
-    from lrm.cli.output import (
-        print_block,
-        print_expected,
-        print_facts,
-        print_json,
-        print_worst,
-    )
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import waiting
+    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.file import load_plan
+    from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing
-    from lrm.views.plans import bound_lines, error_lines, explanation_facts
-    from lrm.views.statement_errors import (
-        StatementErrors,
-        error_table,
-        kind_lines,
-        usable_sentence,
-    )
+    from lrm.views.plans import explanation_facts
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -93,15 +82,15 @@ def explain(plan: str, **choices: Any) -> None:
         print_json({"plan": plan, **facts})
         return
     with waiting("errors"):
-        errors = StatementErrors(loaded).at(expected, confidence)
-    bounds = bound_lines(loaded, expected) if choices["bound"] else []
-    print_facts([*error_lines(loaded, expected), *kind_lines(errors), *bounds])
-    if len(errors) > 1:
-        print_block(error_table(errors, confidence))
-    if sentence := usable_sentence(errors, privacy):
-        echo(sentence)
-    print_worst(loaded, expected, confidence, 10 if limit is None else limit)
-    print_expected(loaded, expected, confidence, expect)
+        document = explanation_document(
+            loaded,
+            expected,
+            confidence,
+            10 if limit is None else limit,
+            expect=expect,
+            bound=choices["bound"],
+        )
+    print_document(document)
     if plot is not None:
         echo(f"drawn in {plot}")
 

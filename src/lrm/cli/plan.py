@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lrm.cli.options import MECHANISMS, domain_option, json_option, seed_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 
 @click.command(short_help="Choose a strategy for a workload, without data.")
@@ -77,12 +77,13 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
-    from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
+    from lrm.cli.terminal import print_document, print_json
     from lrm.plans.planner import plan as make_plan
-    from lrm.views.plans import plan_facts, plan_lines
+    from lrm.views.documents import plan_document
+    from lrm.views.plans import plan_facts
 
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
@@ -104,9 +105,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     if choices["as_json"]:
         print_json({**plan_facts(made), "file": output})
         return
-    print_facts(plan_lines(made))
-    for warning in made.warnings:
-        echo(f"warning: {warning}")
+    print_document(plan_document(made))
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from lrm.cli.options import confidence_option, json_option, limit_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 
 @click.command(short_help="Ask a release further questions, at no cost.")
@@ -30,12 +30,13 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
       lrm query answers.lrm --file further.sql --csv further.csv
     """
-    from lrm.cli.output import print_answers, print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.questions import read_queries
     from lrm.cli.release_checks import check_confidence
+    from lrm.cli.terminal import print_document, print_json
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
+    from lrm.views.documents import answers_document, facts_document
     from lrm.views.releases import export_csv, promise_line, summary_facts
 
     if (sql is None) == (file is None):
@@ -55,6 +56,6 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
         facts["provenance"]["plan_digest"] = asked.plan.digest
         print_json({**facts, "file": release, "csv": csv})
         return
-    print_answers(answered, confidence, choices["limit"])
+    print_document(answers_document(answered, confidence, choices["limit"]))
     echo("from the measurements of the release, at no further cost:")
-    print_facts([("promise", promise_line(answered))])
+    print_document(facts_document([("promise", promise_line(answered))]))

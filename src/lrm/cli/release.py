@@ -6,8 +6,8 @@ import click
 
 from lrm.cli.endings import paying
 from lrm.cli.options import confidence_option, json_option, limit_option
-from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.releases import Preview, Release
@@ -125,9 +125,10 @@ def _save(answered: "Release", choices: dict[str, Any]) -> None:
 
 
 def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_answers, print_facts, print_json
     from lrm.cli.progress import waiting
-    from lrm.views.releases import release_lines, summary_facts
+    from lrm.cli.terminal import print_document, print_json
+    from lrm.views.documents import release_document
+    from lrm.views.releases import summary_facts
 
     output, csv, confidence = choices["output"], choices["csv"], choices["confidence"]
     if choices["as_json"]:
@@ -135,17 +136,19 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
             facts = summary_facts(answered, confidence)
         print_json({**facts, "file": output, "csv": csv})
         return
-    print_facts(release_lines(answered))
-    print_answers(answered, confidence, choices["limit"])
+    with waiting("answers"):
+        document = release_document(answered, confidence, choices["limit"])
+    print_document(document)
     for warning in answered.warnings:
         echo(f"warning: {warning}")
     echo("saved to " + " and ".join(name for name in (output, csv) if name))
 
 
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_expected, print_facts, print_json, print_worst
     from lrm.cli.progress import waiting
-    from lrm.views.previews import preview_facts, preview_lines
+    from lrm.cli.terminal import print_document, print_json
+    from lrm.views.documents import preview_document
+    from lrm.views.previews import preview_facts
 
     confidence = choices["confidence"]
     if choices["as_json"]:
@@ -153,9 +156,6 @@ def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
             facts = preview_facts(preview, confidence)
         print_json(facts)
         return
-    print_facts(preview_lines(preview))
-    print_worst(preview.plan, preview.accuracy, confidence, choices["limit"])
-    print_expected(preview.plan, preview.accuracy, confidence)
-    for warning in preview.plan.warnings:
-        echo(f"warning: {warning}")
-    echo("a dry run: nothing was spent, and no row was read")
+    with waiting("errors"):
+        document = preview_document(preview, confidence, choices["limit"])
+    print_document(document)

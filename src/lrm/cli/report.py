@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import confidence_option, json_option, limit_option
-from lrm.cli.output import echo
 from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.terminal import echo
 from lrm.rendering import write_page
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def report(file: str, output: str | None, **choices: Any) -> None:
       lrm compare prefix:64 --json > comparison.json
       lrm report comparison.json
     """
-    from lrm.cli.output import print_json
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import waiting
+    from lrm.cli.terminal import print_json
 
     place = output or str(Path(file).with_suffix(".html"))
     check_apart({"--output": place}, {"FILE": file})

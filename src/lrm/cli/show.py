@@ -53,14 +53,15 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
       lrm show answers.lrm --export answers.json \
           --csv answers.csv --post-process non-negative,integer
     """
-    from lrm.cli.output import print_facts, print_json
     from lrm.cli.output_files import check_apart, check_output
+    from lrm.cli.terminal import print_document, print_json
     from lrm.errors import FileFormatError
     from lrm.files.archive import archive_format
     from lrm.plans.file import load_plan
     from lrm.releases.file import load_release
+    from lrm.views.documents import plan_document
     from lrm.views.figures import KINDS
-    from lrm.views.plans import plan_facts, plan_lines
+    from lrm.views.plans import plan_facts
 
     outputs = {f"--{name}": choices[name] for name in ("plot", "csv", "xlsx", "export")}
     check_apart(outputs, {"FILE": file})
@@ -87,7 +88,7 @@ def show(file: str, statement: str | None, **choices: Any) -> None:
     if choices["as_json"]:
         print_json({"kind": "plan", **plan_facts(plan)})
     else:
-        print_facts(plan_lines(plan))
+        print_document(plan_document(plan))
 
 
 def _is_folder(path: str) -> bool:
@@ -96,10 +97,11 @@ def _is_folder(path: str) -> bool:
 
 
 def _show_release(release: "Release", statement: str | None, choices: dict[str, Any]) -> None:
-    from lrm.cli.output import print_answers, print_facts, print_json
+    from lrm.cli.terminal import print_document, print_json
+    from lrm.views.documents import answers_document, release_document
     from lrm.views.exports import export_folder, export_workbook
     from lrm.views.figures import answers_drawing
-    from lrm.views.releases import export_csv, export_json, release_lines, summary_facts
+    from lrm.views.releases import export_csv, export_json, summary_facts
 
     confidence = choices["confidence"]
     processed = processed_answers(release, choices["post_process"])
@@ -118,9 +120,10 @@ def _show_release(release: "Release", statement: str | None, choices: dict[str, 
     if choices["as_json"]:
         print_json({"kind": "release", **summary_facts(release, confidence)})
     else:
-        if statement is None:
-            print_facts(release_lines(release))
         limit = choices["limit"]
-        if limit is None:
-            limit = 20 if statement is None else ALL_ROWS
-        print_answers(release, confidence, limit, statement)
+        if statement is None:
+            limit = 20 if limit is None else limit
+            print_document(release_document(release, confidence, limit))
+        else:
+            limit = ALL_ROWS if limit is None else limit
+            print_document(answers_document(release, confidence, limit, statement))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrm.cli.options import json_option
-from lrm.cli.output import echo
+from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from lrm.workbench.server import Server
@@ -52,7 +52,7 @@ def workbench(
     import sys
     from pathlib import Path
 
-    from lrm.cli.output import print_json
+    from lrm.cli.terminal import print_json
     from lrm.errors import UsageError
 
     place = Path(folder)

@@ -18,7 +18,7 @@ from lrm.spelling import beside, many, number
 from lrm.views.blocks import Block, Cell, Document, Figure, Heading, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time, label_texts
-from lrm.views.verdicts import USABLE, verdict
+from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
 from lrm.workload.layout import Layout, layout_of
 
@@ -250,8 +250,7 @@ class StatementTable:
         if self.count < self.total and not self.note:
             words = f"{self.count:,} of {many(self.total, 'answer', 'answers')}"
         if math.isfinite(self.relative) and self.relative > 0:
-            percent = f"{100 * self.relative:.2g}" if self.relative < 1 else "over 100"
-            words += f", {self.verdict} (±{percent} %)"
+            words += f", {self.verdict} ({percent(self.relative)})"
         return words
 
     @cached_property

@@ -38,6 +38,10 @@ SHORT = 16
 """Characters of a name that is not broken into lines on a narrow page."""
 
 
+LONG = ' class="words"'
+"""Marks a value that is a sentence rather than a number."""
+
+
 class Markup(str):
     """Text that is HTML already; every other text is escaped.
 
@@ -92,7 +96,7 @@ def warning(sentence: str) -> Markup:
 def key_numbers(numbers: Iterable[tuple[str, str, str]]) -> Markup:
     """The few numbers that matter most: name, value, a note below it."""
     cards = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{text(value)}"
+        f"<div><dt>{text(name)}</dt><dd{LONG if len(value) > SHORT else ''}>{text(value)}"
         + (small(note) if note else "")
         + "</dd></div>"
         for name, value, note in numbers

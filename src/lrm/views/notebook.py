@@ -16,7 +16,7 @@ from lrm.plans import Plan
 from lrm.plans.comparison import Comparison, beside_plan
 from lrm.privacy.budget import unit_privacy
 from lrm.releases import Release
-from lrm.spelling import many, number
+from lrm.spelling import many
 from lrm.views.batches import domain_table, query_table
 from lrm.views.budgets import BUDGET_COLUMNS, budget_row
 from lrm.views.comparison_page import comparison_parts
@@ -26,8 +26,8 @@ from lrm.views.elements import figure as drawn_figure
 from lrm.views.error_section import error_figure
 from lrm.views.figures import answers_drawing, table_drawing
 from lrm.views.plan_page import plan_page
-from lrm.views.plans import bound_words
 from lrm.views.release_page import write_release_page
+from lrm.views.statement_errors import StatementErrors, kind_lines
 from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
@@ -84,6 +84,7 @@ def _workload(workload: Workload) -> Markup:
 def _plan(plan: Plan) -> Markup:
     accuracy = plan.accuracy(unit_privacy(plan.noise))
     queries, cells = plan.workload.shape
+    errors = StatementErrors(plan).at(accuracy)
     told = facts(
         [
             ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
@@ -91,17 +92,14 @@ def _plan(plan: Plan) -> Markup:
                 "mechanism",
                 f"{plan.mechanism}, {many(plan.measurement_count, 'measurement', 'measurements')}",
             ),
-            (
-                f"error at {accuracy.privacy.symbols}",
-                f"{number(accuracy.root_mean_squared_error)} for a typical query",
-            ),
+            *((f"{name}, {accuracy.privacy.symbols}", value) for name, value in kind_lines(errors)),
             ("protects", plan.unit.words),
             ("plan", plan.digest[:16]),
         ]
     )
     if queries > EXPLICIT_QUERIES:
         return told
-    return Markup(told + paragraph(bound_words(plan)) + error_figure(plan, accuracy))
+    return Markup(told + error_figure(plan, accuracy))
 
 
 def _release(release: Release) -> Markup:

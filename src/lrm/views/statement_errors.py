@@ -22,7 +22,7 @@ from lrm.privacy.budget import Privacy, PureDP, zcdp_of
 from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
-from lrm.views.verdicts import USABLE, verdict
+from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import Computed, Derived, Grouped, Statement, Workload
 from lrm.workload.label_columns import spans_of
 
@@ -33,7 +33,6 @@ __all__ = [
     "error_table",
     "kind_lines",
     "named_parts",
-    "percent",
     "statement_facts",
     "statement_parts",
     "typical_count",
@@ -298,15 +297,6 @@ def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
         }
         for one in errors
     ]
-
-
-def percent(share: float) -> str:
-    """A relative error as text.
-
-    >>> percent(0.0312), percent(3.0)
-    ('±3.1 %', 'over 100 %')
-    """
-    return f"±{100 * share:.2g} %" if share < 1 else "over 100 %"
 
 
 def error_table(errors: Sequence[StatementError], confidence: float, title: str = "") -> Table:

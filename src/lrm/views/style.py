@@ -65,6 +65,8 @@ td:has(> .bar) { width: 35%; }
 .key dt { color: var(--soft); font-size: .8125rem; }
 .key dd { margin: .1rem 0 0; font-size: 1.25rem; font-weight: 600; line-height: 1.25;
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.key dd.words { font-size: 1rem; }
+a { color: var(--best); }
 .note { display: block; color: var(--soft); font-size: .8125rem; font-weight: 400; }
 .yes, .part, .no, .open { font-weight: 600; white-space: nowrap; }
 .yes { color: var(--best); }
@@ -79,7 +81,7 @@ td:has(> .bar) { width: 35%; }
   border-left: .25rem solid var(--warn); border-radius: 0 .4rem .4rem 0; font-weight: 600;
 }
 .contents { columns: 18rem; font-size: .9375rem; }
-.contents ol { margin: .4rem 0; padding-left: 1.6rem; }
+.contents ol { margin: .4rem 0; padding-left: 2.2rem; }
 .contents .note { display: inline; margin-left: .3rem; }
 .scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem; }
 .again { opacity: .45; }
@@ -122,6 +124,14 @@ figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figure img { display: block; width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
 """
+_RESETS = """\
+table { margin: 0; table-layout: auto; }
+tbody tr, thead tr { background: none; text-align: left; }
+th, td { border: 0; border-bottom: 1px solid var(--line); line-height: inherit; max-width: none; }
+dt { float: none; width: auto; font-weight: 400; }
+"""
+"""What the style sheets of notebooks set for their own tables and lists."""
+
 _MEDIA = """\
 @media (max-width: 34rem) {
   table { font-size: .875rem; }
@@ -141,6 +151,8 @@ _MEDIA = """\
   h2, h3 { break-after: avoid; }
   .scroll { overflow: visible; max-height: none; }
   .contents { columns: 2; }
+  table { font-size: 8.5pt; }
+  th, td { padding: .2rem .3rem; }
   .search { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure svg, figure svg.answers { min-width: 0; }
@@ -166,8 +178,11 @@ CSS = _colours(":root") + _PAGE + _ELEMENTS + _STEPS + _MEDIA
 
 SNIPPET_CSS = (
     _colours(".lrm")
-    # Nested rules: they hold inside the snippet, and nowhere in the page around it.
-    + ".lrm {\nbackground: var(--paper); color: var(--ink); max-width: 60rem; padding: 0 .5rem;\n"
+    # Nested rules: they hold inside the snippet, and nowhere in the page around it. The name is
+    # repeated so that they win over the rules of a notebook for all tables and lists.
+    + ".lrm.lrm.lrm {\nbackground: var(--paper); color: var(--ink);\n"
+    + "max-width: 60rem; padding: 0 .5rem;\n"
+    + _RESETS
     + _ELEMENTS
     + _STEPS
     + "}\n"

@@ -39,7 +39,7 @@ def block_text(block: Block, width: int) -> str:
     if isinstance(block, Facts):
         return facts_text(block, width)
     if isinstance(block, Prose):
-        mark = "- " if block.kind == "list" else ""
+        mark = {"list": "- ", "warning": "warning: "}.get(block.kind, "")
         return "\n".join(
             line for sentence in block.sentences for line in _wrapped(mark + sentence, width)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ROUGH", "USABLE", "verdict"]
+__all__ = ["ROUGH", "USABLE", "percent", "verdict"]
 
 USABLE, ROUGH = 0.10, 0.50
 """Half an interval, relative to the answer, up to which a table is usable or rough.
@@ -18,3 +18,12 @@ def verdict(relative: float, usable: float = USABLE, rough: float = ROUGH) -> st
     ('usable', 'rough', 'noise')
     """
     return "usable" if relative <= usable else "rough" if relative <= rough else "noise"
+
+
+def percent(share: float) -> str:
+    """A relative error as text.
+
+    >>> percent(0.0312), percent(3.0)
+    ('±3.1 %', 'over 100 %')
+    """
+    return f"±{100 * share:.2g} %" if share < 1 else "over 100 %"

@@ -10,8 +10,8 @@ from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Facts, Heading, Table, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
 from lrm.views.elements import Markup, key_numbers, paragraph, render_block, render_table
-from lrm.views.statement_errors import StatementError, percent, typical_count
-from lrm.views.verdicts import USABLE, verdict
+from lrm.views.statement_errors import StatementError, typical_count
+from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workbench.compiling import Asked
 
 __all__ = [

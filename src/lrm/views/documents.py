@@ -1,0 +1,223 @@
+"""What commands tell about plans, comparisons, budgets and releases, each as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lrm.accuracy import Accuracy
+from lrm.ledger import Budget, Entry
+from lrm.plans import Plan
+from lrm.releases import Preview, Release
+from lrm.spelling import many, number
+from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
+from lrm.views.blocks import Block, Document, Facts, Prose, Table, plain_table
+from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
+from lrm.views.comparisons import (
+    SIDE_BY_SIDE_COLUMNS,
+    advice,
+    comparison_rows,
+    reasons,
+    side_by_side_rows,
+    verdict,
+)
+from lrm.views.derived import derived_notes, expected_columns, expected_rows
+from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_queries
+from lrm.views.previews import preview_lines
+from lrm.views.releases import release_lines
+from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
+from lrm.workload.layout import find_statement
+
+__all__ = [
+    "answers_document",
+    "budgets_document",
+    "comparison_document",
+    "explanation_document",
+    "facts_document",
+    "history_document",
+    "plan_document",
+    "preview_document",
+    "release_document",
+    "side_by_side_document",
+]
+
+MOST_STATEMENTS = 40
+"""Statements that are listed without being named."""
+
+MOST_COLUMNS = 12
+"""Groups that stand side by side."""
+
+
+def _apart(*groups: Iterable[Block]) -> Document:
+    """Groups of blocks with an empty line between them; those without blocks are left out."""
+    first, *rest = [tuple(group) for group in groups if group] or [()]
+    return Document("", first, parts=tuple(Document("", blocks) for blocks in rest))
+
+
+def _said(sentences: Iterable[str]) -> list[Block]:
+    found = tuple(sentences)
+    return [Prose(found)] if found else []
+
+
+def _warned(sentences: Iterable[str]) -> list[Block]:
+    found = tuple(sentences)
+    return [Prose(found, "warning")] if found else []
+
+
+def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
+    """Names and values."""
+    return _apart([Facts(tuple(pairs))])
+
+
+def plan_document(plan: Plan) -> Document:
+    """A plan, with errors at ε = 1 or ρ = 1."""
+    return _apart([Facts(tuple(plan_lines(plan))), *_warned(plan.warnings)])
+
+
+def explanation_document(  # noqa: PLR0913 - what may be asked for
+    plan: Plan,
+    expected: Accuracy,
+    confidence: float,
+    limit: int,
+    *,
+    expect: float | None = None,
+    bound: bool = False,
+) -> Document:
+    """The errors of a plan: by statement, the largest query by query, and of derived answers."""
+    errors = StatementErrors(plan).at(expected, confidence)
+    bounds = bound_lines(plan, expected) if bound else []
+    lines = Facts((*error_lines(plan, expected), *kind_lines(errors), *bounds))
+    sentence = usable_sentence(errors, expected.privacy)
+    return _apart(
+        [lines],
+        [error_table(errors, confidence)] if len(errors) > 1 else [],
+        _said([sentence] if sentence else []),
+        _worst(plan, expected, confidence, limit),
+        _derived(plan, expected, confidence, expect),
+    )
+
+
+def _worst(plan: Plan, expected: Accuracy, confidence: float, limit: int) -> list[Block]:
+    """The queries of largest error with their intervals."""
+    queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
+    rows = [
+        (label.name, number(error), f"±{number(half)}")
+        for label, error, half in worst_queries(plan, expected, confidence, limit)
+    ]
+    if not rows:
+        return _said([f"none of {queries:,} queries listed"] if queries else [])
+    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    note = ""
+    if len(rows) < queries:
+        note = f"{len(rows):,} of {queries:,} queries shown, the largest errors first"
+    return [replace(plain_table("", columns, rows, words=("query",)), note=note)]
+
+
+def _derived(
+    plan: Plan, expected: Accuracy, confidence: float, expect: float | None
+) -> list[Block]:
+    """The errors of derived answers, where there are some."""
+    rows = expected_rows(plan, expected, confidence, expect)
+    if not rows:
+        return []
+    columns = expected_columns(confidence)
+    given = "n is that number" if expect is None else f"{number(expect)} rows"
+    note = f"largest errors for the rows in a denominator ({given}); see --expect"
+    return [
+        plain_table("", columns, rows, words=columns[:1]),
+        Prose((note, *derived_notes(plan.workload))),
+    ]
+
+
+def preview_document(preview: Preview, confidence: float, limit: int) -> Document:
+    """What a release would cost, and its errors."""
+    return _apart(
+        [Facts(tuple(preview_lines(preview)))],
+        _worst(preview.plan, preview.accuracy, confidence, limit),
+        _derived(preview.plan, preview.accuracy, confidence, None),
+        [
+            *_warned(preview.plan.warnings),
+            Prose(("a dry run: nothing was spent, and no row was read",)),
+        ],
+    )
+
+
+def release_document(release: Release, confidence: float, limit: int) -> Document:
+    """What a release guarantees, and its answers."""
+    answers = answers_document(release, confidence, limit)
+    lines = Facts(tuple(release_lines(release)))
+    return Document("", (lines,), parts=(Document("", answers.blocks), *answers.parts))
+
+
+def answers_document(
+    release: Release, confidence: float, limit: int, name: str | None = None
+) -> Document:
+    """One grid per statement, of at most ``limit`` rows each; or the one called ``name``."""
+    batch = release.plan.workload
+    chosen = batch.tables if name is None else (find_statement(batch, name),)
+    listed = chosen[:MOST_STATEMENTS] if limit else ()
+    tables = [
+        statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
+    ]
+    cut = len(listed) < len(chosen)
+    grids: list[Sequence[Block]] = []
+    for one in grouped_tables(tables):
+        table = single_numbers(one) if isinstance(one, list) else one.table(MOST_COLUMNS)
+        rows = table.rows[:limit]
+        whole = isinstance(one, list) or one.note or one.count == one.total
+        if len(rows) < len(table.rows) or not whole:
+            cut = True
+            note = f"… the first {len(rows):,} rows. {table.note}".rstrip()
+            table = replace(table, rows=rows, note=note)
+        grids.append([table])
+    said = []
+    if len(tables) > 1:
+        said.append(f"at {release.privacy.symbols}, {usable_words(tables)}")
+    if cut:
+        total = many(len(batch.shown), "answer", "answers")
+        said.append(f"not all of {total} are shown: lrm show names one table, or writes all files")
+    said += derived_notes(batch)
+    said.append(
+        f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
+        "are neither rounded nor clipped"
+    )
+    return _apart(*grids, _said(said))
+
+
+def comparison_document(facts: Mapping[str, Any]) -> Document:
+    """A comparison of mechanisms, with its conclusion."""
+    columns, rows = comparison_rows(facts)
+    stopped = any(row[-1].endswith("*") for row in rows)
+    return _apart(
+        [plain_table("", columns, rows, words=("mechanism",))],
+        _said(
+            [
+                *reasons(facts),
+                *(["* stopped early, with the best so far"] if stopped else []),
+                verdict(facts) or "no mechanism has a plan for this workload",
+            ]
+        ),
+    )
+
+
+def side_by_side_document(facts: Mapping[str, Any]) -> Document:
+    """Laplace beside Gaussian noise, and which to take."""
+    table: Table = plain_table(
+        "", SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",)
+    )
+    why = [one for part in (facts["laplace"], facts["gaussian"]) for one in reasons(part)]
+    return _apart([table], _said([*why, advice(facts)]))
+
+
+def budgets_document(budgets: Sequence[Budget]) -> Document:
+    """What is left of each budget, and whom it protects."""
+    rows = map(budget_row, budgets)
+    table = plain_table("", BUDGET_COLUMNS, rows, words=("table", "accounting"))
+    return _apart([table], _said(f"'{one.table}' protects {one.unit.words}" for one in budgets))
+
+
+def history_document(entries: Iterable[Entry]) -> Document:
+    """Everything that was ever created and spent."""
+    words = ("table", "entry", "purpose")
+    return _apart([plain_table("", ENTRY_COLUMNS, map(entry_row, entries), words=words)])
