@@ -82,6 +82,8 @@ GROUPED = "-- dialect: {}\nSELECT {} AS g, COUNT(*) AS n FROM visits GROUP BY 1"
         ("snowflake", "IFF(age > 17, 'adult', 'child')", "if(age > 17, 'adult', 'child')"),
         ("snowflake", "CONCAT(state, '!')", "state || '!'"),
         ("postgres", "CONCAT(state, '!')", "concat(state, '!')"),
+        ("postgres", "GREATEST(state, 'NK')", "greatest(state, 'NK')"),
+        ("mysql", "LEAST(state, 'NK')", "if(state IS NULL, NULL, least(state, 'NK'))"),
         (
             "mysql",
             "TIMESTAMPDIFF(MONTH, '2023-11-30', day)",

@@ -47,6 +47,7 @@ STATEMENTS = [
     "SELECT month, COUNT(*) FROM flights GROUP BY 1 HAVING SUM(month) BETWEEN 300 AND 600",
     "SELECT month, COUNT(*) AS n FROM flights GROUP BY month HAVING 160 < n ORDER BY -n",
     "SELECT month % 2 AS odd, COUNT(*) AS n FROM flights GROUP BY odd ORDER BY odd DESC",
+    "SELECT month, COUNT(*) AS n FROM flights GROUP BY month HAVING SUM(month) > 3 * COUNT(*)",
     "SELECT month, month % 2 AS odd, COUNT(*) AS n FROM flights GROUP BY 1, 2 ORDER BY odd, month",
     "SELECT day, COUNT(*) AS n FROM flights GROUP BY day ORDER BY day DESC FETCH FIRST 2 ROWS ONLY",
     "SELECT DAYNAME(day) AS d, COUNT(*) AS n FROM flights GROUP BY d ORDER BY d LIMIT 2",

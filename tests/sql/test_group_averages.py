@@ -78,6 +78,18 @@ def test_the_number_of_groups_follows_from_the_domain_and_the_text(text, sizes):
     assert divisors(text) == sizes
 
 
+def test_averages_over_the_groups_of_another_statement_are_refused():
+    inner = "(SELECT AVG(n) FROM (SELECT m, COUNT(*) AS n FROM t GROUP BY m))"
+    lag = "LAG(AVG(n)) OVER (ORDER BY c)"
+    for text in (
+        f"SELECT m, COUNT(*) - {inner} AS d FROM t GROUP BY m",
+        f"SELECT c, {lag} FROM (SELECT c, m, COUNT(*) AS n FROM t GROUP BY c, m) GROUP BY c",
+    ):
+        with pytest.raises(SqlError) as caught:
+            sql(text, DOMAIN)
+        assert caught.value.code == "nested"
+
+
 def test_the_sum_is_that_of_all_groups():
     mean = sql("SELECT AVG(n) AS a FROM (SELECT m, COUNT(*) AS n FROM t GROUP BY m)", DOMAIN)
     total = sql("SELECT COUNT(*) AS a FROM t", DOMAIN)

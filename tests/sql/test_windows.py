@@ -193,6 +193,7 @@ def test_a_rank_within_an_expression_is_refused():
         "SELECT c, RANK() OVER (ORDER BY COUNT(*)) * 2 AS r FROM t GROUP BY c",
         "SELECT c, COUNT(*) AS n FROM t GROUP BY c HAVING RANK() OVER (ORDER BY COUNT(*)) < 2",
         "SELECT SUM(r) FROM (SELECT c, RANK() OVER (ORDER BY COUNT(*)) AS r FROM t GROUP BY c)",
+        "SELECT c, RANK() OVER (ORDER BY COUNT(*)) AS r FROM t GROUP BY ROLLUP (c)",
         (
             "SELECT c FROM (SELECT c, RANK() OVER (ORDER BY COUNT(*)) AS r FROM t GROUP BY c) "
             "WHERE c <> 'x'"

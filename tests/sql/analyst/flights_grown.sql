@@ -29,7 +29,6 @@ SELECT origin, n * 2 AS twice FROM (SELECT origin, SUM(c) AS n FROM (SELECT orig
 SELECT (SELECT AVG(dep_delay) FROM flights WHERE origin = 'JFK') - (SELECT AVG(dep_delay) FROM flights WHERE origin = 'LGA') AS diff;
 -- refused: table 'airlines' is unknown
 SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM airlines) FROM flights;
--- refused: a subquery in a condition is not supported
 SELECT carrier, COUNT(*) AS n FROM flights f GROUP BY carrier HAVING COUNT(*) > (SELECT COUNT(*) FROM flights) / 20;
 -- refused: OVER beside HAVING is not supported
 SELECT origin, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM flights GROUP BY origin HAVING COUNT(*) > 10;

@@ -132,6 +132,9 @@ def wanted(answers: Answers) -> Wanted | None:
 def _ranks(answers: Answers) -> list[ir.Window]:
     """The ranks of a statement; each must stand by itself."""
     places = [one.expr for one in answers.items] + [one.this for one in answers.order]
+    if len(answers.sets) > 1:
+        advice = "write one statement per set"
+        raise refuse("window", "a rank beside several grouping sets", advice, places[0])
     compared = [clause for part in answers.qualify for clause in _compared(part)]
     places += [node for clause in compared for node, _, _ in clause]
     found: dict[ir.Window, None] = {}
@@ -211,6 +214,9 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
         value = number(right)
         if value is not None:
             return [[_bound(left, operation, float(value), negated)]]
+        if left.has(ir.Aggregate) and right.has(ir.Aggregate):  # a > b is a − b > 0
+            gap = ir.Binary("-", left, right, at=node.at)
+            return [[_bound(gap, operation, 0.0, negated)]]
     raise refuse("display", f"HAVING {shown(node)}", _HAVING, node)
 
 

@@ -301,7 +301,10 @@ def _window(node: ir.Window, found: Asked) -> Steps:
     return steps
 
 
-def _group_count(node: ir.GroupCount, _: Asked) -> Steps:
+def _group_count(node: ir.GroupCount, found: Asked) -> Steps:
+    if found.apart or found.window is not None:  # it counts the groups of another statement, or row
+        advice = "select it by itself"
+        raise refuse("nested", "AVG() of answers in a subquery or OVER (…)", advice, node)
     return [Size(node)]
 
 

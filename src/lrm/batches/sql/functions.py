@@ -32,18 +32,16 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     exp.Abs: ("ABS", ("this",), ()),
     exp.Ceil: ("CEIL", ("this",), ()),
     exp.Floor: ("FLOOR", ("this",), ()),
-    exp.Round: ("ROUND", ("this", "decimals"), ()),
+    exp.Round: ("ROUND", ("this", "decimals"), ("casts_non_integer_decimals",)),
     exp.Sign: ("SIGN", ("this",), ()),
     exp.Sqrt: ("SQRT", ("this",), ()),
     exp.Ln: ("LN", ("this",), ()),
     exp.Exp: ("EXP", ("this",), ()),
     exp.Pow: ("POWER", ("this", "expression"), ()),
-    exp.Greatest: ("GREATEST", ("this", "expressions"), ("ignore_nulls",)),
-    exp.Least: ("LEAST", ("this", "expressions"), ("ignore_nulls",)),
     exp.Coalesce: ("COALESCE", ("this", "expressions"), ("is_nvl", "is_null")),
     exp.Nullif: ("NULLIF", ("this", "expression"), ()),
     exp.Repeat: ("REPEAT", ("this", "times"), ()),
-    exp.ConcatWs: ("CONCAT_WS", ("expressions",), ("safe", "coalesce")),
+    exp.ConcatWs: ("CONCAT_WS", ("expressions",), ("safe", "coalesce", "flatten")),
     exp.Replace: ("REPLACE", ("this", "expression", "replacement"), ()),
     exp.RegexpReplace: (
         "REGEXP_REPLACE",
@@ -96,6 +94,9 @@ _WEEKDAYS = frozenset({"dow", "dayofweek", "weekday", "dw"})
 
 FROM_ONE = frozenset({"bigquery", "mysql", "spark", "tsql"})
 """Dialects that count days of the week from 1 on Sunday; the others count from 0."""
+
+NULL_EXTREMES = frozenset({"bigquery", "mysql", "snowflake"})
+"""Dialects in which GREATEST and LEAST are NULL where one argument is."""
 
 SUNDAY_WEEKS = frozenset({"bigquery", "mysql", "tsql"})
 """Dialects whose weeks begin on Sunday, unless they are ISO weeks."""
@@ -185,6 +186,18 @@ def _concat(bind: Binds, node: exp.Expr) -> Expr:
     for one in args[1:]:
         found = ir.Binary("||", found, one, at=bind.at(node, *args))
     return found
+
+
+def _extreme(bind: Binds, node: exp.Expr) -> Expr:
+    """``GREATEST(a, b)``, which leaves NULL out or, in some dialects, is NULL where one is."""
+    only(node, "this", "expressions", "ignore_nulls")
+    args = _args(bind, node, ("this", "expressions"))
+    at = bind.at(node, *args)
+    found = ir.Call("GREATEST" if type(node) is exp.Greatest else "LEAST", args, at=at)
+    if bind.scope.dialect not in NULL_EXTREMES:
+        return found
+    some = ir.Or(tuple(ir.IsNull(one, at=one.at) for one in args), at=at)
+    return ir.Case((some,), (ir.Null(),), found, at=at)
 
 
 def _weekday(bind: Binds, node: exp.Expr) -> Expr:
@@ -389,6 +402,8 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
     **dict.fromkeys(_WRITTEN, _written),
     exp.Anonymous: named_function,
     exp.Concat: _concat,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
     exp.DayOfWeek: _weekday,
     exp.Week: _week,
     exp.Extract: _extract,

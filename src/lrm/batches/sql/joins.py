@@ -434,7 +434,7 @@ def _table(table: exp.Expr) -> tuple[str, str]:
     """The name of a table, and its alias or nothing."""
     if type(table.this) is not exp.Identifier:
         raise refuse("join", "a table function", ONE_TABLE, at=place(table))
-    only(table, "this", "db", "catalog", "alias")
+    only(table, "this", "db", "catalog", "alias", "hints")  # a hint changes no answer
     alias = _alias(table)
     parts = [table.args.get(key) for key in ("catalog", "db", "this")]
     if any(part is not None and type(part) is not exp.Identifier for part in parts):

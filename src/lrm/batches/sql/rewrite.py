@@ -323,8 +323,6 @@ class _Rules:
             advice = "HAVING compares aggregates with numbers; write other conditions in WHERE"
             raise refuse("display", "HAVING without an aggregate", advice, plan.condition)
         condition = self._into(inner, plan.condition)
-        if condition.has(ir.Apart):
-            raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
         if inner.windows and condition.has(ir.Aggregate):
             advice = "sums over groups are of those that HAVING keeps; filter a sub-select instead"
             raise refuse("nested", "OVER beside HAVING", advice, condition)
@@ -382,6 +380,10 @@ class _Rules:
         if len(one.sets) > 1 or len(two.sets) > 1 or one.keys != two.keys or not one.keys:
             raise refuse("join", "JOIN of answers with different groups", advice, at=plan.at)
         theirs = {(plan.alias, item.name): item.expr for item in two.items}
+        for expr in (*one.env.values(), *theirs.values()):
+            if expr.has(ir.GroupCount):
+                advice = "select it by itself: which groups there are differs"
+                raise refuse("nested", "JOIN of AVG() of answers", advice, at=plan.at)
         compared = set()
         for mine, their in plan.pairs:
             left = self.put(mine, one.env)
