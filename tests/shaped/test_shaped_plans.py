@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 import lrm
 from body_vertices import vertices_of
 from forging import resealed
+from long_runs import cases
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, WorkloadError
@@ -43,6 +44,8 @@ def one_way(*sizes):
 
 def random_batch(seed):
     rng = np.random.default_rng(seed)
+    if seed % 40 == 39:  # the hull is sampled by rejection
+        return (rng.random((9, 30)) < 0.4).astype(float)
     m, n = rng.integers(2, 5), rng.integers(3, 9)
     if seed % 3 == 0:
         return rng.integers(0, 2, (m, n)).astype(float)
@@ -142,9 +145,18 @@ def test_units_of_several_rows_and_replacement_scale_the_noise(plan):
 
 
 def test_no_neighbour_moves_further_than_the_noise_allows():
+    assert_neighbours_are_near(range(24))
+
+
+@pytest.mark.long
+def test_no_neighbour_of_three_hundred_plans_moves_further():
+    assert_neighbours_are_near(range(1000, 1000 + cases(600)))
+
+
+def assert_neighbours_are_near(seeds):
     """The norm of what one record moves, by a linear program over the vertices, on many plans."""
     looked_at = 0
-    for seed in range(24):
+    for seed in seeds:
         W = random_batch(seed)
         plan = lrm.plan(W, noise="pure", effort="quick", time_limit=5)
         body = plan.measured.body
@@ -168,7 +180,7 @@ def test_no_neighbour_moves_further_than_the_noise_allows():
                 norm = linprog(np.ones(both.shape[1]), A_eq=both, b_eq=moved / size).fun
                 assert norm <= factor * (1 + 1e-7)
                 looked_at += 1
-    assert looked_at > 60
+    assert looked_at >= 2 * len(seeds)  # nine for each plan with shaped noise
 
 
 def test_a_strategy_refuses_a_body_that_a_record_leaves(plan):
