@@ -202,8 +202,8 @@ def where(batch: Workload, condition: str) -> Workload:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
     kept = condition_products or nothing
-    if isinstance(batch.queries, ProductMap) and len(kept) <= MANY_PRODUCTS:
-        return replace(batch, queries=ProductMap(restricted(batch.queries.batch, kept)))
+    if batch.products is not None and len(kept) <= MANY_PRODUCTS:
+        return replace(batch, queries=ProductMap(restricted(batch.products.batch, kept)))
     cells = sp.diags_array(cell_weights(kept, batch.domain.shape))
     return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
 

@@ -19,7 +19,6 @@ from lrm.exact.tables import MeasuredTables
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
-from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
@@ -58,7 +57,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     if facts.kind("measured") in {"cells", "shaped"}:
         cells = arrays.length("cell-index")
     workload = _workload(facts, arrays, cells)
-    measured = unpack_measured(facts, arrays, workload.queries)
+    measured = unpack_measured(facts, arrays, workload)
     plan = Plan(
         workload=workload,
         mechanism=facts.text("mechanism", r"[a-z-]{1,40}"),
@@ -78,10 +77,10 @@ def _way_back(
     facts: Facts, arrays: Arrays, workload: Workload, measured: Measured
 ) -> Reconstruction:
     """How answers follow: by least squares, or by a matrix of the mechanism's own."""
-    if isinstance(measured, MeasuredProducts) and isinstance(workload.queries, ProductMap):
+    if isinstance(measured, MeasuredProducts) and workload.products is not None:
         if facts.has("reconstruction") or not facts.flag("exact"):
             raise FileFormatError("a plan over products has no reconstruction of its own")
-        terms = weigh_terms(workload.queries.batch, workload.importance)
+        terms = weigh_terms(workload.products.batch, workload.importance)
         return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), measured)
     if isinstance(measured, MeasuredTables):
         found = measured.reconstruction_of(workload.queries)

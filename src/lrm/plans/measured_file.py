@@ -23,9 +23,9 @@ from lrm.exact.tables import MeasuredTables
 from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
-from lrm.maps.linear import LinearMap
 from lrm.maps.products.map import ProductMap
 from lrm.plans.body_file import unpack_body
+from lrm.workload import Workload
 
 __all__ = ["pack_measured", "unpack_measured"]
 
@@ -71,16 +71,16 @@ def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[s
     return {**cells, "kind": "shaped", "body": flat.body.pack(arrays, "body")}
 
 
-def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measured:
+def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measured:
     """Build what ``pack_measured`` wrote, for queries over the same cells."""
     if facts.kind("measured") == "products":
-        return _unpack_products(facts.part("measured", PRODUCTS), arrays, queries)
+        return _unpack_products(facts.part("measured", PRODUCTS), arrays, workload.products)
     if facts.kind("measured") == "tables":
-        return _unpack_tables(facts.part("measured", TABLES), arrays, queries)
+        return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
     shaped = facts.kind("measured") == "shaped"
     own = facts.part("measured", SHAPED if shaped else CELLS)
     own.choice("kind", "shaped" if shaped else "cells")
-    cells = queries.shape[1]
+    cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = own.integer("merged_cells", 1, cells)
     return IntegerStrategy(
@@ -92,8 +92,8 @@ def unpack_measured(facts: Facts, arrays: Arrays, queries: LinearMap) -> Measure
     )
 
 
-def _unpack_tables(facts: Facts, arrays: Arrays, queries: LinearMap) -> MeasuredTables:
-    if not isinstance(queries, ProductMap):
+def _unpack_tables(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> MeasuredTables:
+    if queries is None:
         raise FileFormatError("the plan measures tables, but its queries are over cells")
     labels = arrays.take("measured", "i8", (sum(queries.sizes),)).copy()
     return MeasuredTables(
@@ -168,8 +168,8 @@ class _Pieces:
             raise FileFormatError("the array 'measured' has more integers than its groups")
 
 
-def _unpack_products(facts: Facts, arrays: Arrays, queries: LinearMap) -> MeasuredProducts:
-    if not isinstance(queries, ProductMap):
+def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> MeasuredProducts:
+    if queries is None:
         raise FileFormatError("the plan measures products, but its queries are over cells")
     listed = facts.any("groups")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_GROUPS:

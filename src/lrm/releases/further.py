@@ -104,19 +104,19 @@ def _unsupported(release: Release, asked: Workload) -> list[str]:
 
 def _by_query(asked: Workload) -> dict[tuple[int | None, str], Workload]:
     """The queries of each name and line by themselves."""
-    queries = asked.queries
+    products = asked.products
     rows: dict[tuple[int | None, str], list[int]] = {}
-    if isinstance(queries, ProductMap):
-        for term, own in queries.term_slices():
+    if products is not None:
+        for term, own in products.term_slices():
             label = asked.labels[own.start]
             rows.setdefault((label.line, label.query), []).append(term)
         return {
-            key: Workload(ProductMap(queries.batch.take(terms)), domain=asked.domain)
+            key: Workload(ProductMap(products.batch.take(terms)), domain=asked.domain)
             for key, terms in rows.items()
         }
     for row, label in enumerate(asked.labels):
         rows.setdefault((label.line, label.query), []).append(row)
-    matrix = queries.sparse()
+    matrix = asked.queries.sparse()
     return {key: Workload(matrix[own], domain=asked.domain) for key, own in rows.items()}
 
 

@@ -19,7 +19,6 @@ from lrm.exact.products.measured import MeasuredProducts
 from lrm.exact.products.merged_terms import MergedTerms
 from lrm.maps.linear import Floats
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.map import ProductMap
 from lrm.releases.core import Release
 from lrm.spelling import how_many
 
@@ -178,8 +177,8 @@ def _check_cells(merged: int) -> None:
 
 def _non_negative_products(release: Release, measured: MeasuredProducts) -> Floats:
     """The same over the merged values of the axes of one group."""
-    queries = release.plan.workload.queries
-    if len(measured.groups) > 1 or not isinstance(queries, ProductMap):
+    queries = release.plan.workload.products
+    if len(measured.groups) > 1 or queries is None:
         raise UsageError(
             "the nearest non-negative table is looked for where all answers follow from one group "
             "of measurements, and this release has several; process the answers yourself"
@@ -232,8 +231,8 @@ def whole_queries(release: Release) -> NDArray[np.bool_]:
     queries, domain = release.plan.workload.queries, release.plan.workload.domain
     shape = (queries.shape[1],) if domain is None else domain.shape
     knots = {} if domain is None else _knots(domain)
-    if isinstance(queries, ProductMap):
-        batch = queries.batch
+    if (products := release.plan.workload.products) is not None:
+        batch = products.batch
         return np.concatenate([_whole_term(batch, term, knots) for term in range(batch.terms)])
     blocks = []
     for _, block in queries.row_blocks():

@@ -25,7 +25,6 @@ from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.privacy.budget import Noise
 from lrm.solvers.race import Candidate
@@ -85,18 +84,16 @@ class Problem:
     @cached_property
     def products(self) -> ProductBatch | None:
         """The terms, weighted by the roots of their importances, of a batch over products."""
-        queries = self.workload.queries
-        if not isinstance(queries, ProductMap):
+        queries = self.workload.products
+        if queries is None:
             return None
         return weigh_terms(queries.batch, self.workload.importance)
 
     @property
     def is_listed(self) -> bool:
         """Whether cells are few enough to be listed: all mechanisms work then."""
-        queries = self.workload.queries
-        if not isinstance(queries, ProductMap):
-            return True
-        return queries.is_flat and queries.shape[1] <= LISTED_CELLS
+        queries = self.workload.products
+        return queries is None or (queries.is_flat and queries.shape[1] <= LISTED_CELLS)
 
     @cached_property
     def merged(self) -> MergedWorkload:

@@ -7,7 +7,6 @@ import numpy as np
 from lrm.accuracy import Accuracy
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
-from lrm.maps.products.map import ProductMap
 from lrm.plans import Plan
 from lrm.privacy.budget import Noise
 from lrm.spelling import number, ratio
@@ -37,8 +36,8 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
     trees
         Whether to build trees too, which takes longer.
     """
-    queries = plan.workload.queries
-    unlisted = isinstance(queries, ProductMap) and not queries.is_flat
+    queries, products = plan.workload.queries, plan.workload.products
+    unlisted = products is not None and not products.is_flat
     if unlisted or queries.shape[0] * queries.shape[1] > LARGE_BATCH:
         return {plan.mechanism: accuracy.standard_errors}
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])

@@ -17,6 +17,7 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
+from lrm.maps.products.map import ProductMap
 from lrm.rendering import html_of
 from lrm.spelling import how_many, many
 from lrm.workload.derived import Derived, check_derived
@@ -110,6 +111,11 @@ class Workload:
     def shape(self) -> tuple[int, int]:
         """Number of queries and number of cells."""
         return self.queries.shape
+
+    @property
+    def products(self) -> ProductMap | None:
+        """The queries, where they are products over attributes and not over a list of cells."""
+        return self.queries if isinstance(self.queries, ProductMap) else None
 
     @property
     def names(self) -> Names:

@@ -39,7 +39,7 @@ def stack(workloads: Sequence[Workload]) -> Workload:
     if any(domain != domains[0] for domain in domains):
         raise WorkloadError("batches over different domains cannot be joined")
     return Workload(
-        _queries([workload.queries for workload in workloads]),
+        _queries(workloads),
         labels=Labels.joined([part.labels for part in workloads]),
         importance=_importance(workloads),
         domain=domains[0] if domains else None,
@@ -70,10 +70,11 @@ def _derived(workloads: Sequence[Workload]) -> Iterator[Derived]:
         before += workload.shape[0]
 
 
-def _queries(maps: list[LinearMap]) -> LinearMap | sp.csr_array:
+def _queries(workloads: Sequence[Workload]) -> LinearMap | sp.csr_array:
+    maps = [one.queries for one in workloads]
     if len(maps) == 1:
         return maps[0]
-    products = [one for one in maps if isinstance(one, ProductMap)]
+    products = [one.products for one in workloads if one.products is not None]
     if len(products) == len(maps) and len({one.sizes for one in products}) == 1:
         return ProductMap(stacked([one.batch for one in products]))
     if not all(one.is_flat for one in products):
