@@ -16,13 +16,15 @@ from forging import resealed
 from long_runs import cases
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
-from lrm.errors import BudgetError, FileFormatError, LrmError, WorkloadError
+from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, WorkloadError
 from lrm.exact.integers import IntegerStrategy
 from lrm.exact.tables import MeasuredTables
+from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, law_of, measure
 from lrm.tables import open_table
+from lrm.views.comparisons import advice, side_by_side_facts
 from lrm.workload import families
 
 SIGMAS = 5.0
@@ -561,3 +563,26 @@ def test_a_row_is_in_every_table_or_in_none():
         ]
         moved = measured.measure(counts[1]) - measured.measure(counts[0])
         assert measured.body.gauge(moved.tolist()) <= 1
+
+
+def test_a_stopped_search_keeps_what_was_found():
+    """StopSolver in the search for a hull leaves the body of tables, which was found before."""
+    batch = (np.random.default_rng(5).random((9, 40)) < 0.4).astype(float)
+
+    def stop(step):
+        if step.stage == "shaped noise":
+            raise StopSolver
+
+    plan = lrm.plan(batch, effort="quick", on_step=stop)
+    assert isinstance(plan.measured.body, Tables)
+    laplace = lrm.plan(batch, noise="laplace", effort="quick")
+    assert plan.expected_squared_error(1) < laplace.expected_squared_error(1)
+
+
+def test_advice_names_the_noise_of_the_plan():
+    pure, gaussian = lrm.plan(YES_NO), lrm.plan(YES_NO, noise="gaussian")
+    promises = pure.privacy(1), gaussian.privacy(1, delta="1e-9")
+    both = SideBySide(*(Comparison((Outcome("best", one),)) for one in (pure, gaussian)))
+    words = advice(side_by_side_facts(both, *promises))
+    assert words.startswith("Shaped noise promises pure ε = 1")
+    assert "Laplace" not in words

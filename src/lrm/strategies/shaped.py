@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -211,15 +212,12 @@ def shaped_strategy(
         return _over_products(problem, search, laplace_error, effort)
     if not _is_small(problem):
         return None
-    try:
-        tried = [
-            *_table_candidates(problem),
-            *_hull_candidates(problem, search, effort, laplace_error),
-        ]
+    tried: list[ShapedChoice] = []
+    with suppress(StopSolver):  # what was found before it is kept
+        tried += _table_candidates(problem)
+        tried += _hull_candidates(problem, search, effort, laplace_error)
         least = min([laplace_error, *(one.error for one in tried)])
         tried += _split_candidates(problem, search, effort, least)
-    except StopSolver:
-        tried = []
     best = min(tried, key=lambda one: one.error, default=None)
     if best is None or not best.error < WORTH * laplace_error:
         return None

@@ -179,21 +179,23 @@ def side_by_side_rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def advice(facts: Mapping[str, Any]) -> str:
     """What each noise promises at these amounts, and what the weaker promise would buy."""
     pure, delta = amount_words(facts["laplace"]), amount_words({"delta": facts["delta"]})
+    shaped = facts["laplace"].get("noise") == "shaped"
+    name = "shaped noise" if shaped else "Laplace"
     promises = (
-        f"Laplace noise promises pure {pure}, which is stronger: Gaussian noise may break it "
-        f"with probability {delta}."
+        f"{'Shaped' if shaped else 'Laplace'} noise promises pure {pure}, which is stronger: "
+        f"Gaussian noise may break it with probability {delta}."
     )
     laplace, gaussian = _least(facts["laplace"]), _least(facts["gaussian"])
     if facts["less_error"] is None or min(laplace, gaussian) <= 0:
         return promises
     if facts["less_error"] == "laplace":
         return (
-            f"{promises} Here Laplace has less error too: Gaussian noise has "
-            f"{ratio(gaussian / laplace)} times as much. Take Laplace."
+            f"{promises} Here {name} has less error too: Gaussian noise has "
+            f"{ratio(gaussian / laplace)} times as much. Take {name}."
         )
     return (
         f"{promises} It buys {ratio(laplace / gaussian)} times less error here: take Gaussian "
-        "where that is worth the weaker promise, else Laplace."
+        f"where that is worth the weaker promise, else {name}."
     )
 
 
