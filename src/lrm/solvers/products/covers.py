@@ -153,19 +153,27 @@ def _grow(members: Integers, tensor: Floats, kappa: Floats, power: float) -> Int
     """Add the attribute that makes a set most worth its cost, while one does."""
     k = tensor.ndim - 1
     both = tensor[tuple(members)]
-    size = math.prod(kappa[members].tolist())
-    ratio = both[1] / max(both[0] * size, 1e-300) ** power
+    costs = math.prod(kappa[members].tolist()) * kappa
+    ratio = both[1] / max(both[0] * costs[0] / kappa[0], 1e-300) ** power
+    # What each attribute would add: all (k − 1)-subsets of the members with it.
+    added = tensor[tuple(members[place] for place in _lower(k, k - 1))].sum(axis=0)
+    chosen = members.tolist()
     while True:
-        lower = tuple(members[place] for place in _lower(len(members), k - 1))
-        more = tensor[lower].sum(axis=0) + both
-        ratios = more[:, 1] / np.maximum(more[:, 0] * size * kappa, 1e-300) ** power
-        ratios[members] = 0.0
-        best = ratios.argmax()
+        more = added + both
+        ratios = more[:, 1] / np.maximum(more[:, 0] * costs, 1e-300) ** power
+        ratios[chosen] = 0.0
+        best = int(ratios.argmax())
         if not ratios[best] > ratio * (1 + 1e-12):
-            return members
-        members = np.append(members, best)
+            return np.array(chosen)
+        if k == 2:
+            added += tensor[best]
+        else:
+            new = np.array(chosen)
+            lower = (new[place] for place in _lower(len(chosen), k - 2))
+            added += tensor[(*lower, best)].sum(axis=0)
+        chosen.append(best)
         ratio, both = ratios[best], more[best]
-        size *= kappa[best]
+        costs *= kappa[best]
 
 
 def _uncovered(point: Point, need: Masks, sets: Masks) -> Masks:
