@@ -236,6 +236,15 @@ def test_a_draft_of_a_csv_file_says_that_it_knows_no_types():
     assert "low: TODO" in typed
 
 
+def test_a_draft_of_dates_in_a_csv_file_says_where_their_format_is_declared():
+    columns = [("day", "text (CSV)"), ("ok", "text (CSV)"), ("age", "text (CSV)")]
+    formats = 'csv: {dates: "%d.%m.%Y", true: [ja], false: [nein]}'
+    for kinds in ({"day": "dates"}, {"ok": "boolean"}):
+        assert formats in draft(columns, kinds=kinds)
+    assert formats not in draft(columns, kinds={"age": "integers"})
+    assert formats not in draft([("day", "DATE")])
+
+
 def test_a_completed_draft_is_a_domain():
     text = draft(COLUMNS, "visits").replace("unit: TODO", "unit: row")
     text = text.replace("values: TODO", "values: [NY]").replace("edges: TODO", "edges: [0, 1]")

@@ -154,3 +154,15 @@ def test_every_number_is_finite(release):
         return not isinstance(value, float) or math.isfinite(value)
 
     assert walk(release_facts(release))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "pure"])
+def test_all_noises_warn_where_nothing_is_distinguishable_from_zero(noise):
+    domain = lrm.Domain([lrm.Integers("x", 0, 5)], "t")
+    text = "SELECT x, SUM(COUNT(*)) OVER (ORDER BY x) AS up_to FROM t GROUP BY x"
+    plan = lrm.plan(lrm.sql(text, domain), noise=noise, effort="quick")
+    assert (plan.noise == "shaped") == (noise == "pure")
+    amount = {"rho": 1} if noise == "gaussian" else {"epsilon": 1}
+    empty = [lrm.release(plan, np.zeros(6, dtype=int), **amount).warnings for _ in range(3)]
+    assert any("distinguishable from zero" in str(one) for one in empty)
+    assert lrm.release(plan, np.full(6, 10_000), **amount).warnings == ()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import lrm
 from lrm.batches import sql
+from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import WorkloadError
 
@@ -41,3 +45,50 @@ def test_parts_of_derived_answers_with_one_name_do_not_clash():
     )
     assert [one.label.query for one in batch.derived] == ["pct", "pct"]  # one of them by g
     lrm.plan(batch, "noise-on-data")
+
+
+OTHER_GROUPS = """SELECT COUNT(*) AS n FROM t;
+SELECT g, COUNT(*) AS n, AVG(x) AS mean FROM t GROUP BY g;
+SELECT x, COUNT(*) AS k FROM t GROUP BY x"""
+
+
+@pytest.fixture(scope="module")
+def released():
+    plan = lrm.plan(sql(OTHER_GROUPS, DOMAIN), "noise-on-data")
+    return lrm.release(plan, np.full(DOMAIN.size, 9), epsilon=1)
+
+
+def test_a_name_of_several_statements_is_refused_whatever_their_groups(released):
+    with pytest.raises(WorkloadError, match=r"several statements.* 'n'.*'q1.n', 'q2.n'"):
+        released["n"]
+
+
+def test_a_name_with_its_statement_is_always_understood(released):
+    table = released.to_pandas()
+    for name, groups in {"q1.n": [None], "q2.n": ["a", "b"], "q2.mean": ["a", "b"]}.items():
+        found = released[name].to_pandas()
+        own = found["g"].tolist() if "g" in found else [None]
+        assert own == groups
+        alias = name.partition(".")[2]
+        chosen = table[(table["query"] == alias) & (table["g"].notna() == (groups != [None]))]
+        assert found["answer"].tolist() == chosen["answer"].tolist()
+    assert len(released["q3.k"]) == len(released["k"]) == 4
+    assert released["n_by_g"].to_pandas()["query"].tolist() == ["n", "n", "mean", "mean"]
+    with pytest.raises(WorkloadError, match=r"no query is called 'q3.n'"):
+        released["q3.n"]
+
+
+def test_the_command_line_knows_the_same_names(released, tmp_path):
+    released.save(tmp_path / "answers.lrm")
+    show = partial(CliRunner().invoke, main)
+    refused = show(["show", str(tmp_path / "answers.lrm"), "n"])
+    assert refused.exit_code == 2
+    assert "'q1.n', 'q2.n'" in refused.stderr
+    second = show(["show", str(tmp_path / "answers.lrm"), "q2.n"])
+    assert second.exit_code == 0
+    assert "mean" in second.output
+    assert (
+        show(["show", str(tmp_path / "answers.lrm"), "--csv", str(tmp_path / "f")]).exit_code == 0
+    )
+    found = {path.name for path in (tmp_path / "f").iterdir()}
+    assert found == {"n.csv", "n_by_g.csv", "k.csv", "answers.csv"}

@@ -41,6 +41,11 @@ _RULES = """\
     outside: drop     # or cell: values that are not declared get a cell of their own
 """
 
+_FORMATS = """\
+# How the file writes dates and booleans, where not as 2024-05-03, true and false (from its
+# documentation): csv: {dates: "%d.%m.%Y", true: [ja], false: [nein]}
+"""
+
 _NAN = "    nan: drop         # or cell: NaN gets a cell of its own\n"
 
 _BODIES = {
@@ -117,7 +122,11 @@ def draft(
     entries = [_entry(name, type_, declared.get(name)) for name, type_ in columns]
     untyped = any(_is_csv(type_) and name not in declared for name, type_ in columns)
     header = _HEADER.replace("lrm-domain", _UNTYPED + "lrm-domain") if untyped else _HEADER
-    return header + named + _UNIT + written + "attributes:\n" + "".join(entries)
+    spelled = {"dates", "boolean"} & {
+        declared.get(name) for name, type_ in columns if _is_csv(type_)
+    }
+    formats = _FORMATS if spelled else ""
+    return header + named + _UNIT + written + formats + "attributes:\n" + "".join(entries)
 
 
 def columns_of(frame: Any) -> list[tuple[str, str]]:

@@ -31,8 +31,8 @@ from lrm.releases.saving import save_release
 from lrm.releases.shown import Blocks, shown_numbers
 from lrm.rendering import html_of, write_page
 from lrm.spelling import many
-from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable, find_query
-from lrm.workload.layout import find_statement, statement_labels
+from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable
+from lrm.workload.layout import find_answers
 from lrm.workload.statements import group_columns
 
 __all__ = ["Release", "from_measurements"]
@@ -209,12 +209,11 @@ class Release:
         return self._table(labels, [(0, len(labels))], confidence)
 
     def __getitem__(self, query: str) -> AnswerTable:
-        """The answers of one query, or of one statement, in all groups; no others are computed."""
-        batch = self.plan.workload
-        if query not in batch.shown.query_names() and query in {one.name for one in batch.tables}:
-            return self._table(*statement_labels(batch, find_statement(batch, query)), 0.95)
-        labels, ranges = find_query(batch.shown, query)
-        return self._table(labels, ranges, 0.95)
+        """The answers of one query, or of one statement, in all groups; no others are computed.
+
+        Where several statements have an answer of this name, ``q2.n`` is that of the second.
+        """
+        return self._table(*find_answers(self.plan.workload, query), 0.95)
 
     def write(self, path: str | os.PathLike[str], confidence: float = 0.95) -> None:
         """Write one row per answer to a ``.csv`` or ``.parquet`` file.

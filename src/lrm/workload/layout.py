@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.workload.answer_table import find_query
 from lrm.workload.core import Workload
 from lrm.workload.label_columns import Span, spans_of
 from lrm.workload.label_parts import Group, Grouped
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column, Statement
 
-__all__ = ["Layout", "find_statement", "layout_of", "statement_labels"]
+__all__ = ["Layout", "find_answers", "find_statement", "layout_of", "statement_labels"]
 
 Codes = NDArray[np.int64]
 
@@ -71,18 +73,70 @@ class Layout:
         ]
 
 
+def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, int]]]:
+    """The labels of an answer or of a statement's answers, and the ranges of their positions.
+
+    ``q2.n`` is the answer n of the second statement. Raises an error that lists such names where
+    several statements have an answer of this name.
+    """
+    shown = batch.shown
+    if name in shown.query_names():
+        _check_one(batch, name)
+        return shown.of_query(name)
+    statement, answer = _qualified(batch, name)
+    if statement is None and any(one.name == name for one in batch.tables):
+        return statement_labels(batch, find_statement(batch, name))
+    if statement is None:
+        return find_query(shown, name)
+    labels, ranges = statement_labels(batch, statement)
+    own, inner = labels.of_query(answer)
+    starts = np.cumsum([0, *(stop - start for start, stop in ranges)]).tolist()
+    found = []
+    for start, stop in inner:
+        place = int(np.searchsorted(starts, start, side="right")) - 1
+        found.append(
+            (start + ranges[place][0] - starts[place], stop + ranges[place][0] - starts[place])
+        )
+    return own, found
+
+
+def _users(batch: Workload, name: str) -> list[int]:
+    """The numbers of the statements that have an answer of this name, counted from 1."""
+    return [number for number, one in enumerate(batch.tables, 1) if name in one.answers]
+
+
+def _check_one(batch: Workload, name: str) -> None:
+    users = _users(batch, name)
+    if len(users) > 1:
+        listed = ", ".join(repr(f"q{number}.{name}") for number in users[:8])
+        more = f" and {len(users) - 8:,} more" if len(users) > 8 else ""
+        raise WorkloadError(
+            f"several statements have an answer {name!r}; write one of {listed}{more}"
+        )
+
+
+def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
+    """The statement and the answer of ``q2.n``; no statement where it is not such a name."""
+    parts = re.fullmatch(r"q([1-9][0-9]{0,8})\.(.+)", name, re.DOTALL)
+    if parts is not None and int(parts[1]) in _users(batch, parts[2]):
+        return batch.tables[int(parts[1]) - 1], parts[2]
+    return None, name
+
+
 def find_statement(batch: Workload, name: str) -> Statement:
     """The statement that is called so, or has an answer that is called so.
 
-    A number is that of a statement, counted from 1.
+    A number is that of a statement, counted from 1; ``q2.n`` is the second, which has an answer n.
     """
     tables = batch.tables
+    _check_one(batch, name)
     for one in tables:
         if one.name == name:
             return one
-    for one in tables:
-        if name in one.answers:
-            return one
+    statement, _ = _qualified(batch, name)
+    users = _users(batch, name)
+    if statement is not None or users:
+        return statement or tables[users[0] - 1]
     if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
         return tables[int(name) - 1]
     listed = ", ".join(repr(one.name) for one in tables[:8])

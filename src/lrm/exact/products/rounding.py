@@ -37,7 +37,7 @@ from lrm.exact.rounding import (
 )
 from lrm.maps.products.batch import ProductBatch
 
-__all__ = ["round_gaussian", "round_products"]
+__all__ = ["round_gaussian", "round_products", "rounded_error"]
 
 Floats = NDArray[np.float64]
 
@@ -269,6 +269,13 @@ def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, factors, folds)
 
 
+def rounded_error(batch: ProductBatch, found: ProductReconstruction) -> float:
+    """``‖B‖²·Δ²`` of integers, with the weights of the terms of ``batch``."""
+    measured = found.measured
+    sensitivity = measured.sensitivity_for(measured.noise) * 2.0**-measured.bits
+    return found.weighted_squared_norm(batch) * sensitivity**2
+
+
 def _least_error(
     batch: ProductBatch,
     build: Callable[[int, int], MeasuredProducts],
@@ -285,9 +292,8 @@ def _least_error(
         if max_records is not None and measured.max_records < max_records:
             continue
         found = ProductReconstruction(alike, measured)
-        sensitivity = measured.sensitivity_for(measured.noise) * 2.0**-bits
         fits = True
-        rounded = found.weighted_squared_norm(batch) * sensitivity**2
+        rounded = rounded_error(batch, found)
         if rounded < least and found.relative_residual <= EXACTNESS:
             best, least = found, rounded
         if least <= COST * error:

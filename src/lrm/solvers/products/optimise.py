@@ -45,8 +45,9 @@ GROUPS_SECONDS: dict[Effort, float] = {
 }
 #: Seconds of the quick search that every other begins with: as many as a quick search alone has.
 FIRST_SECONDS = 3.4
-#: Share of the error that rounding to integers may add: what a longer search gains must be more.
-ROUNDING = 2e-4
+#: Share of the error that rounding to integers may add: where a longer search gains less, both
+#: strategies are rounded.
+ROUNDING = 1e-3
 #: How often groups are searched for again, from other random starts, while there is time.
 RENEWALS = 3
 #: Share of the time for the search; the rest is for combining what it found.
@@ -100,7 +101,11 @@ def optimise_products(
     left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
     search.further(effort, searching.part(left))
     found = search.best
-    return found if found.error <= (1.0 - ROUNDING) * quick.error else quick
+    if found.error >= quick.error:
+        return quick
+    if found.error <= (1.0 - ROUNDING) * quick.error:
+        return found
+    return replace(found, runner_up=quick)
 
 
 class _Best:
