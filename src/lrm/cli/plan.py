@@ -27,6 +27,12 @@ from lrm.cli.terminal import echo
     show_default=True,
     help="How the strategy is chosen.",
 )
+@click.option(
+    "--objective",
+    type=click.Choice(["total", "balanced", "worst"]),
+    help="What best minimises: the total squared error, the errors of statements beside those "
+    "under an even split (the default for several statements), or the largest of these.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Save the plan, for instance as plan.lrm.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @seed_option
@@ -94,6 +100,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
             batch,
             mechanism,
             noise=choices["noise"],
+            objective=choices["objective"],
             seed=choices["seed"],
             on_step=on_step,
             max_records=choices["max_records"],

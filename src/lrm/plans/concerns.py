@@ -5,6 +5,7 @@ It follows from the plan and its domain, not from data.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,19 @@ if TYPE_CHECKING:  # a plan has its warnings through this module
 
 __all__ = ["plan_concerns"]
 
+NOTABLE = 1.005
+"""Ratio to the even split from which on a statement is named."""
+
 
 def plan_concerns(plan: Plan) -> tuple[str, ...]:
-    """Name the attributes that drop rows although no query distinguishes their values."""
+    """Name attributes that drop rows although no query distinguishes their values, and statements.
+
+    Those statements are named that an even split of the budget would serve better.
+    """
+    return (*_dropping(plan), *_uneven(plan))
+
+
+def _dropping(plan: Plan) -> tuple[str, ...]:
     domain = plan.workload.domain
     if domain is None:
         return ()
@@ -54,4 +65,17 @@ def _undistinguished(plan: Plan) -> list[bool]:
     return [
         all(place not in one.by and int(one.labels[place].min()) >= 0 for one in wanted)
         for place in places
+    ]
+
+
+def _uneven(plan: Plan) -> list[str]:
+    """Statements that an even split of the budget would serve better, and what would help."""
+    ratios = plan.statement_ratios
+    if ratios is None:
+        return []
+    return [
+        f"statement {one.name!r} has {ratio:.2f} times its error under an even split of the "
+        f"budget; `-- importance: {math.ceil(ratio**2 * 2)}` before it lowers it"
+        for one, ratio in zip(plan.workload.statements, ratios.tolist(), strict=True)
+        if ratio > NOTABLE
     ]

@@ -20,6 +20,7 @@ from lrm.derived import expected_error
 from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.protocols import EXACTNESS, Measured, Reconstruction
 from lrm.maps.linear import Floats
+from lrm.plans.balance import Balance
 from lrm.plans.concerns import plan_concerns
 from lrm.plans.saving import save_plan
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
@@ -29,6 +30,7 @@ from lrm.rendering import compare_with, html_of, write_page
 from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
 from lrm.workload import AnswerTable, Computed, Workload, check_listable
+from lrm.workload.columns import StatementColumns, statement_columns
 from lrm.workload.statements import group_columns
 
 __all__ = ["Plan", "weighted_error"]
@@ -66,6 +68,8 @@ class Plan:
         Singular values' summary, with the bounds of the paper.
     noise
         Which noise the strategy was chosen for.
+    balance
+        What the statements of the batch are compared with, where they were balanced.
     details
         Plain facts about how the strategy was found.
     """
@@ -78,6 +82,7 @@ class Plan:
     spectrum: Spectrum | None
     noise: Noise = "laplace"
     exact: bool = True
+    balance: Balance | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,6 +90,8 @@ class Plan:
             raise ConvergenceError(
                 "shaped noise needs a strategy with a body, and no other has one"
             )
+        if self.balance is not None:
+            self.balance.check(self.statement_columns)
         if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} reconstructs a query only to "
@@ -92,6 +99,22 @@ class Plan:
                 f"{EXACTNESS:.0e} is the most allowed; try another mechanism, or scale the queries "
                 "to similar size"
             )
+
+    @cached_property
+    def statement_columns(self) -> StatementColumns:
+        """The columns of linear queries that each statement is answered from."""
+        return statement_columns(self.workload)
+
+    @cached_property
+    def statement_ratios(self) -> Floats | None:
+        """The standard error of each statement beside that under an even split of the budget.
+
+        None where statements were not balanced: a matrix, a single statement, ``"total"``.
+        """
+        if self.balance is None:
+            return None
+        errors = self.reconstruction_map.row_squared_norms * self.sensitivity**2
+        return self.balance.ratios(self.statement_columns, errors, self.noise)
 
     @property
     def strategy(self) -> Floats | sp.csr_array:
@@ -387,7 +410,7 @@ class Plan:
         them, how answers follow from them, and the bounds that the error is compared with.
         """
         domain = self.workload.domain
-        parts = (
+        parts: tuple[str, ...] = (
             self.workload.digest,
             "no domain" if domain is None else domain.digest,
             self.mechanism,
@@ -396,6 +419,8 @@ class Plan:
             self.reconstruction_map.digest,
             f"{self.exact} {float(self.least_error)!r}",
         )
+        if self.balance is not None:
+            parts = (*parts, json.dumps(self.balance.facts))
         seal = hashlib.sha256(json.dumps(parts).encode())
         if self.spectrum is not None:
             seal.update(self.spectrum.singular_values.tobytes())

@@ -20,6 +20,7 @@ from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
 from lrm.maps.products.split import weigh_terms
+from lrm.plans.balance import Balance
 from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
@@ -52,7 +53,9 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     merged cells, the reconstruction and the digest are computed again.
     """
     # Files that were written before statements were kept have none: their labels form the tables.
-    facts = Facts({"statements": [], **values} if isinstance(values, dict) else values, FACTS)
+    # Those before statements were balanced compare them with nothing.
+    older: dict[str, Any] = {"statements": [], "balance": None}
+    facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
     cells = None
     if facts.kind("measured") in {"cells", "shaped"}:
         cells = arrays.length("cell-index")
@@ -67,6 +70,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         spectrum=_spectrum(arrays, workload.shape[1]),
         noise=NOISES[facts.choice("noise", *NOISES)],
         exact=facts.flag("exact"),
+        balance=Balance.from_facts(facts.any("balance")),
         details=_details(facts),
     )
     _check_same(plan, facts)

@@ -13,7 +13,9 @@ from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, CountsError, UsageError
 from lrm.exact.protocols import Measured, Reconstruction
+from lrm.plans.balance import OBJECTIVES, Balance, Objective
 from lrm.plans.core import Plan, weighted_error
+from lrm.plans.settling import emphasis_of, settle
 from lrm.privacy.budget import Noise
 from lrm.solvers.bounds import Spectrum
 from lrm.strategies import AnyStrategy, Problem, Search, build_strategy
@@ -24,6 +26,7 @@ from lrm.strategies.certificate import (
     spectrum_of,
 )
 from lrm.strategies.shaped import ShapedChoice, TablesChoice, shaped_strategy
+from lrm.workload import Workload
 
 __all__ = ["STAGES", "plan", "plan_of"]
 
@@ -55,6 +58,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     *,
     domain: Domain | None = None,
     noise: AskedNoise = "pure",
+    objective: Objective | None = None,
     seed: int = 0,
     on_step: OnStep | None = None,
     time_limit: float | None = None,
@@ -78,6 +82,11 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         ``"pure"`` (default) takes the best noise for pure ε-differential privacy: noise shaped to
         the batch where ``"best"`` finds some with less error, else Laplace noise. ``"laplace"``
         is independent Laplace noise in any case, ``"gaussian"`` is for ρ-zCDP and (ε, δ).
+    objective
+        What ``"best"`` minimises: the ``"total"`` squared error of all answers; ``"balanced"``,
+        the sum over statements of their squared errors beside what each would have under an even
+        split of the budget; ``"worst"``, the largest of these. By default balanced for batches
+        of several SQL or YAML statements, else total. Importances multiply.
     seed
         For the random starts of solvers. How long to search is decided by counted operations, so
         the same seed gives the same plan on every machine, however busy it is, up to the rounding
@@ -109,18 +118,49 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
     clock = Clock(time_limit, on_step)
     timings = Timings()
-    problem = Problem(as_batch(workload, domain), timings)
+    batch = as_batch(workload, domain)
+    asked = _objective(batch, mechanism, objective)
     with threadpool_limits(threads), clock.stop_on_interrupt():
+        emphasis = None
+        if asked != "total":
+            with timings.of("search"):
+                emphasis = emphasis_of(batch, asked, kind, clock)
+        problem = Problem(batch if emphasis is None else emphasis.weighted(), timings)
         search = Search(seed, kind, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
+
+        def solve(problem: Problem) -> AnyStrategy:
+            return build_strategy(mechanism, problem, search, options)
+
         with timings.of("search"):
-            strategy = build_strategy(mechanism, problem, search, options)
-        made = plan_of(problem, strategy, noise=kind, max_records=max_records, clock=clock)
+            strategy = solve(problem)
+            if emphasis is not None:
+                problem, strategy = settle(emphasis, problem, strategy, solve, search)
+        balance = None if emphasis is None else emphasis.balance
+        made = plan_of(
+            problem,
+            strategy,
+            noise=kind,
+            max_records=max_records,
+            clock=clock,
+            balance=balance,
+        )
         if noise == "pure" and mechanism == "best" and made.exact:
             effort = options.get("effort", "normal")
             return _shaped(problem, made, search, effort, max_records) or made
         return made
+
+
+def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Objective:
+    """What is minimised: what was asked for, or what suits the batch."""
+    if asked is None:
+        return "balanced" if mechanism == "best" and len(batch.statements) > 1 else "total"
+    if asked not in OBJECTIVES:
+        raise UsageError(f"objective must be one of {', '.join(OBJECTIVES)}, not {asked!r}")
+    if asked != "total" and mechanism != "best":
+        raise UsageError(f"{mechanism} minimises the total error; an objective is for best")
+    return asked
 
 
 def _shaped(
@@ -133,7 +173,14 @@ def _shaped(
         return None
     bounds = choice.least_error, laplace.spectrum
     try:
-        made = plan_of(problem, choice, noise="shaped", max_records=max_records, bounds=bounds)
+        made = plan_of(
+            problem,
+            choice,
+            noise="shaped",
+            max_records=max_records,
+            bounds=bounds,
+            balance=laplace.balance,
+        )
     except ConvergenceError:
         return None
     return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None
@@ -147,6 +194,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     max_records: int | None = None,
     bounds: tuple[float, Spectrum | None] | None = None,
     clock: Clock = UNLIMITED,
+    balance: Balance | None = None,
 ) -> Plan:
     """Round a strategy to integers and state the accuracy that they promise.
 
@@ -160,6 +208,8 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         Those of the same problem, where they are known already.
     clock
         When the plan must be ready: what bounds there is no time for are left out.
+    balance
+        What the statements of the batch are compared with.
     """
     timings = problem.timings
     with timings.of("rounding"):
@@ -179,6 +229,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         spectrum=spectrum,
         noise=noise,
         exact=strategy.exact,
+        balance=balance,
         details={**strategy.details, "seconds": timings.elapsed(), "timings": stages},
     )
 

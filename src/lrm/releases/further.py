@@ -74,7 +74,7 @@ def _answered(release: Release, asked: Workload) -> Release:
             "plan a new release that includes them"
         )
     try:
-        further = replace(plan, workload=asked, reconstruction_map=found, exact=True)
+        further = replace(plan, workload=asked, reconstruction_map=found, exact=True, balance=None)
         return replace(release, plan=further)
     except ConvergenceError:
         raise UnsupportedQuery(

@@ -62,6 +62,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "root_mean_squared_error": expected.root_mean_squared_error,
         "lower_bound": expected.lower_bound,
         "at_most_above_best": plan.at_most_above_best,
+        **balance_facts(plan),
         "max_records": plan.max_records,
         **{name: plan.details.get(name) for name in details},
         "digest": plan.digest,
@@ -85,6 +86,7 @@ def plan_lines(plan: Plan) -> Lines:
         ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
         (f"error at {amount} = 1", f"{total} expected total squared error"),
         ("", f"{number(facts['root_mean_squared_error'])} root mean squared error of a query"),
+        *balance_lines(plan),
         ("records", f"at most {facts['max_records']:,} in a table"),
     ]
     if plan.workload.domain is not None:
@@ -100,6 +102,26 @@ def plan_lines(plan: Plan) -> Lines:
         ]
         lines.append(("", ", ".join(stages)))
     return [*lines, ("digest", facts["digest"][:16])]
+
+
+def balance_facts(plan: Plan) -> dict[str, Any]:
+    """What was minimised, and each statement's error beside that under an even split."""
+    ratios = plan.statement_ratios
+    if plan.balance is None or ratios is None:
+        return {"objective": "total", "of_even_split": None}
+    return {"objective": plan.balance.objective, "of_even_split": ratios.tolist()}
+
+
+def balance_lines(plan: Plan) -> Lines:
+    """The same as text."""
+    ratios = plan.statement_ratios
+    if plan.balance is None or ratios is None:
+        return []
+    typical = math.exp(float(np.log(ratios).mean()))
+    return [
+        ("objective", f"{plan.balance.objective}: of their errors under an even split, statements"),
+        ("", f"have {ratios.min():.2f} to {ratios.max():.2f}, typically {typical:.2f}"),
+    ]
 
 
 def title(workload: Workload, one: str, several: str) -> str:

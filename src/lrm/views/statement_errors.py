@@ -199,12 +199,16 @@ class StatementError:
         The largest standard error.
     half
         Half of the interval of an answer with the typical error.
+    ratio
+        The error of the whole statement beside that under an even split of the budget; None where
+        statements were not balanced.
     """
 
     part: Part
     typical: float
     largest: float
     half: float
+    ratio: float | None = None
 
     @property
     def relative(self) -> float | None:
@@ -229,6 +233,11 @@ class StatementErrors:
         self.plan = plan
         self.parts = statement_parts(plan.workload)
         self._ratios: dict[float, Floats] = {}
+        ratios = plan.statement_ratios
+        self._even: dict[int, float] = {}
+        if ratios is not None:
+            pairs = zip(plan.workload.statements, ratios.tolist(), strict=True)
+            self._even = {id(one): ratio for one, ratio in pairs}
 
     @cached_property
     def _norms(self) -> tuple[Floats, Floats, list[int], Floats]:
@@ -268,7 +277,10 @@ class StatementErrors:
         halves = self.half_widths(accuracy, confidence, places) * wider
         columns = (typical * accuracy.deviation, largest * accuracy.deviation, halves)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [StatementError(part, *row) for part, row in zip(self.parts, rows, strict=True)]
+        return [
+            StatementError(part, *row, ratio=self._even.get(id(part.statement)))
+            for part, row in zip(self.parts, rows, strict=True)
+        ]
 
     def half_widths(self, accuracy: Accuracy, confidence: float, rows: list[int]) -> Floats:
         """Half of each interval; many of them by the shape of the noise, computed once."""
@@ -294,6 +306,7 @@ def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
             "half_width": one.half,
             "relative_half_width": one.relative,
             "verdict": one.verdict or None,
+            "of_even_split": one.ratio,
         }
         for one in errors
     ]
@@ -308,6 +321,8 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
         Heading("standard error"),
         Heading(f"{100 * confidence:.4g} % interval"),
     ]
+    balanced = any(one.ratio is not None for one in errors)
+    headings += [Heading("of even split")] if balanced else []
     headings += [Heading("of expected"), Heading("verdict", words=True)] if judged else []
     rows = []
     for one in errors:
@@ -317,6 +332,8 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
             Cell(number(one.typical), value=one.typical),
             Cell(f"±{number(one.half)}", value=one.half),
         ]
+        if balanced and one.ratio is not None:
+            row.append(Cell(f"{one.ratio:.2f}", value=one.ratio))
         if judged:
             share = one.relative
             row += [Cell("" if share is None else percent(share), value=share), Cell(one.verdict)]

@@ -20,7 +20,7 @@ from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.weights import Family
 
-__all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch"]
+__all__ = ["EFFORTS", "Effort", "GroupEffort", "GroupSearch", "marginals_of"]
 
 Floats = NDArray[np.float64]
 Effort = Literal["quick", "brief", "normal", "thorough"]
@@ -62,6 +62,20 @@ FEW_ATTRIBUTES = 8
 GAIN = 2e-5
 
 
+def marginals_of(quadratic: Quadratic, family: Family, bases: Sequence[Basis]) -> Marginals:
+    """Weighted sets of a quadratic, perhaps a folded one, as a strategy."""
+    if not quadratic.folded:
+        return Marginals(family.sets, family.weights, tuple(bases))
+    members = members_of(family.sets, quadratic.d)
+    whole = members[:, -2:].all(axis=1) | ~members[:, quadratic.mirrored].any(axis=1)
+    folds = np.where(whole, 0, np.where(members[:, -1], -1, 1))
+    # Without attributes of two values, even and whole are the same.
+    every = np.column_stack([members[:, :-2], folds])
+    kept, place = np.unique(every, axis=0, return_inverse=True)
+    weights = np.bincount(place.reshape(-1), family.weights).astype(np.float64)
+    return Marginals(masks_of(kept[:, :-1] > 0), weights, tuple(bases)[:-2], kept[:, -1])
+
+
 class GroupSearch:
     """Searches for the strategy of least error for one V; keeps the best at all times."""
 
@@ -88,16 +102,7 @@ class GroupSearch:
 
     def result(self) -> Marginals:
         """The best so far."""
-        if not self.quadratic.folded:
-            return Marginals(self.family.sets, self.family.weights, self.bases)
-        members = members_of(self.family.sets, self.quadratic.d)
-        whole = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(axis=1)
-        folds = np.where(whole, 0, np.where(members[:, -1], -1, 1))
-        # Without attributes of two values, even and whole are the same.
-        every = np.column_stack([members[:, :-2], folds])
-        kept, place = np.unique(every, axis=0, return_inverse=True)
-        weights = np.bincount(place.reshape(-1), self.family.weights).astype(np.float64)
-        return Marginals(masks_of(kept[:, :-1] > 0), weights, self.bases[:-2], kept[:, -1])
+        return marginals_of(self.quadratic, self.family, self.bases)
 
     def start_from(self, other: GroupSearch) -> None:
         """Begin with what was found for whole tables, all of them folded both ways."""

@@ -1,0 +1,67 @@
+"""Linear queries by column: the answers of one name in all groups, and who needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrm.workload.core import Workload
+from lrm.workload.cross_tabs import CrossTabs
+from lrm.workload.label_parts import Grouped
+
+__all__ = ["StatementColumns", "statement_columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class StatementColumns:
+    """The columns of a batch, and those that each of its statements is answered from.
+
+    Parameters
+    ----------
+    of_row
+        The column of each linear query.
+    sizes
+        Number of queries of each column.
+    statements
+        The columns of each statement: those it shows, and the inputs of its derived answers.
+    """
+
+    of_row: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    statements: tuple[tuple[int, ...], ...]
+
+    def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean over each column of one number per query."""
+        return np.bincount(self.of_row, values, len(self.sizes)) / self.sizes
+
+
+def statement_columns(workload: Workload) -> StatementColumns:
+    """Find the columns of a batch of statements.
+
+    Examples
+    --------
+    >>> import lrm
+    >>> domain = lrm.Domain([lrm.Integers("age", 0, 4)], "people")
+    >>> text = "SELECT COUNT(*) AS n FROM people; SELECT AVG(age) AS m FROM people"
+    >>> statement_columns(lrm.sql(text, domain)).statements
+    ((0,), (0, 1))
+    """
+    numbers: dict[object, int] = {}
+    columns, sizes = [], []
+    for place, part in enumerate(workload.labels.parts):
+        key: object = place
+        if isinstance(part, Grouped | CrossTabs):
+            key = part.line, part.query
+        columns.append(numbers.setdefault(key, len(numbers)))
+        sizes.append(len(part))
+    of_row = np.repeat(np.array(columns, dtype=np.int64), sizes)
+    found = []
+    for statement in workload.statements:
+        own = set(np.unique(of_row[slice(*statement.rows)]).tolist())
+        for derived in workload.derived[slice(*statement.derived)]:
+            # The queries of one input are of one column.
+            own |= {int(of_row[rows.flat[0]]) for rows in derived.input_rows() if rows.size}
+        found.append(tuple(sorted(own)))
+    return StatementColumns(of_row, np.bincount(of_row, minlength=len(numbers)), tuple(found))
