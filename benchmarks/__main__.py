@@ -30,6 +30,7 @@ OTHERS = {
     "numbers": "benchmarks.numbers",
     "report": "benchmarks.report",
     "shaped": "benchmarks.shaped",
+    "statements": "benchmarks.statements",
     "workbench": "benchmarks.workbench",
 }
 """Benchmarks with options of their own."""

@@ -17,7 +17,8 @@ from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
-from lrm.plans.balance import Balance, Objective, balance_of
+from lrm.plans.balance import Balance, Objective
+from lrm.plans.even_split import balance_of
 from lrm.privacy.budget import Noise
 from lrm.solvers.products.reweigh import PartErrors, reweigh
 from lrm.strategies import AnyStrategy, Problem, Search

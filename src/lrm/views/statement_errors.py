@@ -276,10 +276,10 @@ class StatementErrors:
         wider[np.isclose(wider, 1.0, rtol=1e-9)] = 1.0
         halves = self.half_widths(accuracy, confidence, places) * wider
         columns = (typical * accuracy.deviation, largest * accuracy.deviation, halves)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
+        rows = zip(self.parts, *(column.tolist() for column in columns), strict=True)
         return [
-            StatementError(part, *row, ratio=self._even.get(id(part.statement)))
-            for part, row in zip(self.parts, rows, strict=True)
+            StatementError(part, typical, most, half, self._even.get(id(part.statement)))
+            for part, typical, most, half in rows
         ]
 
     def half_widths(self, accuracy: Accuracy, confidence: float, rows: list[int]) -> Floats:

@@ -1,0 +1,94 @@
+"""The error of each statement beside that under an even split of the budget, by objective.
+
+``python -m benchmarks statements`` plans four batches of 24 to 28 statements
+(``benchmarks/reports``) for each objective and noise, and prints the largest ratio, the geometric
+mean and CPU seconds. ``--plot FILE`` draws the ratios of the first batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lrm
+from lrm.plans.balance import OBJECTIVES, Balance, Objective
+
+FOLDER = Path(__file__).parent / "reports"
+BATCHES = ("hospital", "flights", "staff", "survey")
+
+
+def ratios_of(plan: lrm.Plan, balance: Balance | None) -> NDArray[np.float64]:
+    """The ratios of a plan, also of one that was made for the total error."""
+    if balance is None:
+        raise SystemExit("the batch has one statement")
+    errors = plan.reconstruction_map.row_squared_norms * plan.sensitivity**2
+    return balance.ratios(plan.statement_columns, errors, plan.noise)
+
+
+def draw(found: dict[str, NDArray[np.float64]], path: Path) -> None:
+    """Draw the ratios of the statements of one batch, sorted, one line per objective."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
+    axes = figure.subplots()
+    colours = {"total": "#999999", "balanced": "#0072b2", "worst": "#d55e00"}
+    for objective, ratios in found.items():
+        places = np.arange(1, len(ratios) + 1)
+        ordered = np.sort(ratios)[::-1]
+        axes.plot(places, ordered, "o-", ms=4, lw=1.2, color=colours[objective], label=objective)
+    axes.axhline(1.0, color="black", lw=0.8, ls="--")
+    axes.text(len(places), 1.03, "even split", ha="right", va="bottom", fontsize=9)
+    axes.set(xlabel="statement, largest ratio first", ylabel="error / error under an even split")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse, measure, print, draw."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks statements", description=__doc__)
+    parser.add_argument("batches", nargs="*", default=list(BATCHES), help="of benchmarks/reports")
+    parser.add_argument("--noise", default="laplace,gaussian", help="comma-separated")
+    parser.add_argument("--effort", default="normal")
+    parser.add_argument("--plot", type=Path, help="draw the first batch with the first noise")
+    chosen = parser.parse_args(arguments)
+    columns = f"{'largest':>8}{'mean':>7}{'above 1':>8}{'CPU s':>7}"
+    print(f"{'batch':10}{'noise':10}{'objective':10}{columns}")
+    for noise in chosen.noise.split(","):
+        for batch in chosen.batches:
+            found = measure(batch, noise, chosen.effort)
+            if chosen.plot is not None:
+                draw(found, chosen.plot)
+                chosen.plot = None
+
+
+def measure(batch: str, noise: str, effort: str) -> dict[str, NDArray[np.float64]]:
+    """Plan a batch for each objective and print what it comes to."""
+    domain = lrm.read_domain(FOLDER / f"{batch}.yaml")
+    workload = lrm.read_batch(FOLDER / f"{batch}.sql", domain)
+    found: dict[str, NDArray[np.float64]] = {}
+    balance = None
+    order: tuple[Objective, ...] = ("balanced", "worst", "total")
+    for objective in order:
+        start = time.process_time()
+        plan = lrm.plan(workload, noise=noise, objective=objective, effort=effort)  # type: ignore[arg-type]
+        seconds = time.process_time() - start
+        balance = plan.balance if balance is None else balance
+        ratios = found[objective] = ratios_of(plan, balance)
+        mean = np.exp(np.log(ratios).mean())
+        above = int((ratios > 1.0).sum())
+        print(
+            f"{batch:10}{noise:10}{objective:10}{ratios.max():8.3f}{mean:7.3f}{above:8}{seconds:7.1f}",
+            flush=True,
+        )
+    return {objective: found[objective] for objective in OBJECTIVES}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Statements planned alone: what each would have under an even split of the budget.
+
+Groups are disjoint, so that a statement has the error of one of them; cells that its queries do not
+distinguish are merged. What is left is often a table of one cell, or the same small matrix as that
+of another statement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from lrm.clock import Clock
+from lrm.errors import UsageError
+from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.matrices import SparseMap
+from lrm.maps.products.batch import ProductBatch
+from lrm.maps.products.factors import Factor
+from lrm.maps.products.map import ProductMap
+from lrm.maps.products.values import merge_values
+from lrm.plans.balance import Balance, Objective
+from lrm.plans.core import weighted_error
+from lrm.privacy.budget import Noise
+from lrm.strategies import Problem, Search, build_strategy
+from lrm.workload import Workload
+from lrm.workload.columns import StatementColumns, statement_columns
+from lrm.workload.core import EXPLICIT_QUERIES
+
+__all__ = ["balance_of"]
+
+LISTED = 1 << 16
+"""Weights of a statement's reduced queries up to which they are searched as one matrix."""
+
+FEW_QUERIES = 4
+"""Queries among whose columns corners are looked for."""
+
+ALONE_WORK = 0.2
+"""Counted seconds of the search for one statement alone."""
+
+
+def balance_of(
+    workload: Workload, objective: Objective, noise: Noise, clock: Clock
+) -> tuple[Balance, StatementColumns] | None:
+    """Find what the statements of a batch would have alone; None where there is one at most."""
+    if len(workload.statements) < 2:
+        if objective == "worst":
+            raise UsageError("the worst statement can be planned for where there are several")
+        return None
+    if workload.shape[0] > EXPLICIT_QUERIES:
+        return None
+    columns = statement_columns(workload)
+    if any(not one for one in columns.statements):
+        return None
+    search = Search(0, noise, clock.silent())
+    parts = _Parts(workload.queries, columns)
+    alone = [
+        parts.error([column], [1.0], search) / int(size)
+        for column, size in enumerate(columns.sizes)
+    ]
+    if not all(0 < one < math.inf for one in alone):
+        return None
+    errors = []
+    for own in columns.statements:
+        weights = [1.0 / (len(own) * int(columns.sizes[c]) * alone[c]) for c in own]
+        errors.append(1.0 if len(own) == 1 else parts.error(own, weights, search))
+    return Balance(objective, tuple(alone), tuple(errors)), columns
+
+
+class _Parts:
+    """The queries of some columns by themselves."""
+
+    def __init__(self, queries: LinearMap, columns: StatementColumns) -> None:
+        self._queries, self._columns = queries, columns
+        if isinstance(queries, ProductMap):
+            starts = [own.start for _, own in queries.term_slices()]
+            self._terms = columns.of_row[starts]
+
+    def error(self, some: Iterable[int], weights: Iterable[float], search: Search) -> float:
+        """``‖B‖²·Δ²`` of the best strategy for some columns, with a weight for each."""
+        of_column = np.zeros(len(self._columns.sizes))
+        of_column[list(some)] = list(weights)
+        if isinstance(self._queries, ProductMap):
+            terms = np.flatnonzero(of_column[self._terms] > 0)
+            batch, groups = _without_groups(self._queries.batch.take(terms))
+            importance = of_column[self._terms[terms]]
+            return groups * _product_error(batch, importance, search)
+        rows = np.flatnonzero(of_column[self._columns.of_row] > 0)
+        matrix = self._queries.sparse()[rows]
+        return _flat_error(SparseMap(matrix), of_column[self._columns.of_row[rows]], search)
+
+
+def _without_groups(batch: ProductBatch) -> tuple[ProductBatch, int]:
+    """The queries of one group, and the number of groups by which all of them are.
+
+    Groups are disjoint: each has the error that it has alone.
+    """
+    reduced = merge_values(batch).batch
+    choice, count = reduced.choice.copy(), 1
+    for i, choices in enumerate(reduced.factors):
+        chosen = np.unique(choice[:, i])
+        if len(chosen) == 1 and _is_identity(choices[int(chosen[0])]):
+            choice[:, i] = 0
+            count *= choices[int(chosen[0])].size
+    if count == 1:
+        return reduced, 1
+    plain = ProductBatch(
+        reduced.factors, choice, reduced.coefficients, reduced.term_of, reduced.weights
+    )
+    return merge_values(plain).batch, count
+
+
+def _is_identity(factor: Factor) -> bool:
+    if factor.kind == "identity":
+        return factor.size > 1
+    rows = factor.rows
+    return (
+        rows is not None
+        and rows.shape[0] == rows.shape[1] > 1
+        and np.array_equal(rows, np.eye(len(rows)))
+    )
+
+
+def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:
+    plain = ProductMap(batch)
+    each = np.repeat(importance, batch.term_queries())
+    if math.prod(batch.sizes) * plain.shape[0] <= LISTED:
+        return _flat_error(SparseMap(plain.sparse()), each, search)
+    return _searched(Workload(plain, importance=each), search)
+
+
+def _flat_error(queries: SparseMap, importance: Floats, search: Search) -> float:
+    rows, cells = queries.shape
+    if rows * cells > LISTED:
+        return _searched(Workload(queries, importance=importance), search)
+    matrix = queries.dense() * np.sqrt(importance)[:, None]
+    matrix = np.unique(matrix[:, np.any(matrix != 0, axis=0)], axis=1)
+    if not matrix.size:
+        return 0.0
+    if np.all((matrix != 0).sum(axis=0) == 1):  # each record is in one answer: measure that
+        return float((np.abs(matrix).max(axis=1) ** 2).sum())
+    matrix = _corners(matrix)
+    size = float(np.abs(matrix).max())
+    rounded = np.round(matrix / size, 12) + 0.0
+    return size**2 * _cached_error(search.noise, rounded.shape, rounded.tobytes())
+
+
+def _corners(matrix: Floats) -> Floats:
+    """The columns that are corners of the hull of ±columns: a strategy for them is one for all.
+
+    Looked for among a few queries alone, where others are most.
+    """
+    rows, cells = matrix.shape
+    if not 2 <= rows <= FEW_QUERIES or cells <= rows or np.linalg.matrix_rank(matrix) < rows:
+        return matrix
+    both = np.hstack([matrix, -matrix]).T
+    try:
+        hull = ConvexHull(both)
+    except QhullError:
+        return matrix
+    return np.asarray(matrix[:, np.unique(hull.vertices % cells)])
+
+
+@lru_cache(maxsize=512)
+def _cached_error(noise: Noise, shape: tuple[int, int], data: bytes) -> float:
+    """The error of a small matrix, which other statements and batches often share."""
+    matrix = np.frombuffer(data, dtype=np.float64).reshape(shape)
+    return _searched(Workload(matrix.copy()), Search(0, noise, Clock()))
+
+
+def _searched(workload: Workload, search: Search) -> float:
+    problem = Problem(workload)
+    limited = Search(search.seed, search.noise, search.clock.part(ALONE_WORK))
+    strategy = build_strategy("best", problem, limited, {"effort": "quick"})
+    measured, reconstruction = strategy.rounded(problem, search.noise, None)
+    return weighted_error(workload, measured, reconstruction, search.noise)
