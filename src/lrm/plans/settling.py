@@ -37,6 +37,9 @@ SEARCHES: dict[Objective, int] = {"balanced": 3, "worst": 5}
 SETTLED = 0.995
 """Squared ratio to the even split that statements above 1 are brought to, where possible."""
 
+TOLERATED = 1.01
+"""Squared ratio that is not worth another search."""
+
 STEP = 0.7
 """Exponent of a round: the weight of a statement grows with its squared ratio to this power."""
 
@@ -165,7 +168,8 @@ def _by_searches(
     weights = np.ones(len(squares))
     for _ in range(SEARCHES[emphasis.balance.objective]):
         raised = emphasis.raised(weights, squares)
-        if raised is None or search.clock.ended:
+        enough = emphasis.balance.objective == "balanced" and squares.max() <= TOLERATED
+        if raised is None or enough or search.clock.ended:
             break
         weights = raised
         own = Problem(emphasis.weighted(weights), problem.timings)
