@@ -19,9 +19,9 @@ from lrm.errors import UsageError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.factors import Factor
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
+from lrm.maps.words import Identity
 from lrm.plans.balance import Balance, Objective
 from lrm.plans.core import weighted_error
 from lrm.privacy.budget import Noise
@@ -104,7 +104,7 @@ def _without_groups(batch: ProductBatch) -> tuple[ProductBatch, int]:
         chosen = np.unique(choice[:, i])
         if len(chosen) == 1 and _is_identity(choices[int(chosen[0])]):
             choice[:, i] = 0
-            count *= choices[int(chosen[0])].size
+            count *= choices[int(chosen[0])].shape[1]
     if count == 1:
         return reduced, 1
     plain = ProductBatch(
@@ -113,15 +113,13 @@ def _without_groups(batch: ProductBatch) -> tuple[ProductBatch, int]:
     return merge_values(plain).batch, count
 
 
-def _is_identity(factor: Factor) -> bool:
-    if factor.kind == "identity":
-        return factor.size > 1
-    rows = factor.rows
-    return (
-        rows is not None
-        and rows.shape[0] == rows.shape[1] > 1
-        and np.array_equal(rows, np.eye(len(rows)))
-    )
+def _is_identity(factor: LinearMap) -> bool:
+    rows, cells = factor.shape
+    if rows != cells or cells == 1:
+        return False
+    if isinstance(factor, Identity):
+        return True
+    return cells * cells <= LISTED and np.array_equal(factor.dense(), np.eye(cells))
 
 
 def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:
