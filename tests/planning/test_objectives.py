@@ -131,6 +131,7 @@ def test_plans_keep_what_statements_are_compared_with(plans, tmp_path):
     np.testing.assert_allclose(again.statement_ratios, plan.statement_ratios)
     assert again.digest == plan.digest
     assert again.balance.facts == plan.balance.facts
+    assert again.batch_digest == plans["laplace", "total"].workload.digest
 
 
 @pytest.mark.parametrize(
@@ -138,10 +139,10 @@ def test_plans_keep_what_statements_are_compared_with(plans, tmp_path):
     [
         [],
         {"objective": "balanced"},
-        {"objective": "total", "columns": [1.0], "statements": [1.0, 1.0]},
-        {"objective": "balanced", "columns": [0.0], "statements": [1.0, 1.0]},
-        {"objective": "balanced", "columns": [1.0], "statements": [1.0, True]},
-        {"objective": "balanced", "columns": "11", "statements": [1.0, 1.0]},
+        {"objective": "total", "columns": [1.0], "statements": [1.0, 1.0], "batch": ""},
+        {"objective": "balanced", "columns": [0.0], "statements": [1.0, 1.0], "batch": ""},
+        {"objective": "balanced", "columns": [1.0], "statements": [1.0, True], "batch": ""},
+        {"objective": "balanced", "columns": "11", "statements": [1.0, 1.0], "batch": ""},
     ],
 )
 def test_edited_files_are_refused(facts):
@@ -154,7 +155,7 @@ def test_a_balance_of_another_batch_is_refused(plans):
 
     plan = plans["laplace", "balanced"]
     with pytest.raises(LrmError, match="not those of the batch"):
-        replace(plan, balance=Balance("balanced", (1.0,), (1.0, 1.0)))
+        replace(plan, balance=Balance("balanced", (1.0,), (1.0, 1.0), "digest"))
 
 
 def test_reweighed_strategies_have_the_errors_of_their_parts(batch):

@@ -44,11 +44,14 @@ class Balance:
         a_c of each column: its mean squared error when planned alone, as ``‖B‖²·Δ²``.
     statements
         E_s of each statement, planned alone: its error relative to its columns.
+    batch
+        The digest of the batch as it was asked for, without the weights that were found.
     """
 
     objective: Objective
     columns: tuple[float, ...]
     statements: tuple[float, ...]
+    batch: str
 
     def __post_init__(self) -> None:
         positive = all(0 < one < math.inf for one in (*self.columns, *self.statements))
@@ -62,6 +65,7 @@ class Balance:
             "objective": self.objective,
             "columns": list(self.columns),
             "statements": list(self.statements),
+            "batch": self.batch,
         }
 
     @classmethod
@@ -69,16 +73,16 @@ class Balance:
         """Read what `facts` returned, or None; anything else is a WorkloadError."""
         if facts is None:
             return None
-        keys = {"objective", "columns", "statements"}
-        if not isinstance(facts, dict) or set(facts) != keys:
-            raise WorkloadError("'balance' must be an object of JSON with three facts")
+        keys = {"objective", "columns", "statements", "batch"}
+        if not isinstance(facts, dict) or set(facts) != keys or type(facts["batch"]) is not str:
+            raise WorkloadError("'balance' must be an object of JSON with four facts")
         lists = [facts["columns"], facts["statements"]]
         if not all(
             isinstance(one, list) and all(type(x) in {int, float} for x in one) for one in lists
         ):
             raise WorkloadError("'balance' must hold lists of numbers")
         columns, statements = (tuple(map(float, one)) for one in lists)
-        return cls(facts["objective"], columns, statements)
+        return cls(facts["objective"], columns, statements, facts["batch"])
 
     def check(self, columns: StatementColumns) -> None:
         """Refuse numbers that are not those of a batch with these columns."""

@@ -100,6 +100,11 @@ class Plan:
                 "to similar size"
             )
 
+    @property
+    def batch_digest(self) -> str:
+        """The digest of the batch as it was asked for, without weights that balance statements."""
+        return self.workload.digest if self.balance is None else self.balance.batch
+
     @cached_property
     def statement_columns(self) -> StatementColumns:
         """The columns of linear queries that each statement is answered from."""

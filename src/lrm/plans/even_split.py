@@ -67,7 +67,7 @@ def balance_of(
     for own in columns.statements:
         weights = [1.0 / (len(own) * int(columns.sizes[c]) * alone[c]) for c in own]
         errors.append(1.0 if len(own) == 1 else parts.error(own, weights, search))
-    return Balance(objective, tuple(alone), tuple(errors)), columns
+    return Balance(objective, tuple(alone), tuple(errors), workload.digest), columns
 
 
 class _Parts:

@@ -389,7 +389,7 @@ class Actions:
             raise UsageError("correct the errors of the domain and the questions first")
         asked = compile_whole(batch, outcome.domain)
         own = plan.workload.domain
-        if own != outcome.domain or asked.digest != plan.workload.digest:
+        if own != outcome.domain or asked.digest != plan.batch_digest:
             raise UsageError(
                 "the plan is of other questions than those in the editor; choose the plan of these "
                 "questions, or release that one with lrm release"
