@@ -48,11 +48,8 @@ OTHER_WIDTH = 1.25
 FAR = 4.0
 """A start is left as it is if it is more than this factor above the best."""
 
-LEADING = 1.02
-"""A start that is at most this factor above the best is improved first."""
-
-GOOD_START, BESIDE_START = 0.5, 0.3
-"""Beside a start of less than this share of the identity's error, random ones win less often."""
+GOOD_START = 0.5
+"""Beside a start of less than this share of the identity's error, the row space wins less often."""
 
 WIDE, WIDE_BESIDE_START = 0.2, 1.0
 """The row space is searched where there are more cells than this share of its rank squared; the
@@ -96,8 +93,8 @@ def families(race: Race, seed: int) -> list[Family]:
     if k < n:
         # The best is some start here; the first candidate is the identity.
         has_start = race.error < GOOD_START * race.candidates[0].error
-        wide, share = (WIDE_BESIDE_START, BESIDE_START) if has_start else (WIDE, 1.0)
-        first = share * min(0.3, 0.1 * n / (k * k)) if n > wide * k * k else 0.0
+        wide = WIDE_BESIDE_START if has_start else WIDE
+        first = min(0.3, 0.1 * n / (k * k)) if n > wide * k * k else 0.0
         in_row_space: list[Family] = []
         for width in ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
@@ -243,8 +240,6 @@ def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
         return _in_general(race, name, L, SCHEDULE)
 
     def hope() -> float:
-        if error < LEADING * race.error:
-            return 0.3
-        return 0.1 if error < FAR * race.error else 0.0
+        return 0.3 if error < FAR * race.error else 0.0
 
     return Family(name, begin, stages, hope, limit=1)
