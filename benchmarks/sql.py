@@ -140,10 +140,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose name contains this text")
     parser.add_argument("--compare", action="store_true", help="compare every answer with DuckDB")
     chosen = parser.parse_args()
-    if chosen.what != "speed":
-        share(chosen.only, compare=chosen.compare)
     if chosen.what != "share":
         speed()
+    if chosen.what != "speed":
+        share(chosen.only, compare=chosen.compare)
 
 
 if __name__ == "__main__":

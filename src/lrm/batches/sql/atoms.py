@@ -110,10 +110,10 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     result = np.full(attribute.size, NULL, dtype=np.uint8)
     if isinstance(attribute, Categories):
         _compare_categories(attribute, operation, value, result)
-    elif isinstance(attribute, Bins):
-        _compare_bins(attribute, operation, _as_number(attribute, value), result)
-    elif isinstance(attribute, SteppedAttribute):
-        _compare_steps(attribute, operation, _as_step(attribute, value), result)
+    elif isinstance(attribute, Bins | SteppedAttribute):
+        first, last = _spans(attribute)
+        at = _point(attribute, operation, value)
+        result[: len(first)] = _compare_spans(first, last, operation, at)
     nan = attribute.special_cell("(nan)")
     if nan is not None:
         result[nan] = _ON_NAN[operation]
@@ -163,24 +163,56 @@ def undivided(attribute: Numbers, done: str) -> str:
 
 def _places(attribute: Attribute, values: Sequence[Constant]) -> tuple[Any, Any, Any]:
     """The first and the last value of each cell, and the values of a list, in order."""
+    assert isinstance(attribute, Bins | SteppedAttribute)  # noqa: S101 - the only other kinds
+    first, last = _spans(attribute)
+    points = {_point(attribute, "=", value) for value in values} - {None}
+    return first, last, np.array(sorted(points), dtype=first.dtype)  # type: ignore[type-var]
+
+
+def _spans(attribute: Bins | SteppedAttribute) -> tuple[Any, Any]:
+    """The least and the largest number of each cell that holds some."""
     if isinstance(attribute, SteppedAttribute):
-        numbers = [_as_step(attribute, value) for value in values]
-        whole = {_clamped(int(one)) for one in numbers if one == int(one)}
-        return (*attribute.spans, np.array(sorted(whole), dtype=np.int64))
-    assert isinstance(attribute, Bins)  # noqa: S101 - the only other kind
-    at = [_exactly(_as_number(attribute, value)) for value in values]
-    if not np.all(np.isfinite(at)):
-        raise _wrong(f"a constant is too large for a number of {attribute.name!r}")
-    low, high = _bin_ends(attribute)
-    return low, np.nextafter(high, -np.inf), np.array(sorted(at))
-
-
-def _bin_ends(attribute: Bins) -> tuple[Any, Any]:
+        return attribute.spans
     edges = np.asarray(attribute.edges)
     low, high = edges[:-1], edges[1:]
     if attribute.outside == "cell":  # (above) holds inf itself, which no constant reaches
         low, high = np.append(low, [-np.inf, edges[-1]]), np.append(high, [edges[0], np.inf])
-    return low, high
+    return low, np.where(np.isinf(high), high, np.nextafter(high, -np.inf))
+
+
+def _point(
+    attribute: Bins | SteppedAttribute, operation: str, value: Constant
+) -> int | float | None:
+    """The number that is compared with: of ``=`` None for none, of others one to compare by <=."""
+    if isinstance(attribute, SteppedAttribute):
+        exact = _as_step(attribute, value)
+        whole = int(exact.to_integral_value(rounding=ROUND_FLOOR))
+        if operation == "=" and whole != exact:
+            return None
+        if operation == "<":  # x < 4.2 is x <= 4, and x < 4 is x <= 3
+            whole = int(exact.to_integral_value(rounding=ROUND_CEILING)) - 1
+        # One step inside the open ends ±2^63: a huge constant still cuts (below), (above).
+        return max(-(2**63) + 1, min(2**63 - 2, whole))
+    at = _exactly(_as_number(attribute, value))
+    if not np.isfinite(at):
+        raise _wrong(f"{value} is too large for a number of {attribute.name!r}")
+    return float(np.nextafter(at, -np.inf)) if operation == "<" else at
+
+
+def _compare_spans(first: Any, last: Any, operation: str, at: float | None) -> Truths:
+    """Compare every number of each cell with a constant; what is true of some only is both."""
+    if at is None:
+        return np.full(len(first), FALSE, dtype=np.uint8)
+    point = first.dtype.type(at)
+    if operation == "=":
+        single = (first == last) & (first.dtype.kind == "i")
+        inside = (first <= point) & (point <= last)
+        found = np.where(inside, np.where(single, TRUE, TRUE | FALSE), FALSE)
+    else:
+        # A number in bins may lie between the largest float64 of its cell and the edge.
+        surely = last < point if operation == "<=" and first.dtype.kind == "f" else last <= point
+        found = np.where(surely, TRUE, np.where(first > point, FALSE, TRUE | FALSE))
+    return found.astype(np.uint8)
 
 
 def is_null(attribute: Attribute) -> Truths:
@@ -190,43 +222,6 @@ def is_null(attribute: Attribute) -> Truths:
     if cell is not None:
         result[cell] = TRUE
     return result
-
-
-def _compare_steps(
-    attribute: SteppedAttribute, operation: str, value: Decimal, result: Truths
-) -> None:
-    first, last = attribute.spans
-    cells = result[: len(first)]
-    whole = int(value.to_integral_value(rounding=ROUND_FLOOR))
-    if operation == "=":
-        if whole != value:
-            cells[:] = FALSE
-            return
-        at = np.int64(_clamped(whole))
-        cells[:] = np.where((first <= at) & (at <= last), np.where(first == last, 1, 3), FALSE)
-        return
-    if operation == "<":  # x < 4.2 is x <= 4, and x < 4 is x <= 3
-        whole = int(value.to_integral_value(rounding=ROUND_CEILING)) - 1
-    at = np.int64(_clamped(whole))
-    cells[:] = np.where(last <= at, TRUE, np.where(first > at, FALSE, TRUE | FALSE))
-
-
-def _clamped(whole: int) -> int:
-    # One step inside the open ends ±2^63, so that a huge constant still cuts (below), (above).
-    return max(-(2**63) + 1, min(2**63 - 2, whole))
-
-
-def _compare_bins(attribute: Bins, operation: str, value: Decimal, result: Truths) -> None:
-    at = _exactly(value)
-    if not np.isfinite(at):
-        raise _wrong(f"{value} is too large for a number of {attribute.name!r}")
-    low, high = _bin_ends(attribute)
-    cells = result[: len(low)]
-    if operation == "=":
-        cells[:] = np.where((low <= at) & (at < high), TRUE | FALSE, FALSE)
-        return
-    never = low >= at if operation == "<" else low > at
-    cells[:] = np.where(high <= at, TRUE, np.where(never, FALSE, TRUE | FALSE))
 
 
 def _exactly(value: Decimal) -> float:
