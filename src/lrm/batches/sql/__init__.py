@@ -8,15 +8,17 @@ are ``matrix @ counts``. Whatever is not on the list below is refused by name.
   ``FILTER (WHERE …)``; their sums, differences, constant multiples and quotients by constants;
   names by ``AS``
 - derived answers, computed from such linear ones: ``AVG``, ``VARIANCE``, ``STDDEV``, ``CORR``,
-  ``REGR_SLOPE``, quotients, products and functions of aggregates, ``SUM(COUNT(*)) OVER (…)``,
-  ``MEDIAN``, ``QUANTILE_CONT``, ``PERCENTILE_CONT … WITHIN GROUP``
+  ``REGR_SLOPE``, quotients, products and functions of aggregates, ``MEDIAN``,
+  ``QUANTILE_CONT``, ``PERCENTILE_CONT … WITHIN GROUP``
 - conditions: ``= <> < <= > >= IN BETWEEN IS NULL`` of an attribute and constants, on cells of
   any kind, with ``AND OR NOT``; any other expression of deterministic functions that has one
   value on every cell, evaluated by DuckDB on the declared values
 - groups: ``GROUP BY`` attributes or expressions, ``ROLLUP``, ``CUBE``, ``GROUPING SETS``
 - statements: ``WITH``, sub-selects that filter, rename or compute columns or have one row,
   ``UNION ALL``, ``JOIN`` to lookups of the domain
-- ``ORDER BY``, ``LIMIT``, ``OFFSET`` and ``HAVING`` of the answers that are displayed
+- windows over groups: ``SUM``, ``AVG``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``
+- ``HAVING``, ranks, ``QUALIFY``, ``ORDER BY``, ``LIMIT`` and ``OFFSET`` of the displayed answers
+- other dialects, declared by ``-- dialect: snowflake`` before the first statement
 
 What differs from running the text on the table:
 
