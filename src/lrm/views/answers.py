@@ -15,8 +15,7 @@ from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.releases.shown import shown_values
 from lrm.spelling import beside, many, number
-from lrm.views.blocks import Block, Cell, Document, Figure, Heading, Table
-from lrm.views.charts import Series, line_chart, pyramid
+from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
@@ -35,9 +34,6 @@ __all__ = [
 
 MOST_COLUMNS = 20
 """Labels of a column of groups that may stand side by side."""
-
-MOST_PANELS = 12
-"""Panels of small multiples."""
 
 TOTAL = "total"
 
@@ -254,7 +250,7 @@ class StatementTable:
         return words
 
     @cached_property
-    def _view(self) -> tuple[tuple[Column, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    def view(self) -> tuple[tuple[Column, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
         """The columns of groups as readers see them: a year and a month are one column."""
         columns, codes = self.layout.columns, self.layout.codes
         kinds = [column.kind for column in columns]
@@ -315,9 +311,9 @@ class StatementTable:
         known = halves[np.isfinite(halves) & (halves > 0)]
         return float(np.median(known)) / 2 if len(known) else 0.0
 
-    def _across(self, most: int) -> int | None:
+    def across(self, most: int) -> int | None:
         """The column whose labels stand side by side; None for a list."""
-        columns, codes = self._view
+        columns, codes = self.view
         if len(self.layout.answers) != 1 or len(columns) < 2 or self.note:
             return None
         order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), -k))
@@ -328,11 +324,11 @@ class StatementTable:
 
     def table(self, most: int = MOST_COLUMNS, *, heat: bool = False) -> Table:
         """The statement as one table: the labels of a column side by side, or a list of groups."""
-        across = self._across(most)
+        across = self.across(most)
         title, key = self.heading, self.statement.title
         if across is None:
             return self._list(title, key)
-        columns, codes = self._view
+        columns, codes = self.view
         same = bool(self.alike(0))
         texts = [[*label_texts(column), TOTAL] for column in columns]
         used = sorted(set(codes[:, across].tolist()), key=lambda code: (code < 0, code))
@@ -359,7 +355,7 @@ class StatementTable:
         return Table(f"{title} · {name} →", tuple(headings), tuple(lines), self.note, key=key)
 
     def _list(self, title: str, key: str) -> Table:
-        columns, codes = self._view
+        columns, codes = self.view
         answers = self.layout.answers
         texts = [[*label_texts(column), TOTAL] for column in columns]
         same = [bool(self.alike(place)) for place in range(len(answers))]
@@ -392,108 +388,6 @@ class StatementTable:
             0.0 if math.isnan(x) else (min(max(x, low), high) - low) / (high - low) for x in ends
         )
         return zero, answer, left, right
-
-    def blocks(self) -> list[Block]:
-        """The statement as a page shows it: a drawing where its shape has one, and its table."""
-        columns, _ = self._view
-        time = [k for k, column in enumerate(columns) if is_time(column)]
-        drawing: Figure | None = None
-        if len(time) == 1 and not self.note and len(self.layout) > 2:
-            drawing = self._lines(time[0])
-        elif len(columns) == 2 and len(self.layout.answers) == 1 and not self.note:
-            drawing = self._pyramid()
-        tables: list[Block] = [*self._panels()] if drawing is None else [self.table(heat=True)]
-        return tables if drawing is None else [drawing, *tables]
-
-    def _series(self, name: str, rows: Sequence[int | None], place: int) -> Series:
-        found = [
-            np.array([math.nan if row is None else column[row, place] for row in rows])
-            for column in (self.numbers[key] for key in ("answer", "low", "high"))
-        ]
-        return Series(name, *found)
-
-    def _lines(self, time: int) -> Figure | None:
-        """Lines over time with bands: one panel per combination of the other columns."""
-        columns, codes = self._view
-        rest = [k for k in range(len(columns)) if k != time]
-        texts = [[*label_texts(column), TOTAL] for column in columns]
-        found: dict[tuple[int, ...], dict[int, int]] = {}
-        for row, code in enumerate(codes.tolist()):
-            if code[time] >= 0:
-                found.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
-        answers = self.layout.answers
-        if not found or len(found) * len(answers) > MOST_PANELS:
-            return None
-        used = sorted({code for rows in found.values() for code in rows})
-        labels = [texts[time][code] for code in used]
-        series = []
-        for place, answer in enumerate(answers):
-            for group, rows in found.items():
-                names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
-                if len(answers) > 1:
-                    names.insert(0, answer.replace("_", " "))
-                series.append(
-                    self._series(", ".join(names), [rows.get(code) for code in used], place)
-                )
-        words = f"{self.statement.title}: lines from {labels[0]} to {labels[-1]}"
-        percent = f"{100 * self.confidence:.4g} % intervals"
-        return Figure(line_chart(labels, series, words), words, f"The band shows {percent}.")
-
-    def _pyramid(self) -> Figure | None:
-        """Bars back to back, for a column of two labels beside one of ordered numbers."""
-        columns, codes = self._view
-        pair = [k for k in (0, 1) if len(columns[k].labels) == 2]
-        if len(pair) != 1 or (codes < 0).any():
-            return None
-        side = pair[0]
-        labels = columns[1 - side].labels
-        if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
-            return None
-        texts = [label_texts(column) for column in columns]
-        found: dict[int, dict[int, int]] = {}
-        for row, code in enumerate(codes.tolist()):
-            found.setdefault(code[side], {})[code[1 - side]] = row
-        if len(found) < 2:
-            return None
-        used = sorted({code for rows in found.values() for code in rows})
-        left, right = (
-            self._series(texts[side][code], [rows.get(k) for k in used], 0)
-            for code, rows in sorted(found.items())
-        )
-        words = f"{self.statement.title}: {left.name} to the left, {right.name} to the right"
-        ages = [texts[1 - side][code] for code in used]
-        return Figure(pyramid(ages, left, right, words), words)
-
-    def _panels(self) -> Iterator[Table]:
-        """One table; or one per label of the first column, where there are three columns."""
-        columns, codes = self._view
-        across = self._across(MOST_COLUMNS)
-        labels = sorted(set(codes[:, 0].tolist()), key=lambda c: (c < 0, c)) if columns else []
-        if across is None or len(columns) < 3 or across == 0 or len(labels) > MOST_PANELS:
-            yield self.table(heat=True)
-            return
-        texts = [*label_texts(columns[0]), TOTAL]
-        for code in labels:
-            rows = np.flatnonzero(codes[:, 0] == code)
-            view = columns[1:], codes[rows, 1:]
-            part = replace(
-                self,
-                layout=self.layout.taken(rows),
-                numbers={name: column[rows] for name, column in self.numbers.items()},
-            )
-            part.__dict__["_view"] = view
-            made = part.table(heat=True)
-            yield replace(made, title=f"{columns[0].name} {texts[code]} · {made.title}")
-
-    def document(self, *, folded: bool = False) -> Document:
-        """The statement as a part of a page."""
-        return Document(
-            self.statement.title,
-            tuple(self.blocks()),
-            self.summary,
-            folded=folded,
-            name=self.statement.name,
-        )
 
 
 SINGLE = "Single numbers"

@@ -44,6 +44,7 @@ from lrm.views.page import page
 from lrm.views.plans import title
 from lrm.views.promises import NOT_PROMISED
 from lrm.views.releases import cost_lines, export_csv
+from lrm.views.shapes import statement_document
 from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
@@ -267,7 +268,7 @@ def answer_parts(release: Release, tables: Sequence[StatementTable], file: str |
             continue
         folded = part.count > min(OPEN, opened)
         opened -= 0 if folded else part.count
-        parts.append(part.document(folded=folded))
+        parts.append(statement_document(part, folded=folded))
     body = [search_box("Search answers")] if sum(one.count for one in tables) > FEW else []
     if len(parts) > FEW // 2:
         body.append(contents(parts))

@@ -1,0 +1,127 @@
+"""The shapes in which a page shows a statement: lines over time, pyramids, panels, a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lrm.views.answers import MOST_COLUMNS, TOTAL, StatementTable
+from lrm.views.blocks import Block, Document, Figure, Table
+from lrm.views.charts import Series, line_chart, pyramid
+from lrm.views.labels import is_time, label_texts
+
+__all__ = ["statement_blocks", "statement_document"]
+
+MOST_PANELS = 12
+"""Panels of small multiples."""
+
+
+def statement_blocks(table: StatementTable) -> list[Block]:
+    """The statement as a page shows it: a drawing where its shape has one, and its table."""
+    columns, _ = table.view
+    time = [k for k, column in enumerate(columns) if is_time(column)]
+    drawing: Figure | None = None
+    if len(time) == 1 and not table.note and len(table.layout) > 2:
+        drawing = _lines(table, time[0])
+    elif len(columns) == 2 and len(table.layout.answers) == 1 and not table.note:
+        drawing = _pyramid(table)
+    tables: list[Block] = [*_panels(table)] if drawing is None else [table.table(heat=True)]
+    return tables if drawing is None else [drawing, *tables]
+
+
+def _series(table: StatementTable, name: str, rows: Sequence[int | None], place: int) -> Series:
+    found = [
+        np.array([math.nan if row is None else column[row, place] for row in rows])
+        for column in (table.numbers[key] for key in ("answer", "low", "high"))
+    ]
+    return Series(name, *found)
+
+
+def _lines(table: StatementTable, time: int) -> Figure | None:
+    """Lines over time with bands: one panel per combination of the other columns."""
+    columns, codes = table.view
+    rest = [k for k in range(len(columns)) if k != time]
+    texts = [[*label_texts(column), TOTAL] for column in columns]
+    found: dict[tuple[int, ...], dict[int, int]] = {}
+    for row, code in enumerate(codes.tolist()):
+        if code[time] >= 0:
+            found.setdefault(tuple(code[k] for k in rest), {})[code[time]] = row
+    answers = table.layout.answers
+    if not found or len(found) * len(answers) > MOST_PANELS:
+        return None
+    used = sorted({code for rows in found.values() for code in rows})
+    labels = [texts[time][code] for code in used]
+    series = []
+    for place, answer in enumerate(answers):
+        for group, rows in found.items():
+            names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
+            if len(answers) > 1:
+                names.insert(0, answer.replace("_", " "))
+            series.append(
+                _series(table, ", ".join(names), [rows.get(code) for code in used], place)
+            )
+    words = f"{table.statement.title}: lines from {labels[0]} to {labels[-1]}"
+    percent = f"{100 * table.confidence:.4g} % intervals"
+    return Figure(line_chart(labels, series, words), words, f"The band shows {percent}.")
+
+
+def _pyramid(table: StatementTable) -> Figure | None:
+    """Bars back to back, for a column of two labels beside one of ordered numbers."""
+    columns, codes = table.view
+    pair = [k for k in (0, 1) if len(columns[k].labels) == 2]
+    if len(pair) != 1 or (codes < 0).any():
+        return None
+    side = pair[0]
+    labels = columns[1 - side].labels
+    if len(labels) < 4 or not all(label.lstrip("[-")[:1].isdigit() for label in labels):
+        return None
+    texts = [label_texts(column) for column in columns]
+    found: dict[int, dict[int, int]] = {}
+    for row, code in enumerate(codes.tolist()):
+        found.setdefault(code[side], {})[code[1 - side]] = row
+    if len(found) < 2:
+        return None
+    used = sorted({code for rows in found.values() for code in rows})
+    left, right = (
+        _series(table, texts[side][code], [rows.get(k) for k in used], 0)
+        for code, rows in sorted(found.items())
+    )
+    words = f"{table.statement.title}: {left.name} to the left, {right.name} to the right"
+    ages = [texts[1 - side][code] for code in used]
+    return Figure(pyramid(ages, left, right, words), words)
+
+
+def _panels(table: StatementTable) -> Iterator[Table]:
+    """One table; or one per label of the first column, where there are three columns."""
+    columns, codes = table.view
+    across = table.across(MOST_COLUMNS)
+    labels = sorted(set(codes[:, 0].tolist()), key=lambda c: (c < 0, c)) if columns else []
+    if across is None or len(columns) < 3 or across == 0 or len(labels) > MOST_PANELS:
+        yield table.table(heat=True)
+        return
+    texts = [*label_texts(columns[0]), TOTAL]
+    for code in labels:
+        rows = np.flatnonzero(codes[:, 0] == code)
+        view = columns[1:], codes[rows, 1:]
+        part = replace(
+            table,
+            layout=table.layout.taken(rows),
+            numbers={name: column[rows] for name, column in table.numbers.items()},
+        )
+        part.__dict__["view"] = view
+        made = part.table(heat=True)
+        yield replace(made, title=f"{columns[0].name} {texts[code]} · {made.title}")
+
+
+def statement_document(table: StatementTable, *, folded: bool = False) -> Document:
+    """The statement as a part of a page."""
+    return Document(
+        table.statement.title,
+        tuple(statement_blocks(table)),
+        table.summary,
+        folded=folded,
+        name=table.statement.name,
+    )
