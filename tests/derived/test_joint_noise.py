@@ -93,7 +93,7 @@ def test_a_release_computes_derived_answers_once(monkeypatch):
     plan = lrm.plan(lrm.sql(TEXT, DOMAIN), effort="quick")
     release = lrm.release(plan, table(), epsilon=1, ledger=None)
     release.table()
-    monkeypatch.setattr("lrm.releases.shown.derived_numbers", None)
+    monkeypatch.setattr("lrm.releases.core.derived_numbers", None)
     assert len(release.to_pandas()) == 4 + 4 + 40
 
 

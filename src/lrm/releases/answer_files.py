@@ -12,7 +12,6 @@ from lrm.errors import UsageError
 from lrm.files.csv_cells import csv_cell, csv_document
 from lrm.files.writing import writing
 from lrm.maps.linear import Floats
-from lrm.releases.shown import shown_blocks
 from lrm.workload import LabelColumns, Span, group_titles, spans_of
 
 if TYPE_CHECKING:  # a release writes itself through this module
@@ -37,7 +36,7 @@ def answer_blocks(
     release: Release, confidence: float, processed: Floats | None = None
 ) -> Iterator[AnswerBlock]:
     """Yield all shown answers with their labels, standard errors and intervals, in order."""
-    ranges = list(shown_blocks(release))
+    ranges = list(release.shown_blocks())
     for (start, stop), spans in zip(
         ranges, spans_of(release.plan.workload.shown, ranges), strict=True
     ):

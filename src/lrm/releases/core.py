@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
+from lrm.derived import Noisy, derived_numbers, derived_values
 from lrm.errors import BudgetError, UsageError
 from lrm.exact.answering import Answering
+from lrm.files.archive import write_archive
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
+from lrm.plans.saving import pack_plan
 from lrm.privacy.budget import Privacy, PureDP
 from lrm.privacy.mechanism import (
     Measurements,
@@ -27,15 +30,50 @@ from lrm.privacy.unit import PrivacyUnit
 from lrm.releases.answer_files import write_answers
 from lrm.releases.concerns import release_concerns
 from lrm.releases.further import answer_further
-from lrm.releases.saving import save_release
-from lrm.releases.shown import Blocks, shown_numbers
 from lrm.rendering import html_of, write_page
 from lrm.spelling import many
-from lrm.workload import MOST_LISTED, AnswerTable, Labels, check_listable
+from lrm.workload import MOST_LISTED, AnswerTable, Derived, Labels, Workload, check_listable
 from lrm.workload.layout import find_answers
 from lrm.workload.statements import group_columns
 
-__all__ = ["Release", "from_measurements"]
+__all__ = [
+    "FACTS",
+    "VERSION",
+    "Release",
+    "from_measurements",
+    "shown_values",
+    "states_results",
+]
+
+VERSION = 5
+
+STATED_ANSWERS = 100_000
+"""Answers up to which a file states them next to the measurements that they follow from."""
+
+FACTS = (
+    "software",
+    "simulated",
+    "privacy",
+    "loss",
+    "unit",
+    "noise",
+    "ledger_head",
+    "plan",
+)
+"""What a release file states."""
+
+
+BLOCK = 1024
+"""Derived answers that are computed at a time."""
+
+HELD_BLOCKS = 1024
+"""Blocks of derived answers that a release keeps (32 MB)."""
+
+Blocks = dict[tuple[Derived, int, int, float], dict[str, Floats]]
+"""Columns of groups ``start:stop`` of a derived answer, with intervals of a confidence."""
+
+Piece = tuple[Derived | None, int, int]
+"""Groups ``start:stop`` of a derived answer; of the linear queries where that is None."""
 
 
 SIMULATED_SCALE = 1e-6
@@ -251,6 +289,22 @@ class Release:
         """
         return answer_further(self, queries)
 
+    def shown_blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` of blocks of shown answers that are small enough to hold."""
+        ranges = self.plan.reconstruction_map.row_ranges()
+        workload = self.plan.workload
+        if not workload.derived:
+            yield from ranges
+            return
+        place, blocks = 0, list(ranges)
+        for one, first, last in _pieces(workload):
+            cuts = blocks if one is None else [(k, k + BLOCK) for k in range(0, last, BLOCK)]
+            for start, stop in cuts:
+                length = min(stop, last) - max(start, first)
+                if length > 0:
+                    yield place, place + length
+                    place += length
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a file that ``lrm.load_release`` reads."""
         save_release(self, path)
@@ -287,3 +341,87 @@ def from_measurements(
         unit,
         ledger_head=ledger_head,
     )
+
+
+def _pieces(workload: Workload) -> Iterator[Piece]:
+    """Everything that is shown, in order."""
+    if not workload.derived:
+        yield None, 0, workload.shape[0]
+        return
+    for start, stop in workload.labels.shown_ranges():
+        yield None, start, stop
+    for one in workload.derived:
+        yield one, 0, one.label.count
+
+
+def _cut(pieces: Iterator[Piece], start: int, stop: int) -> Iterator[Piece]:
+    """The parts of pieces that the positions ``start:stop`` fall on."""
+    end = 0
+    for one, first, last in pieces:
+        begin, end = end, end + last - first
+        low, high = max(start, begin), min(stop, end)
+        if low < high:
+            yield one, first + low - begin, first + high - begin
+
+
+def shown_numbers(
+    release: Release, start: int, stop: int, confidence: float, held: Blocks
+) -> dict[str, Floats]:
+    """Answer, standard error and interval of the shown answers ``start:stop``, as columns.
+
+    Blocks of derived answers are taken from ``held``, and kept there. A quantile has no standard
+    error (NaN); an interval that cannot be bounded has infinite ends.
+    """
+    noisy = Noisy(release.rows, release.accuracy)
+    parts: list[dict[str, Floats]] = []
+    for one, first, last in _cut(_pieces(release.plan.workload), start, stop):
+        if one is None:
+            parts.append(release.numbers(first, last, confidence))
+            continue
+        for low in range(first, last, BLOCK):
+            key = one, low, min(low + BLOCK, last), confidence
+            if key not in held:
+                if len(held) >= HELD_BLOCKS:
+                    held.clear()
+                held[key] = derived_numbers(*key[:3], noisy, confidence)
+            parts.append(held[key])
+    if not parts:
+        return release.numbers(0, 0, confidence)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def shown_values(release: Release, answers: Floats) -> Floats:
+    """All shown values where the linear queries have other answers, such as processed ones."""
+    noisy = Noisy(lambda start, stop: answers[start:stop], release.accuracy)
+    return np.concatenate(
+        [
+            answers[first:last] if one is None else derived_values(one, first, last, noisy)
+            for one, first, last in _pieces(release.plan.workload)
+        ]
+    )
+
+
+def states_results(release: Release) -> bool:
+    """Whether a file states answers and standard errors, which follow from the measurements."""
+    return release.plan.workload.shape[0] <= STATED_ANSWERS
+
+
+def save_release(release: Release, path: str | os.PathLike[str]) -> None:
+    """Write ``release`` to ``path``, whole or not at all."""
+    arrays: dict[str, NDArray[Any]] = {}
+    plan = pack_plan(release.plan, arrays)
+    arrays["noisy-measurements"] = release.noisy_measurements
+    if states_results(release):
+        arrays["answers"] = release.answers
+        arrays["standard-errors"] = release.standard_errors
+    facts = {
+        "software": release.software,
+        "simulated": release.simulated,
+        "privacy": release.privacy.facts,
+        "loss": str(release.loss),
+        "unit": release.unit.facts,
+        "noise": {"distribution": release.distribution, "scale": release.scale.hex()},
+        "ledger_head": release.ledger_head,
+        "plan": plan,
+    }
+    write_archive(path, "release", VERSION, facts, arrays)

@@ -12,8 +12,7 @@ from lrm.files.facts import Arrays, Facts
 from lrm.plans.file import unpack_plan
 from lrm.privacy.budget import ZCDP, ApproxDP, Privacy, PureDP
 from lrm.privacy.unit import PrivacyUnit
-from lrm.releases.core import Release
-from lrm.releases.saving import FACTS, VERSION, states_results
+from lrm.releases.core import FACTS, VERSION, Release, states_results
 
 __all__ = ["load_release"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from lrm.maps.linear import Floats
 from lrm.releases import Release
+from lrm.releases.core import shown_values
 from lrm.releases.postprocess import Processed
-from lrm.releases.shown import shown_values
 from lrm.spelling import beside, many, number
 from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts

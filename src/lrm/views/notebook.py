@@ -27,6 +27,7 @@ from lrm.views.error_section import error_figure
 from lrm.views.figures import answers_drawing, table_drawing
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import write_release_page
+from lrm.views.releases import promise_line
 from lrm.views.statement_errors import StatementErrors, kind_lines
 from lrm.views.style import SNIPPET_CSS
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
@@ -107,8 +108,7 @@ def _release(release: Release) -> Markup:
     caption = (
         f"{many(drawn, 'answer', 'answers')} with 95 % intervals, which cover the noise alone."
     )
-    kind = "SIMULATED: it promises nothing. " if release.simulated else ""
-    words = f"{kind}{release.privacy.symbols}, for {release.unit.words}."
+    words = f"{promise_line(release)}."
     return Markup(
         paragraph(words)
         + _answers(release.table())

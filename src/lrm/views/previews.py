@@ -8,6 +8,7 @@ from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import PureDP
 from lrm.releases import Preview
 from lrm.views.plans import Lines, error_facts, total_lines
+from lrm.views.promises import guarantee_words
 
 __all__ = ["preview_facts", "preview_lines"]
 
@@ -37,7 +38,7 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
 
 def preview_lines(preview: Preview) -> Lines:
     """The same as text, without the queries."""
-    promise = ("promise", f"{preview.privacy.symbols}, for {preview.unit.words}")
+    promise = ("promise", guarantee_words(preview.privacy, preview.unit))
     return [promise, *_cost_lines(preview), *total_lines(preview.accuracy)]
 
 

@@ -1,8 +1,27 @@
-"""What a guarantee does not cover."""
+"""What a guarantee says, in words, and what it does not cover."""
 
 from __future__ import annotations
 
-__all__ = ["NOT_PROMISED"]
+from lrm.privacy.budget import Privacy
+from lrm.privacy.unit import PrivacyUnit
+
+__all__ = ["NOT_PROMISED", "guarantee_words"]
+
+
+def guarantee_words(privacy: Privacy, unit: PrivacyUnit, *, simulated: bool = False) -> str:
+    """A guarantee in a few words: which, how strong, and for whom.
+
+    >>> from fractions import Fraction
+    >>> from lrm.privacy.budget import PureDP
+    >>> guarantee_words(PureDP(Fraction(1, 10)), PrivacyUnit())
+    'pure differential privacy, epsilon 0.1, for one row, added or removed'
+    """
+    if simulated:
+        return "SIMULATED: it promises nothing"
+    facts = privacy.facts
+    amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
+    return f"{facts['guarantee']} differential privacy, {amounts}, for {unit.words}"
+
 
 NOT_PROMISED = (
     (

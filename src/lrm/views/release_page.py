@@ -12,8 +12,8 @@ from urllib.parse import quote
 from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
 from lrm.releases import Release
+from lrm.releases.core import shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.releases.shown import shown_values
 from lrm.spelling import many
 from lrm.views.answers import (
     SINGLE,

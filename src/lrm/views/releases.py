@@ -17,15 +17,14 @@ from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
 from lrm.releases.answer_files import answer_blocks, write_csv
-from lrm.releases.core import Release
+from lrm.releases.core import VERSION as FILE_VERSION
+from lrm.releases.core import Release, shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
-from lrm.releases.saving import VERSION as FILE_VERSION
-from lrm.releases.shown import shown_values
 from lrm.spelling import number
 from lrm.views.answers import answer_table, display_facts
 from lrm.views.derived import derived_facts
 from lrm.views.plans import Lines, mechanism_words
-from lrm.views.promises import NOT_PROMISED
+from lrm.views.promises import NOT_PROMISED, guarantee_words
 from lrm.views.registry import registry_facts
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -154,12 +153,8 @@ def release_lines(release: Release) -> Lines:
 
 
 def promise_line(release: Release) -> str:
-    """The promise in a few words."""
-    if release.simulated:
-        return "SIMULATED: it promises nothing"
-    facts = release.privacy.facts
-    amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
-    return f"{facts['guarantee']} differential privacy, {amounts}, for {release.unit.words}"
+    """The guarantee in a few words."""
+    return guarantee_words(release.privacy, release.unit, simulated=release.simulated)
 
 
 def noise_words(release: Release) -> str:
