@@ -53,7 +53,7 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         tab.wait(there("#rivals tbody tr"), 60)
         tab.wait(there("#beside option[value=noise]"))
         choose(tab, "beside", "noise")
-        tab.wait(f"{text('#beside-words')}.includes('Laplace noise')", 60)
+        tab.wait(f"{text('#beside-words')}.includes('noise promises pure')", 60)
         rated(tab)
         check_accessible(tab, "planned")
 
