@@ -269,15 +269,15 @@ class _Part(Clock):
 
     def __init__(
         self,
-        whole: Clock,
+        parent_clock: Clock,
         *,
         reserve: float = 0.0,
         work: float = math.inf,
         change: Callable[[Step], Step] | None = _unchanged,
         tick_work: float = 0.0,
     ) -> None:
-        self._whole, self._reserve, self._change = whole, reserve, change
-        self._most_work = whole.work + work
+        self._whole, self._reserve, self._change = parent_clock, reserve, change
+        self._most_work = parent_clock.work + work
         self._tick_work = tick_work
 
     def remaining(self) -> float:
@@ -378,9 +378,9 @@ class Timings:
             yield
         finally:
             passed = self._clock() - began
-            own = passed - self._within.pop()
+            own_seconds = passed - self._within.pop()
             self._within[-1] += passed
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + own
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + own_seconds
 
     def restart(self) -> Timings:
         """Forget what was measured; return the same object."""

@@ -87,7 +87,7 @@ class SqlError(UsageError):
 
     def in_file(self, source: str) -> SqlError:
         """The same errors, each with the name of the file that they are in."""
-        return self.beside([one.in_file(source) for one in self.others], source)
+        return self.beside([error.in_file(source) for error in self.others], source)
 
 
 class BudgetError(UsageError):

@@ -66,13 +66,13 @@ def ratio(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def many(count: int, one: str, several: str) -> str:
+def many(count: int, singular: str, several: str) -> str:
     """Spell how many there are of something.
 
     >>> many(1, "query", "queries"), many(1200, "query", "queries")
     ('1 query', '1,200 queries')
     """
-    return f"{how_many(count)} {one if count == 1 else several}"
+    return f"{how_many(count)} {singular if count == 1 else several}"
 
 
 def how_many(count: int) -> str:
@@ -115,13 +115,18 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> visible("\x1b[2Jage\u202e")
     '\\x1b[2Jage\\u202e'
     """
-    return escape_controls(text, lambda found: found.encode("unicode_escape").decode(), lines=lines)
+    return escape_controls(
+        text, lambda character: character.encode("unicode_escape").decode(), lines=lines
+    )
 
 
 def escape_controls(text: str, escape: Callable[[str], str], *, lines: bool = False) -> str:
     """Replace each control character by what ``escape`` makes of it."""
     return _CONTROL.sub(
-        lambda found: found[0] if lines and found[0] == "\n" else escape(found[0]), text
+        lambda control_match: (
+            control_match[0] if lines and control_match[0] == "\n" else escape(control_match[0])
+        ),
+        text,
     )
 
 

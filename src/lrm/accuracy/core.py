@@ -154,7 +154,7 @@ class Accuracy:
         return self.least_total * self.ideal_deviation(1.0) ** 2
 
 
-def amount_for_error(error_at: Callable[[Fraction], float], wanted: float) -> Fraction:
+def amount_for_error(error_at: Callable[[Fraction], float], target_error: float) -> Fraction:
     """The least amount whose error is at most ``wanted``, rounded up to six digits.
 
     Parameters
@@ -169,13 +169,13 @@ def amount_for_error(error_at: Callable[[Fraction], float], wanted: float) -> Fr
     >>> amount_for_error(lambda epsilon: 2 / float(epsilon) ** 2, 200)
     Fraction(1, 10)
     """
-    if not (math.isfinite(wanted) and wanted > 0):
-        raise BudgetError(f"the wanted error must be a number above 0, not {wanted}")
+    if not (math.isfinite(target_error) and target_error > 0):
+        raise BudgetError(f"the wanted error must be a number above 0, not {target_error}")
     if error_at(Fraction(1)) == 0 == error_at(Fraction(1, 1000)):
         raise BudgetError("this batch has no error at any epsilon: all its weights are 0")
     low, high = math.log10(LEAST_AMOUNT), math.log10(MOST_AMOUNT)
     # A rounding error of the error must not cost a step: 0.1, not 0.100001.
-    most = wanted * (1 + 1e-12)
+    most = target_error * (1 + 1e-12)
     if error_at(_rounded_up(high)) > most or error_at(_rounded_up(low)) <= most:
         raise BudgetError(
             f"no epsilon (or rho) between {float(LEAST_AMOUNT):.0e} and {float(MOST_AMOUNT):.0e} "

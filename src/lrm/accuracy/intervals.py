@@ -55,27 +55,27 @@ def half_widths(
     ranges: Iterable[tuple[int, int]],
 ) -> Floats:
     """Half-widths for the noise of some ranges of answers, in units of the integers."""
-    found: list[Floats] = [np.zeros(0)]
+    width_blocks: list[Floats] = [np.zeros(0)]
     waiting: list[tuple[Floats, RowWeights]] = []
     entries = 0
     for start, stop in ranges:
         if law.noise == "gaussian":  # norms alone will do
             norms = np.sqrt(reconstruction.squared_norms(start, stop))
-            found.append(norm_half_widths(norms, law, confidence))
+            width_blocks.append(norm_half_widths(norms, law, confidence))
             continue
         for first, last, weights in reconstruction.row_weights(start, stop):
             if weights is None:
                 norms = np.sqrt(reconstruction.squared_norms(first, last))
-                found.append(norm_half_widths(norms, law, confidence))
+                width_blocks.append(norm_half_widths(norms, law, confidence))
                 continue
-            found.append(np.empty(last - first))
-            waiting.append((found[-1], weights))
+            width_blocks.append(np.empty(last - first))
+            waiting.append((width_blocks[-1], weights))
             entries += weights.values.size
             if entries > WAITING_ENTRIES:
                 _solve(waiting, law, confidence)
                 waiting, entries = [], 0
     _solve(waiting, law, confidence)
-    return np.concatenate(found)
+    return np.concatenate(width_blocks)
 
 
 def _solve(waiting: list[tuple[Floats, RowWeights]], law: NoiseLaw, confidence: float) -> None:
@@ -96,12 +96,14 @@ def _solve(waiting: list[tuple[Floats, RowWeights]], law: NoiseLaw, confidence: 
         width = alike[-1][1].values.shape[1]
         values = np.vstack([_padded(weights.values, width) for _, weights in alike])
         several = [w.counts for _, w in alike if w.counts is not None]
-        counts = np.vstack([_padded(one, width) for one in several]) if several else None
+        counts = (
+            np.vstack([_padded(row_counts, width) for row_counts in several]) if several else None
+        )
         widths = sum_half_widths(values, law, confidence, counts)
         end = 0
-        for own, weights in alike:
+        for target_widths, weights in alike:
             end += len(weights.values)
-            own[:] = widths[end - len(weights.values) : end][weights.place]
+            target_widths[:] = widths[end - len(weights.values) : end][weights.place]
 
 
 def _padded(array: Floats, width: int) -> Floats:
@@ -168,7 +170,7 @@ def _continuous(
     if law.noise == "gaussian":
         return gaussian_half_widths(math.hypot(scale, 0.5) * norms, wider) + kappa * norms
     if weights is None:
-        found = norms * widest_half_width(wider)
+        sum_widths = norms * widest_half_width(wider)
     else:
-        found = laplace_sum_half_widths(weights, wider, counts)
-    return (scale + 1.0 / scale) * found + kappa * norms
+        sum_widths = laplace_sum_half_widths(weights, wider, counts)
+    return (scale + 1.0 / scale) * sum_widths + kappa * norms

@@ -202,10 +202,10 @@ def row_blocks(matrix: Any, counts: Matrix | None = None) -> Iterator[tuple[Rows
     step = _rows_of_a_block(matrix.shape[1])
     for start in range(0, len(matrix), step):
         block = matrix[start : start + step]
-        kept = np.flatnonzero(block.any(axis=1))
-        if kept.size:
-            often = None if counts is None else counts[start : start + step][kept]
-            yield kept + start, LaplaceSums.from_weights(block[kept], often)
+        nonzero_rows = np.flatnonzero(block.any(axis=1))
+        if nonzero_rows.size:
+            often = None if counts is None else counts[start : start + step][nonzero_rows]
+            yield nonzero_rows + start, LaplaceSums.from_weights(block[nonzero_rows], often)
 
 
 def _sparse_blocks(matrix: Any) -> Iterator[tuple[Rows, LaplaceSums]]:

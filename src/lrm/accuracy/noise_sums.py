@@ -139,11 +139,11 @@ def laplace_sum_survival(weights: Any, half_widths: Any) -> Vector:
         )
     survival = np.zeros(len(widths))
     for rows, sums in row_blocks(matrix):
-        wanted = widths[rows] / sums.scale
+        scaled_widths = widths[rows] / sums.scale
         # P(S > h) ≤ exp(K(1/2) − h/2) for every row; beyond, the answer is 0 in floating point.
         half = np.full(len(rows), 0.5)
         furthest = 2.0 * (sums.cumulants(half)[0] + UNDERFLOW)
-        h = np.minimum(wanted, furthest)
+        h = np.minimum(scaled_widths, furthest)
         saddle = saddle_of_half_width(sums, h)
 
         def keep(_: Contour, h: Vector = h) -> Vector:
@@ -151,7 +151,7 @@ def laplace_sum_survival(weights: Any, half_widths: Any) -> Vector:
 
         _, log_tail = integrate(sums, saddle, None, keep)
         probability = np.minimum(2.0 * np.exp(log_tail), 1.0)
-        survival[rows] = np.where(wanted <= furthest, probability, 0.0)
+        survival[rows] = np.where(scaled_widths <= furthest, probability, 0.0)
     return survival
 
 

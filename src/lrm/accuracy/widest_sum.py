@@ -43,8 +43,8 @@ def widest_half_width(confidence: float) -> float:
     # The two extreme laws: one variable, and infinitely many.
     least = max(-math.log(tail), 2.0 * float(erfinv(confidence)))
     most = 1.1 * least
-    found = float(brentq(lambda h: math.log(_tail_bound(h) / tail), 0.999 * least, most))
-    return found * (1.0 + 1e-9)
+    root = float(brentq(lambda h: math.log(_tail_bound(h) / tail), 0.999 * least, most))
+    return root * (1.0 + 1e-9)
 
 
 def _tail_bound(h: float) -> float:
@@ -52,10 +52,10 @@ def _tail_bound(h: float) -> float:
     from scipy.optimize import minimize_scalar  # noqa: PLC0415
 
     turn = h * h / 6.0
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda t: _bound(h, t), bounds=(turn, turn + 4.0), method="bounded", options={"xatol": 1e-9}
     )
-    return min(float(found.fun), _bound(h, max(1.0, turn)))
+    return min(float(minimum.fun), _bound(h, max(1.0, turn)))
 
 
 def _bound(h: float, t: float) -> float:

@@ -75,14 +75,14 @@ def products(
     >>> batch.shape, batch.names[3]
     ((102, 200), 'q2[age=0..1]')
     """
-    given = [dict(term) for term in terms]
-    if names is not None and len(names) != len(given):
-        raise WorkloadError(f"{len(given)} terms need {len(given)} names, got {len(names)}")
+    term_list = [dict(term) for term in terms]
+    if names is not None and len(names) != len(term_list):
+        raise WorkloadError(f"{len(term_list)} terms need {len(term_list)} names, got {len(names)}")
     parts = []
-    for number, term in enumerate(given):
-        asked = {name: _asked(domain, name, factor) for name, factor in term.items()}
+    for number, term in enumerate(term_list):
+        term_factors = {name: _asked(domain, name, factor) for name, factor in term.items()}
         name = f"q{number + 1}" if names is None else str(names[number])
-        parts.append(_term(domain, name, asked, ()))
+        parts.append(_term(domain, name, term_factors, ()))
     if not parts:
         raise WorkloadError("a batch needs at least one term")
     batch = stack(parts)
@@ -113,12 +113,12 @@ def marginals(
     >>> marginals(domain, 1).names
     ('count[sex=f]', 'count[sex=m]', 'count[age=0]', 'count[age=1]')
     """
-    asked: list[Any] = [ways] if isinstance(ways, int) else list(ways)
-    if not asked:
+    way_list: list[Any] = [ways] if isinstance(ways, int) else list(ways)
+    if not way_list:
         raise WorkloadError("marginals need at least one list of attributes")
-    if all(hasattr(way, "__index__") for way in asked):
-        return _all_marginals(domain, tuple(map(operator.index, asked)), name)
-    return stack([_term(domain, name, {}, tuple(way)) for way in asked])
+    if all(hasattr(way, "__index__") for way in way_list):
+        return _all_marginals(domain, tuple(map(operator.index, way_list)), name)
+    return stack([_term(domain, name, {}, tuple(way)) for way in way_list])
 
 
 def _all_marginals(domain: Domain, orders: tuple[int, ...], name: str) -> Workload:
@@ -166,11 +166,11 @@ def ranges(
     """
     declared = _ordered(domain, attribute)
     if bounds is None:
-        asked = _asked(domain, attribute, "all-ranges")
+        factor = _asked(domain, attribute, "all-ranges")
     else:
         cells = [_cells(declared, low, high) for low, high in bounds]
-        asked = _range_factor(domain, declared, cells)
-    return _term(domain, name, {attribute: asked}, tuple(by))
+        factor = _range_factor(domain, declared, cells)
+    return _term(domain, name, {attribute: factor}, tuple(by))
 
 
 def prefix(
@@ -201,10 +201,10 @@ def where(batch: Workload, condition: str) -> Workload:
     if condition_products is None:
         raise WorkloadError(f"expected one condition, got {condition!r}")
     nothing: list[Product] = [(1.0, {0: np.zeros(batch.domain.shape[0])})]
-    kept = condition_products or nothing
-    if batch.products is not None and len(kept) <= MANY_PRODUCTS:
-        return replace(batch, queries=ProductMap(restricted(batch.products.batch, kept)))
-    cells = sp.diags_array(cell_weights(kept, batch.domain.shape))
+    kept_products = condition_products or nothing
+    if batch.products is not None and len(kept_products) <= MANY_PRODUCTS:
+        return replace(batch, queries=ProductMap(restricted(batch.products.batch, kept_products)))
+    cells = sp.diags_array(cell_weights(kept_products, batch.domain.shape))
     return replace(batch, queries=SparseMap(sp.csr_array(batch.queries.sparse() @ cells)))
 
 
@@ -234,9 +234,11 @@ def _cells(attribute: Attribute, low: Bound, high: Bound) -> tuple[int, int]:
         compare(attribute, ">=", _constant(attribute, low)),
         compare(attribute, "<" if half_open else "<=", _constant(attribute, high)),
     )
-    one, two = (truth[: attribute.regular] for truth in truths)
-    cut = np.flatnonzero(((one & TRUE) & (two & TRUE)).astype(bool) & ((one | two) != TRUE))
-    inside = np.flatnonzero((one == TRUE) & (two == TRUE))
+    low_truth, two = (truth[: attribute.regular] for truth in truths)
+    cut = np.flatnonzero(
+        ((low_truth & TRUE) & (two & TRUE)).astype(bool) & ((low_truth | two) != TRUE)
+    )
+    inside = np.flatnonzero((low_truth == TRUE) & (two == TRUE))
     text = f"the range {low} to {high} of {attribute.name!r}"
     if len(cut):
         cell = int(cut[0])
@@ -290,7 +292,9 @@ def _looked_up(domain: Domain, lookup: Lookup, column: str) -> _Asked:
     if DIFFERENT in values:
         raise WorkloadError(f"{lookup.name}.{column} is not constant on a cell of {lookup.key!r}")
     distinct = list(dict.fromkeys(values))
-    rows = np.array([[one == value for one in values] for value in distinct], dtype=np.float64)
+    rows = np.array(
+        [[cell_value == value for cell_value in values] for value in distinct], dtype=np.float64
+    )
     labels = [label_text(value) for value in distinct]
     return make_factor(rows, len(values)), labels
 
@@ -322,16 +326,22 @@ def _range_label(attribute: Attribute, first: int, last: int) -> str:
     return f"{attribute.labels[first]}..{attribute.labels[last]}"
 
 
-def _term(domain: Domain, name: str, asked: Mapping[str, _Asked], by: tuple[str, ...]) -> Workload:
+def _term(
+    domain: Domain, name: str, term_factors: Mapping[str, _Asked], by: tuple[str, ...]
+) -> Workload:
     """Multiply one factor per attribute: what is asked, every cell (grouped), or their sum."""
-    every, shown = dict(asked), {}
+    every, shown = dict(term_factors), {}
     for key in by:
-        found = None if key in domain.names else domain.lookup_column(key)
-        own = key if found is None else found[0].key
-        if own in every:
-            raise WorkloadError(f"attribute {own!r} is given twice")
-        every[own] = _looked_up(domain, *found) if found else _asked(domain, own, "identity")
-        shown[own] = key
+        lookup_pair = None if key in domain.names else domain.lookup_column(key)
+        attribute_name = key if lookup_pair is None else lookup_pair[0].key
+        if attribute_name in every:
+            raise WorkloadError(f"attribute {attribute_name!r} is given twice")
+        every[attribute_name] = (
+            _looked_up(domain, *lookup_pair)
+            if lookup_pair
+            else _asked(domain, attribute_name, "identity")
+        )
+        shown[attribute_name] = key
     factors, axes = [], []
     for attribute in domain.attributes:
         factor: LinearMap | sp.csr_array = make_factor("total", attribute.size)

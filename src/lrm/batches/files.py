@@ -172,7 +172,10 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Worklo
             if str(error).startswith(f"{source} "):
                 raise
             node.fail(str(error))
-        for part in (*parts[-1].labels.parts, *(one.label for one in parts[-1].derived)):
+        for part in (
+            *parts[-1].labels.parts,
+            *(derived_answer.label for derived_answer in parts[-1].derived),
+        ):
             clash = taken.add(part)
             if clash is not None:
                 node.fail(f"duplicate query name: {clash.name!r}; give this query its own")
@@ -182,7 +185,7 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Worklo
 
 
 def _part(node: Node, number: int, domain: Domain) -> Workload:
-    anything = {"kind"}.union(*(one | two for one, two in _KINDS.values()))
+    anything = {"kind"}.union(*(part_entry | two for part_entry, two in _KINDS.values()))
     kind = node.fields({"kind"}, anything)["kind"]
     if kind.text() not in _KINDS:
         kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}")
@@ -195,8 +198,11 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
             part = where(part, entries["where"].text())
     except SqlError as error:
         entries.get("text", entries.get("where", node)).fail(str(error))
-    derived = tuple(replace(one, label=replace(one.label, line=node.line)) for one in part.derived)
-    statements = tuple(replace(one, line=node.line) for one in part.statements)
+    derived = tuple(
+        replace(part_entry, label=replace(part_entry.label, line=node.line))
+        for part_entry in part.derived
+    )
+    statements = tuple(replace(part_entry, line=node.line) for part_entry in part.statements)
     labels = part.labels.at_line(node.line)
     part = replace(part, labels=labels, derived=derived, statements=statements)
     return _weighted(part, entries["importance"]) if "importance" in entries else part
@@ -233,7 +239,7 @@ def _factor(node: Node) -> str | list[Any]:
     if not node.is_sequence():
         return node.text()
     return [
-        [float(one.number()) for one in item.items()]
+        [float(number_node.number()) for number_node in item.items()]
         if item.is_sequence()
         else float(item.number())
         for item in node.items()
@@ -245,7 +251,7 @@ def _ways(entries: dict[str, Node]) -> list[int] | list[list[str]]:
     if ("of" in entries) == ("ways" in entries):
         entries["kind"].fail("marginals need either of (lists of attributes) or ways")
     if "of" in entries:
-        return [[one.text() for one in way.items()] for way in entries["of"].items()]
+        return [[name_node.text() for name_node in way.items()] for way in entries["of"].items()]
     node = entries["ways"]
     return [item.integer() for item in node.items()] if node.is_sequence() else [node.integer()]
 
@@ -263,12 +269,14 @@ def _weighted(part: Workload, node: Node) -> Workload:
         return with_importance(part, _importance(node))
     check_listable(part)
     known = {text for label in part.shown for text in (label.name, label.query)}
-    given = {key: _importance(value) for key, value in node.fields(set(), known).items()}
-    values = np.array([given.get(label.name, given.get(label.query, 1.0)) for label in part.labels])
-    for one in part.derived:  # a derived answer is as good as its inputs
-        if one.label.query in given:
-            for rows in one.input_rows():
-                values[rows] = np.maximum(values[rows], given[one.label.query])
+    importances = {key: _importance(value) for key, value in node.fields(set(), known).items()}
+    values = np.array(
+        [importances.get(label.name, importances.get(label.query, 1.0)) for label in part.labels]
+    )
+    for derived_answer in part.derived:  # a derived answer is as good as its inputs
+        if derived_answer.label.query in importances:
+            for rows in derived_answer.input_rows():
+                values[rows] = np.maximum(values[rows], importances[derived_answer.label.query])
     return replace(part, importance=values)
 
 

@@ -44,11 +44,13 @@ def remarks_before(text: str, start: int) -> Remarks:
     Remarks(title='Visits', expected=500.0)
     """
     lines = _comment_lines(text[:start])
-    said = [_DIRECTIVE.fullmatch(line) for line in lines]
-    sizes = [one[2] for one in said if one and one[1].lower().startswith("expected")]
+    directives = [_DIRECTIVE.fullmatch(line) for line in lines]
+    sizes = [
+        remark[2] for remark in directives if remark and remark[1].lower().startswith("expected")
+    ]
     words = [
         line
-        for line, directive in zip(lines, said, strict=True)
+        for line, directive in zip(lines, directives, strict=True)
         if not (directive or _CODE.fullmatch(line) or _RULE.fullmatch(line))
     ]
     title = " ".join(" ".join(words).split()).strip(" -=*#").removesuffix(".")
@@ -62,7 +64,7 @@ def _comment_lines(above: str) -> list[str]:
     lines = above.split("\n")
     if lines.pop().strip():
         return []  # something else stands on the line of the statement
-    found: list[str] = []
+    comment_lines: list[str] = []
     inside = False
     for line in reversed(lines):
         plain = line.strip()
@@ -70,12 +72,12 @@ def _comment_lines(above: str) -> list[str]:
             inside = "/*" not in plain
             if not inside and plain.partition("/*")[0]:
                 break  # the comment ends a line of an earlier statement
-            found.append(plain.removesuffix("*/").removeprefix("/*").strip(" *"))
+            comment_lines.append(plain.removesuffix("*/").removeprefix("/*").strip(" *"))
         elif plain.startswith("--"):
-            found.append(plain.lstrip("-").strip())
+            comment_lines.append(plain.lstrip("-").strip())
         else:
             break
-    return found[::-1]
+    return comment_lines[::-1]
 
 
 def _size(text: str) -> float | None:

@@ -71,7 +71,7 @@ class Rows:
     def key(self) -> bytes:
         """Equal keys mean equal rows, whatever they are called."""
         parts = (self.order, self.first, self.last)
-        return b"".join(np.asarray(one, dtype=np.int64).tobytes() for one in parts)
+        return b"".join(np.asarray(part, dtype=np.int64).tobytes() for part in parts)
 
     @property
     def is_prefix(self) -> bool:
@@ -102,9 +102,9 @@ class Rows:
 
     def dense(self, size: int) -> Floats:
         """Rows of weights 0 and 1 over all cells."""
-        found = np.zeros((len(self), size))
-        found[self.entries()] = 1.0
-        return found
+        matrix = np.zeros((len(self), size))
+        matrix[self.entries()] = 1.0
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class Names:
     ) -> Grouped:
         """The label of the answer in each of its groups."""
         groups: list[tuple[str, Sequence[str]]] = [(name, (text,)) for name, text in self.fixed]
-        own = {one.axis: one.labels for one in rows}
+        axis_labels = {axis_rows.axis: axis_rows.labels for axis_rows in rows}
         for axis in axes:
-            labels = own.get(axis, domain.attributes[axis].labels)
+            labels = axis_labels.get(axis, domain.attributes[axis].labels)
             groups.append((self.renamed.get(axis, domain.names[axis]), labels))
         return Grouped(self.query, tuple(groups), self.line, hidden)
 
@@ -202,11 +202,11 @@ class FlatRows(_Answers):
             return clash
         if self.count > MAX_ROWS:
             raise WorkloadError(f"the batch has more than {MAX_ROWS:,} answers; split it")
-        for own in rows:
-            self._hold(own.weights)
-            row, cells = own.entries()
+        for axis_rows in rows:
+            self._hold(axis_rows.weights)
+            row, cells = axis_rows.entries()
             filled = weights[cells] != 0
-            lengths = np.bincount(row[filled], minlength=len(own))
+            lengths = np.bincount(row[filled], minlength=len(axis_rows))
             cells = cells[filled]
         if not rows:
             cells = np.flatnonzero(weights)
@@ -257,55 +257,61 @@ class Terms(_Answers):
             return clash
         number = len(self.labels) - 1
         self.most = max(self.most, len(products))
-        asked: dict[int, Rows | None] = {**dict.fromkeys(axes), **{one.axis: one for one in rows}}
+        rows_by_axis: dict[int, Rows | None] = {
+            **dict.fromkeys(axes),
+            **{axis_rows.axis: axis_rows for axis_rows in rows},
+        }
         for coefficient, vectors in products or [self._nothing(axes)]:
-            row = {axis: self._number(axis, None, asked) for axis in asked}
-            whole = coefficient
+            row = {axis: self._number(axis, None, rows_by_axis) for axis in rows_by_axis}
+            total_factor = coefficient
             for axis, vector in vectors.items():
                 if np.all(vector == vector[0]) and vector[0]:
-                    whole *= float(vector[0])
+                    total_factor *= float(vector[0])
                 else:
-                    row[axis] = self._number(axis, vector, asked)
+                    row[axis] = self._number(axis, vector, rows_by_axis)
             self.chosen.append(row)
-            self.coefficients.append(whole)
+            self.coefficients.append(total_factor)
             self.term_of.append(number)
         return None
 
     def _nothing(self, axes: Sequence[int]) -> Product:
         """The product that weighs no cell."""
-        axis = min(axes or range(len(self.domain.shape)), key=lambda one: self.domain.shape[one])
+        axis = min(
+            axes or range(len(self.domain.shape)),
+            key=lambda candidate: self.domain.shape[candidate],
+        )
         return 1.0, {axis: np.zeros(self.domain.shape[axis])}
 
     def _number(self, axis: int, vector: Floats | None, rows: Mapping[int, Rows | None]) -> int:
         """The factor of an attribute: ``rows`` of it, each cell for None, or their sum."""
-        own = rows.get(axis)
+        axis_rows = rows.get(axis)
         key = (
             axis in rows,
-            b"" if own is None else own.key,
+            b"" if axis_rows is None else axis_rows.key,
             b"" if vector is None else vector.tobytes(),
         )
         if key not in self._known[axis]:
             self._known[axis][key] = len(self.factors[axis])
-            self.factors[axis].append(self._factor(axis, vector, own, grouped=axis in rows))
+            self.factors[axis].append(self._factor(axis, vector, axis_rows, grouped=axis in rows))
         return self._known[axis][key]
 
     def _factor(
-        self, axis: int, vector: Floats | None, own: Rows | None, *, grouped: bool
+        self, axis: int, vector: Floats | None, axis_rows: Rows | None, *, grouped: bool
     ) -> LinearMap:
         size = self.domain.shape[axis]
         if vector is None:
-            if own is None:
+            if axis_rows is None:
                 return word_factor("identity", size)
-            if own.is_prefix and len(own) == size:
+            if axis_rows.is_prefix and len(axis_rows) == size:
                 return word_factor("prefix", size)
         if not grouped:
             assert vector is not None  # noqa: S101 - a total needs no factor of its own
             self._hold(size)
             return make_factor(vector[None, :], size)
-        count = size if own is None else len(own)
+        count = size if axis_rows is None else len(axis_rows)
         check_rows(count, size)
         self._hold(count * size)
-        weighed = np.eye(size) if own is None else own.dense(size)
+        weighed = np.eye(size) if axis_rows is None else axis_rows.dense(size)
         if vector is not None:
             weighed *= vector
         return make_factor(weighed, size)

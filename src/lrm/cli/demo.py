@@ -214,15 +214,16 @@ def _conclude(table: "SyntheticPatients", place: Path) -> None:
 
     release = load_release("answers.lrm")
     facts = _coverage(table)
-    held, answers = facts["intervals_that_hold_the_truth"], facts["answers"]
+    held_count, answers = facts["intervals_that_hold_the_truth"], facts["answers"]
     errors = errors_by_mechanism(release.plan, release.accuracy, trees=False)
     typical = {name: float((each**2).mean() ** 0.5) for name, each in errors.items()}
-    apart, together = typical["noise-on-results"], release.accuracy.root_mean_squared_error
+    single_error, together = typical["noise-on-results"], release.accuracy.root_mean_squared_error
     echo(
-        f"\n{answers} answers at {release.privacy.symbols}: one by one ±{number(apart, 3)}, "
+        f"\n{answers} answers at {release.privacy.symbols}: one by one ±{number(single_error, 3)}, "
         f"planned together ±{number(together, 3)} (typical):\n"
-        f"{apart / together:.1f}× the budget would be needed one by one. Every table adds up.\n"
-        f"The truth is known here: {held} of {answers} intervals contain it "
+        f"{single_error / together:.1f}× the budget would be needed one by one. "
+        "Every table adds up.\n"
+        f"The truth is known here: {held_count} of {answers} intervals contain it "
         "(19 of 20 on average).\n"
         "The page with all tables is answers.html; it opens in any browser. Type next:\n"
         f"  cd {shlex.quote(str(place))}\n"

@@ -150,7 +150,7 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
     if rows and table is None:
         raise click.UsageError("--rows reads a table; name it with --table")
     declared = read_declared(file)
-    fits, found = "", None
+    fits, row_check = "", None
     if table is not None:
         opened = open_table(table)
         opened.check(declared, [total(declared.shape)])  # a domain may have 10^30 cells
@@ -159,52 +159,59 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
     if rows:
         from lrm.tables.row_check import check_rows
 
-        found = check_rows(opened, declared)
+        row_check = check_rows(opened, declared)
     if as_json:
-        print_json(_fields(declared) | ({} if found is None else {"rows": _row_facts(found)}))
+        print_json(
+            _fields(declared) | ({} if row_check is None else {"rows": _row_facts(row_check)})
+        )
     else:
         print_document(facts_document(_lines(declared)))
-        if found is not None:
-            _print_rows(found)
+        if row_check is not None:
+            _print_rows(row_check)
         echo(f"{STANDARD_INPUT if file == '-' else file} is complete{fits}")
-    if found is not None:
-        _check_kept(found)
+    if row_check is not None:
+        _check_kept(row_check)
 
 
 OWNER_ONLY = "for the data owner's eyes only: exact and not private; never publish it"
 
 
-def _row_facts(found: "RowCheck") -> dict[str, Any]:
+def _row_facts(row_check: "RowCheck") -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {"warning": OWNER_ONLY, **asdict(found)}
+    return {"warning": OWNER_ONLY, **asdict(row_check)}
 
 
-def _print_rows(found: "RowCheck") -> None:
+def _print_rows(row_check: "RowCheck") -> None:
     from lrm.spelling import text_table
 
     columns = ("attribute", "kept", "declared", "null", "nan", "outside", "unreadable")
     table = [
-        (one.name, *(f"{getattr(one, name):,}" for name in columns[1:])) for one in found.attributes
+        (attribute.name, *(f"{getattr(attribute, name):,}" for name in columns[1:]))
+        for attribute in row_check.attributes
     ]
     echo(f"rows, {OWNER_ONLY}:")
     echo(text_table(columns, table, words=("attribute",)))
-    nobody = "" if found.nobody is None else f", {found.nobody:,} of which are of nobody"
-    echo(f"a release would count {found.counted:,} of {found.rows:,} rows{nobody}")
+    nobody = "" if row_check.nobody is None else f", {row_check.nobody:,} of which are of nobody"
+    echo(f"a release would count {row_check.counted:,} of {row_check.rows:,} rows{nobody}")
 
 
-def _check_kept(found: "RowCheck") -> None:
+def _check_kept(row_check: "RowCheck") -> None:
     """Fail where a release would be spent on nothing, and warn where values cannot be read."""
     from lrm.errors import TableError
 
-    if found.rows and not found.counted:
-        lost = [one.name for one in found.attributes if not one.kept]
+    if row_check.rows and not row_check.counted:
+        lost = [attribute.name for attribute in row_check.attributes if not attribute.kept]
         why = f": none has a declared value of {', '.join(lost)}" if lost else ""
         raise TableError(
             f"no row of the table is in the domain{why}; declare how its values are written "
             "(csv: dates, true, false, decimal; spellings of categories), or null and outside: cell"
         )
-    unread = [f"{one.name} ({one.unreadable:,})" for one in found.attributes if one.unreadable]
+    unread = [
+        f"{attribute.name} ({attribute.unreadable:,})"
+        for attribute in row_check.attributes
+        if attribute.unreadable
+    ]
     if unread:
         click.echo(f"lrm: warning: values that cannot be read: {', '.join(unread)}", err=True)
 

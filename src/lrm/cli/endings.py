@@ -26,7 +26,7 @@ SAVED = "the release was saved to "
 """How the note begins that names what was written before an error."""
 
 
-def end(reason: BaseException, given: Sequence[str]) -> int:
+def end(reason: BaseException, arguments: Sequence[str]) -> int:
     """Report why a command failed, and return its exit code.
 
     Nothing that is printed holds a control character, or the address of a database that was
@@ -56,9 +56,9 @@ def end(reason: BaseException, given: Sequence[str]) -> int:
     from lrm.spelling import visible
 
     debug = bool(os.environ.get("LRM_DEBUG")) and not isinstance(reason, click.ClickException)
-    secrets = [*given, os.environ.get("LRM_LEDGER", "")]
+    secrets = [*arguments, os.environ.get("LRM_LEDGER", "")]
     if debug:
-        private = bool(PRIVATE_COMMANDS.intersection(given[:1]))
+        private = bool(PRIVATE_COMMANDS.intersection(arguments[:1]))
         shown = redacted(_frames(reason, private=private), secrets)
         click.echo(visible(shown, lines=True), err=True, nl=False)
     sentence, code = _outcome(reason, debug=debug)
@@ -108,10 +108,10 @@ def paying(ledger: str | None, places: Sequence[str | None]) -> Iterator[None]:
 def _identity(file: str) -> tuple[int, int] | None:
     """What distinguishes a file from one that replaces it; None where there is none."""
     try:
-        found = os.stat(file)  # noqa: PTH116 - nothing is imported while a signal is handled
+        file_status = os.stat(file)  # noqa: PTH116 - nothing is imported while a signal is handled
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return file_status.st_dev, file_status.st_ino
 
 
 def _leave() -> int:

@@ -96,10 +96,12 @@ def explain(plan: str, **choices: Any) -> None:
 
 
 def _check_asked(choices: dict[str, Any]) -> None:
-    given = [name for name in ("epsilon", "rho", "error", "rmse") if choices[name] is not None]
-    if len(given) != 1:
+    amount_names = [
+        name for name in ("epsilon", "rho", "error", "rmse") if choices[name] is not None
+    ]
+    if len(amount_names) != 1:
         raise click.UsageError("give one of --epsilon, --error or --rmse (--rho for Gaussian)")
-    if choices["delta"] is not None and given != ["epsilon"]:
+    if choices["delta"] is not None and amount_names != ["epsilon"]:
         raise click.UsageError("--delta belongs to --epsilon; give both, or --rho alone")
 
 

@@ -77,13 +77,13 @@ class LazyGroup(click.Group):
             # A terminal without ε shows a question mark instead of failing.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
-        given = list(sys.argv[1:] if args is None else args)
+        arguments = list(sys.argv[1:] if args is None else args)
         try:
             with one_line_warnings():
-                result = super().main(given, prog_name or "lrm", standalone_mode=False, **extra)
+                result = super().main(arguments, prog_name or "lrm", standalone_mode=False, **extra)
             sys.stdout.flush()
         except (Exception, KeyboardInterrupt) as reason:  # noqa: BLE001 - all are reported here
-            sys.exit(end(reason, given))
+            sys.exit(end(reason, arguments))
         sys.exit(result if isinstance(result, int) else 0)
 
 

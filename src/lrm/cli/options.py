@@ -74,8 +74,10 @@ def chosen_mechanisms(
     names = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     unknown = [name for name in names if name not in MECHANISMS]
     if unknown or not names:
-        given = repr(unknown[0] if unknown else value)
+        shown_value = repr(unknown[0] if unknown else value)
         raise click.BadParameter(
-            f"no mechanism is called {given}; mechanisms are {', '.join(MECHANISMS)}", ctx, param
+            f"no mechanism is called {shown_value}; mechanisms are {', '.join(MECHANISMS)}",
+            ctx,
+            param,
         )
     return names

@@ -31,8 +31,8 @@ def read_amounts(choices: dict[str, Any]) -> "dict[str, Fraction]":
     from lrm.privacy.budget import LEAST_RHO, MOST_RHO, parse_delta
 
     read: dict[str, Callable[[Any], Fraction]] = {
-        "epsilon": lambda given: parse_amount(given, "epsilon"),
+        "epsilon": lambda amount_text: parse_amount(amount_text, "epsilon"),
         "delta": parse_delta,
-        "rho": lambda given: parse_amount(given, "rho", least=LEAST_RHO, most=MOST_RHO),
+        "rho": lambda amount_text: parse_amount(amount_text, "rho", least=LEAST_RHO, most=MOST_RHO),
     }
     return {name: parse(choices[name]) for name, parse in read.items() if choices[name] is not None}

@@ -45,15 +45,15 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     check_apart({"--csv": csv}, {"RELEASE": release, "--file": file})
     check_output(csv)
     check_confidence(confidence)
-    asked = load_release(release)
-    domain = domain_of(asked.plan)
-    answered = asked.query(sql if file is None else read_queries(file, domain))
+    loaded_release = load_release(release)
+    domain = domain_of(loaded_release.plan)
+    answered = loaded_release.query(sql if file is None else read_queries(file, domain))
     if csv is not None:
         export_csv(answered, csv, confidence)
     if choices["as_json"]:
         facts = summary_facts(answered, confidence)
         # The plan is the one that was released, not that of the further questions.
-        facts["provenance"]["plan_digest"] = asked.plan.digest
+        facts["provenance"]["plan_digest"] = loaded_release.plan.digest
         print_json({**facts, "file": release, "csv": csv})
         return
     print_document(answers_document(answered, confidence, choices["limit"]))

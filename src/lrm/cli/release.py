@@ -86,7 +86,7 @@ def release(plan: str, **choices: Any) -> None:
     table, counts = choices["table"], choices["counts"]
     with waiting("reading the plan"):
         loaded = load_plan(plan)
-    asked = {
+    arguments = {
         "plan": loaded,
         "data": CountsFile(counts) if table is None else table,
         **amounts,
@@ -94,12 +94,12 @@ def release(plan: str, **choices: Any) -> None:
     }
     if choices["dry_run"]:
         with waiting("checking the table"):
-            found = preview(**asked)
-        _print_preview(found, choices)
+            preview_result = preview(**arguments)
+        _print_preview(preview_result, choices)
         return
     with paying(choices["ledger"], (choices["output"], choices["csv"])):
         with waiting("counting, and adding noise"):
-            answered = make_release(**asked)
+            answered = make_release(**arguments)
         with waiting("saving answers"):
             _save(answered, choices)
         _print_release(answered, choices)

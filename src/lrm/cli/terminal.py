@@ -26,7 +26,7 @@ def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object; numbers that are not finite become null."""
     text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     # Only a string can hold a control character, and there its escape means the same.
-    click.echo(escape_controls(text, lambda found: json.dumps(found)[1:-1], lines=True))
+    click.echo(escape_controls(text, lambda control: json.dumps(control)[1:-1], lines=True))
 
 
 def _plain(value: Any) -> Any:

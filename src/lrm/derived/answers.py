@@ -11,17 +11,17 @@ from lrm.workload import Computed, Derived
 __all__ = ["derived_numbers", "derived_values"]
 
 
-def derived_values(one: Derived, start: int, stop: int, noisy: Noisy) -> Floats:
+def derived_values(answer: Derived, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
-    if isinstance(one, Computed):
-        return computed_values(one, start, stop, noisy)
-    return quantile_values(one, start, stop, noisy)
+    if isinstance(answer, Computed):
+        return computed_values(answer, start, stop, noisy)
+    return quantile_values(answer, start, stop, noisy)
 
 
 def derived_numbers(
-    one: Derived, start: int, stop: int, noisy: Noisy, confidence: float
+    answer: Derived, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> dict[str, Floats]:
     """Answer, standard error and interval of the groups ``start:stop``, as columns."""
-    if isinstance(one, Computed):
-        return computed_numbers(one, start, stop, noisy, confidence)
-    return quantile_numbers(one, start, stop, noisy, confidence)
+    if isinstance(answer, Computed):
+        return computed_numbers(answer, start, stop, noisy, confidence)
+    return quantile_numbers(answer, start, stop, noisy, confidence)

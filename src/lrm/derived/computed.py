@@ -43,19 +43,19 @@ MOST_CORNERED = 8
 """Inputs of a formula whose 3^inputs corners of a box are looked at; with more, no end is known."""
 
 
-def computed_values(one: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
+def computed_values(answer: Computed, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
-    return one.formula.value(noisy.answers(*places(one, start, stop)).T)
+    return answer.formula.value(noisy.answers(*places(answer, start, stop)).T)
 
 
 def computed_numbers(
-    one: Computed, start: int, stop: int, noisy: Noisy, confidence: float
+    answer: Computed, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> dict[str, Floats]:
     """Answer, linearised standard error and interval of the groups ``start:stop``."""
-    index, scales = places(one, start, stop)
+    index, scales = places(answer, start, stop)
     inputs = noisy.answers(index, scales).T
     noise = noisy.joint(index, scales)
-    core = one.formula.core
+    core = answer.formula.core
     (value, gradient), divisors = core.dual(inputs)
     if noise is None:
         each = 1.0 - (1.0 - confidence) / len(inputs)
@@ -63,25 +63,25 @@ def computed_numbers(
         low, high = _boxed(core, inputs, noisy.half_widths(index, scales, each).T, divisors)
     else:
         error = noise.deviations(gradient.T)
-        find = _fieller if one.formula.is_ratio else _ranges
+        find = _fieller if answer.formula.is_ratio else _ranges
         low, high = find(core, inputs, noise, confidence)
-    ends = [one.formula.finish(low), one.formula.finish(high)]
-    if one.formula.slope < 0:
+    ends = [answer.formula.finish(low), answer.formula.finish(high)]
+    if answer.formula.slope < 0:
         ends.reverse()
     with np.errstate(invalid="ignore"):
-        error = error * one.formula.steepness(value)
+        error = error * answer.formula.steepness(value)
     return {
-        "answer": one.formula.value(inputs),
+        "answer": answer.formula.value(inputs),
         "standard_error": error,
         "low": ends[0],
         "high": ends[1],
     }
 
 
-def places(one: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
+def places(answer: Computed, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
     """The query of each input (groups × inputs), and the scale of each input."""
-    index = np.column_stack([block.rows(one.shape)[start:stop] for block in one.inputs])
-    return index, np.array([block.scale for block in one.inputs])
+    index = np.column_stack([block.rows(answer.shape)[start:stop] for block in answer.inputs])
+    return index, np.array([block.scale for block in answer.inputs])
 
 
 def _fieller(
@@ -115,12 +115,12 @@ def _fieller(
 def _may_be_zero(values: Floats, noise: JointNoise, confidence: float) -> NDArray[np.bool_]:
     """Whether the interval of each group's second input holds 0."""
     deviations = np.sqrt(noise.covariance[:, 1, 1])
-    found: NDArray[np.bool_] = np.abs(values) <= noise.widest(deviations, confidence)
-    if found.any():  # only here does it depend on the law of the sum
-        alone = np.tile([0.0, 1.0], (int(found.sum()), 1))
-        ratios = noise.of(found).quantile_ratios(alone, confidence)
-        found[found] = np.abs(values[found]) <= ratios * deviations[found]
-    return found
+    may_be_zero: NDArray[np.bool_] = np.abs(values) <= noise.widest(deviations, confidence)
+    if may_be_zero.any():  # only here does it depend on the law of the sum
+        alone = np.tile([0.0, 1.0], (int(may_be_zero.sum()), 1))
+        ratios = noise.of(may_be_zero).quantile_ratios(alone, confidence)
+        may_be_zero[may_be_zero] = np.abs(values[may_be_zero]) <= ratios * deviations[may_be_zero]
+    return may_be_zero
 
 
 def _ranges(

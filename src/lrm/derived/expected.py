@@ -54,7 +54,7 @@ class ExpectedError:
 
 
 def expected_error(
-    one: Derived,
+    answer: Derived,
     queries: LinearMap,
     accuracy: Accuracy,
     confidence: float = 0.95,
@@ -62,34 +62,34 @@ def expected_error(
 ) -> ExpectedError:
     """The error of a derived answer with ``expect`` rows in its denominator."""
     noisy = Noisy(lambda start, stop: np.zeros(stop - start), accuracy)
-    stop = min(one.label.count, MOST_GROUPS)
+    stop = min(answer.label.count, MOST_GROUPS)
     rows = MANY_ROWS if expect is None else expect
-    if isinstance(one, Quantile):
-        half = float(quantile_half_widths(one, 0, stop, noisy, confidence).max()) / rows
+    if isinstance(answer, Quantile):
+        half = float(quantile_half_widths(answer, 0, stop, noisy, confidence).max()) / rows
         return ExpectedError(None, half * (rows if expect is None else 1.0), expect is None)
-    if {"sqrt", "ln"} & set(one.formula.steps):  # without bound as what is inside falls
+    if {"sqrt", "ln"} & set(answer.formula.steps):  # without bound as what is inside falls
         return ExpectedError(None, math.inf, per_row_count=False)
-    error, half = _computed(one, stop, queries, noisy, confidence, rows)
+    error, half = _computed(answer, stop, queries, noisy, confidence, rows)
     if math.isinf(half):
         return ExpectedError(None, math.inf, per_row_count=False)
-    divided = any(step == "/" for step in one.formula.core.steps)
+    divided = any(step == "/" for step in answer.formula.core.steps)
     factor = rows if expect is None and divided else 1.0
     return ExpectedError(error * factor, half * factor, expect is None and divided)
 
 
 def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
-    one: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: float
+    answer: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: float
 ) -> tuple[float, float]:
-    index, scales = places(one, 0, stop)
+    index, scales = places(answer, 0, stop)
     noise = noisy.joint(index, scales)
-    core = one.formula.core
+    core = answer.formula.core
     error = half = -1.0
     each = 1.0 - (1.0 - confidence) / len(scales)
     directions: list[Floats] = []
     for point in _points(core, index, scales, queries, rows):
         inputs = np.tile(point[:, None], stop)
         (value, gradient), _ = core.dual(inputs)
-        steep = one.formula.steepness(value)
+        steep = answer.formula.steepness(value)
         if not (np.isfinite(gradient).all() and np.isfinite(steep).all()):
             continue
         direction = gradient.T * steep[:, None]
@@ -120,10 +120,12 @@ def _largest(
     first: NDArray[np.bool_] = np.zeros(deviations.shape, dtype=bool)
     first[most] = True
     half = -1.0
-    for chosen in (first, ~first):
-        for direction, asked in zip(directions, chosen & (bounds > half), strict=True):
-            if asked.any():
-                widths = noise.of(asked).half_widths(direction[asked], confidence)
+    for direction_masks in (first, ~first):
+        for direction, group_mask in zip(
+            directions, direction_masks & (bounds > half), strict=True
+        ):
+            if group_mask.any():
+                widths = noise.of(group_mask).half_widths(direction[group_mask], confidence)
                 half = max(half, float(widths.max()))
     return float(deviations[most]), half
 

@@ -80,11 +80,11 @@ class JointNoise:
         some = deviations > 0
         if some.all():
             return self.half_widths(directions, confidence) / deviations
-        found = np.full(len(deviations), self._single(confidence))
+        ratios = np.full(len(deviations), self._single(confidence))
         if some.any():
-            found[some] = self.of(some).half_widths(directions[some], confidence)
-            found[some] /= deviations[some]
-        return found
+            ratios[some] = self.of(some).half_widths(directions[some], confidence)
+            ratios[some] /= deviations[some]
+        return ratios
 
     def _single(self, confidence: float) -> float:
         law, first = self.accuracy.law, np.eye(1, self.weights.shape[2])
@@ -121,8 +121,8 @@ class Noisy:
 
     def half_widths(self, index: Indices, scales: Floats, confidence: float) -> Floats:
         """The half-widths of their intervals, each by itself."""
-        own = partial(self.accuracy.half_widths_of, confidence=confidence)
-        return _taken(own, index) * np.abs(scales)
+        widths_of_rows = partial(self.accuracy.half_widths_of, confidence=confidence)
+        return _taken(widths_of_rows, index) * np.abs(scales)
 
     def joint(self, index: Indices, scales: Floats) -> JointNoise | None:
         """Their joint noise; None where the rows of the reconstruction are too large to be held."""
@@ -149,15 +149,15 @@ class Noisy:
 
 def _ranges(index: Indices) -> list[tuple[int, int]]:
     """Ranges of queries, in order, that hold all inputs; each query is in one of them."""
-    found: list[tuple[int, int]] = []
+    merged_ranges: list[tuple[int, int]] = []
     for start, last in sorted(
         zip(index.min(axis=0).tolist(), index.max(axis=0).tolist(), strict=True)
     ):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], last + 1)
+        if merged_ranges and start <= merged_ranges[-1][1]:
+            merged_ranges[-1] = merged_ranges[-1][0], max(merged_ranges[-1][1], last + 1)
         else:
-            found.append((start, last + 1))
-    return found
+            merged_ranges.append((start, last + 1))
+    return merged_ranges
 
 
 def _unpacked(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
@@ -169,7 +169,9 @@ def _unpacked(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
 
 def _factored(rows: Floats, place: Indices) -> tuple[Floats, Floats]:
     """Square roots of the Gram matrices of each group's rows: of Gaussian noise they are all."""
-    values, vectors = np.linalg.eigh(np.stack([rows[own] @ rows[own].T for own in place]))
+    values, vectors = np.linalg.eigh(
+        np.stack([rows[group_rows] @ rows[group_rows].T for group_rows in place])
+    )
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     return roots, np.ones(place.shape)
 
@@ -180,14 +182,16 @@ def _packed(rows: Floats, place: Indices) -> tuple[Floats, Floats] | None:
     Measurements that none of a group's inputs needs are left out, and those that all of them
     weigh alike are one column: in a table over departments, the cells of all other departments.
     """
-    found = [_distinct_columns(rows[own]) for own in place]
-    width = max(1, *(len(counts) for _, counts in found))
+    distinct_columns = [_distinct_columns(rows[group_rows]) for group_rows in place]
+    width = max(1, *(len(counts) for _, counts in distinct_columns))
     if place.size * width > MOST_WEIGHTS:
         return None
     weights = np.zeros((*place.shape, width))
     often = np.zeros((len(place), width))
-    for group, (own, (columns, counts)) in enumerate(zip(place, found, strict=True)):
-        weights[group, :, : len(counts)] = rows[np.ix_(own, columns)]
+    for group, (group_rows, (columns, counts)) in enumerate(
+        zip(place, distinct_columns, strict=True)
+    ):
+        weights[group, :, : len(counts)] = rows[np.ix_(group_rows, columns)]
         often[group, : len(counts)] = counts
     return weights, often
 
@@ -207,8 +211,8 @@ def _distinct_columns(rows: Floats) -> tuple[Indices, Indices]:
 
 def _taken(rows: Rows, index: Indices) -> Floats:
     """The values of the queries ``index``, read range by range: a quantile has 100,000 inputs."""
-    found = np.empty(index.shape)
+    taken_rows = np.empty(index.shape)
     for start, stop in _ranges(index):
         inside = (index >= start) & (index < stop)
-        found[inside] = rows(start, stop)[index[inside] - start]
-    return found
+        taken_rows[inside] = rows(start, stop)[index[inside] - start]
+    return taken_rows

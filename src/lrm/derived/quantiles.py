@@ -32,23 +32,25 @@ ROUNDING = 1e-9
 """Rows by which totals may be off where they are computed: true ones are whole numbers."""
 
 
-def quantile_values(one: Quantile, start: int, stop: int, noisy: Noisy) -> Floats:
+def quantile_values(quantile: Quantile, start: int, stop: int, noisy: Noisy) -> Floats:
     """Values of the groups ``start:stop``."""
-    return _read(one, noisy.answers(*_places(one, start, stop)))
+    return _read(quantile, noisy.answers(*_places(quantile, start, stop)))
 
 
 def quantile_numbers(
-    one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
+    quantile: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> dict[str, Floats]:
     """Answer and interval of the groups ``start:stop``; a quantile has no standard error."""
-    index, scales = _places(one, start, stop)
+    index, scales = _places(quantile, start, stop)
     totals = noisy.answers(index, scales)
-    above = totals - one.level * totals[:, -1:]
-    noise = _TotalNoise(one, start, stop, noisy, confidence)
+    above = totals - quantile.level * totals[:, -1:]
+    noise = _TotalNoise(quantile, start, stop, noisy, confidence)
     # Totals further from 0 than the bound of their noise rule a cell out in any case.
     near: NDArray[np.bool_] = np.abs(above) <= noise.bounds
     halves = noise.half_widths(near)
-    least, most = (-one.level, 1.0 - one.level) if one.method == "continuous" else (0.0, 0.0)
+    least, most = (
+        (-quantile.level, 1.0 - quantile.level) if quantile.method == "continuous" else (0.0, 0.0)
+    )
     # The last total is n itself: T is (1 − q)·n there, and no cell comes after it.
     from_below: NDArray[np.bool_] = np.ones(totals.shape, dtype=bool)
     from_above: NDArray[np.bool_] = np.ones(totals.shape, dtype=bool)
@@ -60,25 +62,25 @@ def quantile_numbers(
     )
     first, last = np.minimum(*ends), np.maximum(*ends)
     return {
-        "answer": _read(one, totals),
+        "answer": _read(quantile, totals),
         "standard_error": np.full(len(totals), math.nan),
-        "low": np.array(one.lows)[first],
-        "high": np.array(one.highs)[last],
+        "low": np.array(quantile.lows)[first],
+        "high": np.array(quantile.highs)[last],
     }
 
 
-def _places(one: Quantile, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
+def _places(quantile: Quantile, start: int, stop: int) -> tuple[NDArray[np.int64], Floats]:
     """The queries of the running totals (groups × cells), and their scales."""
-    cells = len(one.lows)
-    index = one.totals.rows((*one.shape, cells)).reshape(-1, cells)[start:stop]
-    return index, np.full(cells, one.totals.scale)
+    cells = len(quantile.lows)
+    index = quantile.totals.rows((*quantile.shape, cells)).reshape(-1, cells)[start:stop]
+    return index, np.full(cells, quantile.totals.scale)
 
 
 def quantile_half_widths(
-    one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
+    quantile: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
 ) -> Floats:
     """The half-width of the noise in ``C_k − q·n`` where it varies most, for each group."""
-    noise = _TotalNoise(one, start, stop, noisy, confidence)
+    noise = _TotalNoise(quantile, start, stop, noisy, confidence)
     widest = noise.bounds == noise.bounds.max(axis=1, keepdims=True)
     widest &= np.cumsum(widest, axis=1) == 1
     return np.asarray(noise.half_widths(widest)[widest])
@@ -92,17 +94,17 @@ class _TotalNoise:
     """
 
     def __init__(
-        self, one: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
+        self, quantile: Quantile, start: int, stop: int, noisy: Noisy, confidence: float
     ) -> None:
         self._accuracy, self._confidence = noisy.accuracy, confidence
-        index, scales = _places(one, start, stop)
+        index, scales = _places(quantile, start, stop)
         noise = noisy.joint(index, scales)
         self._weights: Floats | None = None
         if noise is None:
             each = noisy.half_widths(index, scales, (1.0 + confidence) / 2.0)
-            self.bounds = each + one.level * each[:, -1:]
+            self.bounds = each + quantile.level * each[:, -1:]
             return
-        self._weights = noise.weights - one.level * noise.weights[:, -1:]
+        self._weights = noise.weights - quantile.level * noise.weights[:, -1:]
         self._counts = noise.counts
         self.bounds = widest_half_widths(
             self._weights, noisy.accuracy.law, confidence, self._counts
@@ -110,41 +112,43 @@ class _TotalNoise:
 
     def half_widths(self, needed: NDArray[np.bool_]) -> Floats:
         """The half-widths, from the law of the noise where they are needed."""
-        found = self.bounds.copy()
+        widths = self.bounds.copy()
         if self._weights is not None and needed.any():
             counts = self._counts[np.nonzero(needed)[0]]
             law = self._accuracy.law
-            found[needed] = sum_half_widths(self._weights[needed], law, self._confidence, counts)
-        return found
+            widths[needed] = sum_half_widths(self._weights[needed], law, self._confidence, counts)
+        return widths
 
 
-def _read(one: Quantile, totals: Floats) -> Floats:
+def _read(quantile: Quantile, totals: Floats) -> Floats:
     """The value at which monotone running totals pass the level."""
-    lows, highs = np.array(one.lows), np.array(one.highs)
-    found = np.empty(len(totals))
-    for group, own in enumerate(totals):
-        rising = _monotone(own)
+    lows, highs = np.array(quantile.lows), np.array(quantile.highs)
+    group_values = np.empty(len(totals))
+    for group, group_totals in enumerate(totals):
+        rising = _monotone(group_totals)
         if rising[-1] <= 0:  # no rows, as far as can be seen
-            found[group] = math.nan
+            group_values[group] = math.nan
             continue
         count = rising[-1]
-        if one.method == "continuous":
-            place = max(one.level * (count - 1.0), 0.0)
+        if quantile.method == "continuous":
+            place = max(quantile.level * (count - 1.0), 0.0)
             before = math.floor(place + ROUNDING)
             ranks = [before, min(before + 1, max(count - 1.0, 0.0))]
             ends = [_at_rank(rank + 1.0, rank + 0.5, rising, lows, highs) for rank in ranks]
-            found[group] = ends[0] + max(place - before, 0.0) * (ends[1] - ends[0])
+            group_values[group] = ends[0] + max(place - before, 0.0) * (ends[1] - ends[0])
             continue
-        wanted = one.level * count
-        if one.method == "upper":  # beyond a share of the rows, not at its end
-            wanted = min(math.nextafter(wanted, math.inf) + 2 * ROUNDING, count)
-        found[group] = _at_rank(wanted, wanted, rising, lows, highs)
-    return found
+        target_rank = quantile.level * count
+        if quantile.method == "upper":  # beyond a share of the rows, not at its end
+            target_rank = min(math.nextafter(target_rank, math.inf) + 2 * ROUNDING, count)
+        group_values[group] = _at_rank(target_rank, target_rank, rising, lows, highs)
+    return group_values
 
 
-def _at_rank(wanted: float, inner: float, rising: Floats, lows: Floats, highs: Floats) -> float:
+def _at_rank(
+    target_rank: float, inner: float, rising: Floats, lows: Floats, highs: Floats
+) -> float:
     """The value of the row with a rank, counted from 1; ``inner`` is its place within a cell."""
-    cell = int(np.argmax(rising >= min(wanted - ROUNDING, rising[-1])))
+    cell = int(np.argmax(rising >= min(target_rank - ROUNDING, rising[-1])))
     before = float(rising[cell - 1]) if cell else 0.0
     inside = float(rising[cell]) - before
     share = min(max((inner - before) / inside, 0.0), 1.0) if inside > 0 else 0.5

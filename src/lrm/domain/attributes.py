@@ -198,10 +198,10 @@ class Categories(Attribute):
         self._check_values()
         self._check_common()
         if spellings:
-            for value, others in spellings.items():
-                if isinstance(others, str):
+            for value, other_texts in spellings.items():
+                if isinstance(other_texts, str):
                     raise self._error(f"spellings of {value!r} must be a list, not a single text")
-            pairs = tuple((value, tuple(others)) for value, others in spellings.items())
+            pairs = tuple((value, tuple(other_texts)) for value, other_texts in spellings.items())
             object.__setattr__(self, "spellings", pairs)
             self._check_spellings()
 
@@ -231,10 +231,10 @@ class Categories(Attribute):
                 "declared under csv, as true: [ja] and false: [nein]"
             )
         seen: set[object] = set(self.values)
-        for value, others in self.spellings or ():
+        for value, other_texts in self.spellings or ():
             if value not in self.values:
                 raise self._error(f"spellings must be of declared values, and {value!r} is not one")
-            for other in others:
+            for other in other_texts:
                 if not isinstance(other, str) or "\0" in other:
                     raise self._error(
                         f"spellings of {value!r} must be texts without NUL, not {other!r} "
@@ -250,9 +250,11 @@ class Categories(Attribute):
     def spelled(self) -> tuple[tuple[str | int | bool, int], ...]:
         """Every value that a table may hold, with its cell: declared ones, then other spellings."""
         values: tuple[str | int | bool, ...] = self.values
-        own = {value: cell for cell, value in enumerate(values)}
-        others = ((text, own[value]) for value, texts in self.spellings or () for text in texts)
-        return (*own.items(), *others)
+        value_cells = {value: cell for cell, value in enumerate(values)}
+        other_spellings = (
+            (text, value_cells[value]) for value, texts in self.spellings or () for text in texts
+        )
+        return (*value_cells.items(), *other_spellings)
 
     @property
     def regular(self) -> int:

@@ -63,8 +63,8 @@ class Bins(Attribute):
         outside: Rule = "drop",
     ) -> None:
         super().__init__(name, null=null, nan=nan, outside=outside)
-        given = tuple(edges)
-        for edge in given:
+        edge_values = tuple(edges)
+        for edge in edge_values:
             if as_number(edge) is None:
                 raise self._error(f"an edge must be a number, not {edge!r}")
             if is_nan(edge):
@@ -75,26 +75,29 @@ class Bins(Attribute):
                     "are cut exactly by kind integers"
                 )
         # Adding zero makes -0.0 into 0.0: equal edges must have equal labels and digests.
-        object.__setattr__(self, "edges", tuple(to_float(edge) + 0.0 for edge in given))
+        object.__setattr__(self, "edges", tuple(to_float(edge) + 0.0 for edge in edge_values))
         self._check_edges()
-        own = None if representatives is None else tuple(representatives)
-        object.__setattr__(self, "representatives", self._checked_representatives(own))
+        cell_numbers = None if representatives is None else tuple(representatives)
+        object.__setattr__(self, "representatives", self._checked_representatives(cell_numbers))
         self._check_common()
 
-    def _checked_representatives(self, own: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if own is None:
+    def _checked_representatives(
+        self, representatives: tuple[float, ...] | None
+    ) -> tuple[float, ...] | None:
+        if representatives is None:
             return None
-        if len(own) != self.regular:
+        if len(representatives) != self.regular:
             raise self._error(
-                f"representatives must be one number per cell ({self.regular}), not {len(own)}"
+                f"representatives must be one number per cell ({self.regular}), "
+                f"not {len(representatives)}"
             )
-        for value, (low, high) in zip(own, itertools.pairwise(self.edges), strict=True):
+        for value, (low, high) in zip(representatives, itertools.pairwise(self.edges), strict=True):
             if as_number(value) is None or not low <= value <= high or math.isinf(value):
                 cell = f"[{number_text(low)}, {number_text(high)})"
                 raise self._error(
                     f"representatives must be finite and in their cells, not {value!r} in {cell}"
                 )
-        return tuple(to_float(value) + 0.0 for value in own)
+        return tuple(to_float(value) + 0.0 for value in representatives)
 
     def _check_edges(self) -> None:
         if len(self.edges) < 2:

@@ -149,17 +149,17 @@ class Domain:
 
         A name that several lookups have must say of which.
         """
-        table, _, own = name.casefold().rpartition(".")
-        found = [
+        table, _, column_name = name.casefold().rpartition(".")
+        matches = [
             (lookup, column)
             for lookup in self.lookups
             for column in lookup.columns
-            if column.casefold() == own and table in {"", lookup.name.casefold()}
+            if column.casefold() == column_name and table in {"", lookup.name.casefold()}
         ]
-        if len(found) > 1:
-            names = " and ".join(f"{lookup.name}.{column}" for lookup, column in found)
+        if len(matches) > 1:
+            names = " and ".join(f"{lookup.name}.{column}" for lookup, column in matches)
             raise DomainError(f"{name!r} is a column of several lookups; write {names}")
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def _check_unit(self) -> None:
         column = self.unit.column
@@ -199,7 +199,11 @@ class Domain:
 
         A record counts for ``2^record_bits`` units, which may lie in several cells.
         """
-        return RECORD_BITS if any(isinstance(one, Numbers) for one in self.attributes) else 0
+        return (
+            RECORD_BITS
+            if any(isinstance(attribute, Numbers) for attribute in self.attributes)
+            else 0
+        )
 
     @staticmethod
     def draft(frame: Any, table: str | None = None, kinds: Mapping[str, str] | None = None) -> str:
@@ -221,7 +225,9 @@ class Domain:
     @property
     def clipping(self) -> tuple[str, ...]:
         """What happens to numbers beyond the knots of an attribute, a sentence for each."""
-        return tuple(one.clipping for one in self.attributes if isinstance(one, Numbers))
+        return tuple(
+            attribute.clipping for attribute in self.attributes if isinstance(attribute, Numbers)
+        )
 
     def axis(self, name: str) -> int:
         """Return the position of the attribute called ``name``, exactly so spelt."""
@@ -300,11 +306,11 @@ class Domain:
                 f"the domain has {how_many(self.size)} cells, and rows are counted over at most "
                 f"{MOST_COUNTED:,}; plan the batch, which counts only what it measures"
             )
-        kept = self.counted_cells(rows, key)
+        counted_cells = self.counted_cells(rows, key)
         if not self.record_bits:
-            return np.bincount(np.asarray(kept, dtype=np.int64), minlength=self.size)
+            return np.bincount(np.asarray(counted_cells, dtype=np.int64), minlength=self.size)
         counts = np.zeros(self.size, dtype=np.int64)
-        for index in kept:
+        for index in counted_cells:
             positions = []
             for attribute in reversed(self.attributes):
                 index, position = divmod(index, attribute.position_count)  # noqa: PLW2901
@@ -323,11 +329,11 @@ class Domain:
         if key is None:
             key = persons.fresh_key()
         per_person: defaultdict[bytes, list[int]] = defaultdict(list)
-        kept: list[int] = []
+        cell_list: list[int] = []
         for row in rows:
             cell = self._position_of(row)
             if self.unit.column is None:
-                kept += [] if cell is None else [cell]
+                cell_list += [] if cell is None else [cell]
                 continue
             if self.unit.column not in row:
                 raise DomainError(f"the table has no column {self.unit.column!r}")
@@ -335,21 +341,23 @@ class Domain:
             if cell is not None and name is not None:
                 per_person[name].append(cell)
         for name, cells in per_person.items():
-            kept += persons.kept_rows(name, cells, self.unit.max_rows, key)
-        return kept
+            cell_list += persons.kept_rows(name, cells, self.unit.max_rows, key)
+        return cell_list
 
     def __repr__(self) -> str:
         cells = many(self.size, "cell", "cells")
         about = "" if self.table is None else f" of {self.table}"
         rows = [
-            (one.name, one.kind, f"{one.size:,}", _shortened(one.labels)) for one in self.attributes
+            (declared.name, declared.kind, f"{declared.size:,}", _shortened(declared.labels))
+            for declared in self.attributes
         ]
         columns = ("attribute", "kind", "cells", "labels")
         table = text_table(columns, rows, words=("attribute", "kind", "labels"))
-        given = "".join(
-            f"\nlookup {one.name}: {one.key} → {', '.join(one.columns)}" for one in self.lookups
+        lookup_lines = "".join(
+            f"\nlookup {declared.name}: {declared.key} → {', '.join(declared.columns)}"
+            for declared in self.lookups
         )
-        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}{given}"
+        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}{lookup_lines}"
 
     def _repr_html_(self) -> str:
         return html_of(self)

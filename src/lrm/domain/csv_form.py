@@ -149,7 +149,7 @@ def date_pattern(form: object) -> tuple[str, dict[str, int]]:
             raise _date_error(f"and {form!r} has {piece!r}{' twice' if letter in groups else ''}")
         groups[letter] = len(groups) + 1
         beside = pieces[max(place - 1, 0) : place + 2]
-        touching = sum(one.startswith("%") for one in beside) > 1
+        touching = sum(neighbour.startswith("%") for neighbour in beside) > 1
         digits = _DIRECTIVES[letter]
         loose = digits == 2 and letter != "y" and not touching
         pattern += f"([0-9]{{{'1,2' if loose else digits}}})"

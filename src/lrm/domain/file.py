@@ -103,8 +103,8 @@ most high, but 0 > -1
     attributes = [_attribute(item.at("")) for item in items]
     unit = _unit(entries["unit"])
     csv = _csv(entries["csv"]) if "csv" in entries else None
-    given = entries["lookups"].items() if "lookups" in entries else []
-    lookups = [_lookup(item.at(""), attributes, folder) for item in given]
+    lookup_nodes = entries["lookups"].items() if "lookups" in entries else []
+    lookups = [_lookup(item.at(""), attributes, folder) for item in lookup_nodes]
     try:
         return Domain(attributes, table, unit, csv, lookups)
     except DomainError as error:
@@ -121,10 +121,12 @@ def _lookup(node: Node, attributes: list[Attribute], folder: pathlib.Path | None
         if "csv" not in entries:
             inline = node.fields({"name", "key", "columns", "rows"}, {"key_column"})
             columns = [item.text() for item in inline["columns"].items()]
-            rows = [[one.scalar() for one in row.items()] for row in inline["rows"].items()]
+            rows = [
+                [candidate.scalar() for candidate in row.items()] for row in inline["rows"].items()
+            ]
             return Lookup(name, key, columns, rows, key_column)
         node.fields({"name", "key", "csv"}, {"key_column"})
-        attribute = next((one for one in attributes if one.name == key), None)
+        attribute = next((candidate for candidate in attributes if candidate.name == key), None)
         if attribute is None or folder is None:
             why = "its key is not an attribute" if folder else "a CSV file needs a domain file"
             entries["csv"].fail(f"lookup {name!r}: {why}")
@@ -176,7 +178,7 @@ def _csv(node: Node) -> CsvForm:
 
 
 def _attribute(node: Node) -> Attribute:
-    anything = _COMMON.union(*(one | two for one, two in _KINDS.values()))
+    anything = _COMMON.union(*(required_keys | two for required_keys, two in _KINDS.values()))
     entries = node.fields({"name", "kind"}, anything)
     name = entries["name"].text()
     node = node.at(f"attribute {name!r}")
@@ -202,17 +204,22 @@ def _build(kind: str, name: str, entries: dict[str, Node]) -> Attribute:
         spellings = None
         if "spellings" in entries:
             pairs = entries["spellings"].pairs()
-            spellings = {value: [one.text() for one in others.items()] for value, others in pairs}
+            spellings = {
+                value: [text_node.text() for text_node in spelling_list.items()]
+                for value, spelling_list in pairs
+            }
         return Categories(name, values, spellings, **rules)
     if kind == "integers":
         width = entries["width"].integer() if "width" in entries else 1
         low, high = entries["low"].integer(), entries["high"].integer()
         return Integers(name, low, high, width, **rules)
     if kind == "bins":
-        own = None
+        representatives = None
         if "representatives" in entries:
-            own = [item.number() for item in entries["representatives"].items()]
-        return Bins(name, [item.number() for item in entries["edges"].items()], own, **rules)
+            representatives = [item.number() for item in entries["representatives"].items()]
+        return Bins(
+            name, [item.number() for item in entries["edges"].items()], representatives, **rules
+        )
     if kind == "numbers":
         return Numbers(name, [item.number() for item in entries["knots"].items()], **rules)
     by: Any = entries["by"].text()
@@ -256,26 +263,26 @@ def domain_text(domain: Domain) -> str:
         "unit": unit,
         **({} if domain.csv is None else {"csv": domain.csv.facts}),
         "attributes": [_facts(attribute) for attribute in domain.attributes],
-        **({"lookups": [one.facts for one in domain.lookups]} if domain.lookups else {}),
+        **({"lookups": [lookup.facts for lookup in domain.lookups]} if domain.lookups else {}),
     }
     return dump(facts)
 
 
 def _facts(attribute: Attribute) -> dict[str, object]:
     rules = ("null", "nan", "outside") if attribute.numeric else ("null", "outside")
-    own = {
+    own_facts = {
         item.name: _plain(getattr(attribute, item.name))
         for item in fields(attribute)
         if item.name not in {"name", "null", "nan", "outside"}
         and getattr(attribute, item.name) is not None
     }
-    said = {rule: getattr(attribute, rule) for rule in rules}
-    return {"name": attribute.name, "kind": attribute.kind, **own, **said}
+    rule_facts = {rule: getattr(attribute, rule) for rule in rules}
+    return {"name": attribute.name, "kind": attribute.kind, **own_facts, **rule_facts}
 
 
 def _plain(value: object) -> object:
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):  # spellings
-        return {name: list(others) for name, others in value}
+        return {name: list(other_texts) for name, other_texts in value}
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, (int, str)) else str(value)

@@ -78,9 +78,9 @@ class Lookup:
 
     def _check(self) -> None:
         names = (self.name, self.key, self.key_column, *self.columns)
-        if not all(isinstance(one, str) and one.strip() for one in names):
+        if not all(isinstance(entry, str) and entry.strip() for entry in names):
             raise self.error("its name, its key and its columns must be texts")
-        folded = [one.casefold() for one in (self.key_column, *self.columns)]
+        folded = [entry.casefold() for entry in (self.key_column, *self.columns)]
         if not self.columns or len(set(folded)) < len(folded):
             raise self.error("it needs columns, with names unlike each other's and its key's")
         if not 0 < len(self.rows) <= MOST_ROWS:
@@ -89,11 +89,12 @@ class Lookup:
         if any(len(row) != width for row in self.rows):
             raise self.error(f"each row needs {width} values: the key, and one for each column")
         for place, column in enumerate(self.columns, start=1):
-            own = [row[place] for row in self.rows if row[place] is not None]
-            kinds = {float if type(one) is int else type(one) for one in own}
+            column_values = [row[place] for row in self.rows if row[place] is not None]
+            kinds = {float if type(entry) is int else type(entry) for entry in column_values}
             if len(kinds) > 1 or not kinds <= {str, float, bool}:
                 raise self.error(f"column {column!r} must hold texts, numbers or booleans alone")
-            if kinds == {float} and not all(abs(one) <= sys.float_info.max for one in own):  # type: ignore[arg-type] # numbers
+            finite = (abs(entry) <= sys.float_info.max for entry in column_values)  # type: ignore[arg-type]
+            if kinds == {float} and not all(finite):
                 raise self.error(f"the numbers of column {column!r} must be finite float64s")
 
     def error(self, sentence: str) -> DomainError:
@@ -108,7 +109,7 @@ class Lookup:
             raise self.error(f"the cells of {self.key!r} are intervals, which have no keys")
         kinds = {str} if isinstance(attribute, Dates) else {int}
         if not isinstance(attribute, SteppedAttribute):
-            kinds = {type(one) for one in getattr(attribute, "values", ())}
+            kinds = {type(key_value) for key_value in getattr(attribute, "values", ())}
         seen: set[object] = set()  # of values: a date can be spelled in several ways
         for key, *_ in self.rows:
             if type(key) not in kinds:
@@ -137,18 +138,18 @@ class Lookup:
         """
         place = None if column is None else 1 + self.columns.index(column)
         absent: Value = False if place is None else None
-        found: list[list[Value]] = [[] for _ in range(attribute.size)]
+        values_by_cell: list[list[Value]] = [[] for _ in range(attribute.size)]
         for row in self.rows:
             cell = attribute.cell_of(self._value(attribute, row[0]))
             if cell is not None:
-                found[cell].append(True if place is None else row[place])
+                values_by_cell[cell].append(True if place is None else row[place])
         counts = np.ones(attribute.regular, dtype=np.int64)
         if isinstance(attribute, SteppedAttribute):
             counts = attribute.ends - attribute.starts + 1
         values: list[Any] = []
-        for cell, own in enumerate(found):
-            complete = cell < attribute.regular and len(own) == counts[cell]
-            different = {*own} if complete else {*own, absent}
+        for cell, cell_values in enumerate(values_by_cell):
+            complete = cell < attribute.regular and len(cell_values) == counts[cell]
+            different = {*cell_values} if complete else {*cell_values, absent}
             values.append(different.pop() if len(different) == 1 else DIFFERENT)
         return values
 
@@ -199,8 +200,8 @@ def lookup_rows(
         keys = [{"true": True, "false": False}.get(str(key).casefold(), key) for key in keys]
     elif isinstance(values[0] if values else 0, int) and not isinstance(attribute, Dates):
         keys = _typed(keys)
-    found = [keys, *(_typed(column) for column in columns.values())]
-    return list(columns), [list(row) for row in zip(*found, strict=True)]
+    typed_columns = [keys, *(_typed(column) for column in columns.values())]
+    return list(columns), [list(row) for row in zip(*typed_columns, strict=True)]
 
 
 def _typed(fields: Sequence[Any]) -> Sequence[Value]:

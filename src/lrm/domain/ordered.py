@@ -56,12 +56,12 @@ class SteppedAttribute(Attribute):
         last = np.append(self.ends, [int(self.starts[0]) - 1, _LAST])
         return first, last
 
-    def _place(self, whole: int) -> int | None:
-        if whole < int(self.starts[0]):
+    def _place(self, integer: int) -> int | None:
+        if integer < int(self.starts[0]):
             return self.special_cell("(below)")
-        if whole > self.last:
+        if integer > self.last:
             return self.special_cell("(above)")
-        return int(np.searchsorted(self.starts, whole, side="right")) - 1
+        return int(np.searchsorted(self.starts, integer, side="right")) - 1
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class Integers(SteppedAttribute):
             return self.special_cell("(nan)")
         if abs(number) > LARGEST_INTEGER + 1:  # so that int() never builds Decimal("1e999999")
             number = LARGEST_INTEGER + 1 if number > 0 else -LARGEST_INTEGER - 1
-        whole = int(number)
-        return self._place(whole) if whole == number else self.special_cell("(invalid)")
+        integer = int(number)
+        return self._place(integer) if integer == number else self.special_cell("(invalid)")
 
 
 @dataclass(frozen=True, init=False)

@@ -77,10 +77,10 @@ def person_name(value: object) -> bytes | None:
     elif isinstance(value, uuid.UUID):
         name = str(value).encode()
     elif isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        whole = int(value)
-        if whole.bit_length() > _MOST_BITS:
+        integer = int(value)
+        if integer.bit_length() > _MOST_BITS:
             return None
-        name = str(whole).encode()
+        name = str(integer).encode()
     else:
         return None
     if len(name) > LONGEST_NAME:

@@ -151,10 +151,10 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     if cells.is_trivial():
         return MergedWorkload(queries, cells, representatives)
     factors = np.maximum(cells.largest_factors(), 1).astype(np.float64)
-    kept = queries.columns(representatives)
+    cell_queries = queries.columns(representatives)
     if np.any(factors != 1.0):
-        kept = kept.scale_columns(1.0 / factors)
-    return MergedWorkload(kept, cells, representatives)
+        cell_queries = cell_queries.scale_columns(1.0 / factors)
+    return MergedWorkload(cell_queries, cells, representatives)
 
 
 def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
@@ -210,10 +210,10 @@ def _same_as(columns: sp.csc_array, model: NDArray[np.int64]) -> NDArray[np.bool
         sizes = lengths[part]
         start = np.cumsum(sizes) - sizes
         place = np.arange(sizes.sum())
-        own = place + np.repeat(columns.indptr[part] - start, sizes)
+        places = place + np.repeat(columns.indptr[part] - start, sizes)
         other = place + np.repeat(columns.indptr[model[part]] - start, sizes)
-        equal = columns.indices[own] == columns.indices[other]
-        equal &= columns.data[own] == columns.data[other]
+        equal = columns.indices[places] == columns.indices[other]
+        equal &= columns.data[places] == columns.data[other]
         same[part] = np.logical_and.reduceat(equal, start)
     return same
 
@@ -232,12 +232,12 @@ def _integer_factors(
     multiple = _whole_ratios(size, np.flatnonzero(begins_class))
     # The largest column of a class stands for all; without ratios, for those of its own size.
     begins = begins_class | ((multiple == 0) & (np.diff(size, prepend=0.0) != 0))
-    chosen = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+    cell_heads = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
     factor = np.zeros(len(group), dtype=np.int64)
-    sign = np.sign(lead[order] * lead[chosen]).astype(np.int64)
+    sign = np.sign(lead[order] * lead[cell_heads]).astype(np.int64)
     factor[order] = sign * np.maximum(multiple, 1)
     # Classes are numbered by their representatives, so that the order of the cells survives.
-    representatives, index = np.unique(chosen, return_inverse=True)
+    representatives, index = np.unique(cell_heads, return_inverse=True)
     everywhere = np.zeros(len(group), dtype=np.int64)
     everywhere[order] = index.reshape(-1)
     return CellMap(len(representatives), everywhere, factor), representatives
@@ -253,10 +253,12 @@ def _whole_ratios(sizes: Floats, begins: NDArray[np.int64]) -> NDArray[np.int64]
     """
     lengths = np.diff(begins, append=len(sizes))
     sizes = sizes * FRACTIONS
-    whole = (sizes == np.rint(sizes)) & (sizes < LARGEST_SIZE)
-    unit = np.gcd.reduceat(np.where(whole, sizes, 1.0).astype(np.int64), begins).astype(np.float64)
+    is_integer = (sizes == np.rint(sizes)) & (sizes < LARGEST_SIZE)
+    unit = np.gcd.reduceat(np.where(is_integer, sizes, 1.0).astype(np.int64), begins).astype(
+        np.float64
+    )
     least = np.minimum.reduceat(sizes, begins)
-    unit = np.repeat(np.where(np.logical_and.reduceat(whole, begins), unit, least), lengths)
+    unit = np.repeat(np.where(np.logical_and.reduceat(is_integer, begins), unit, least), lengths)
     ratio = np.rint(sizes / unit)
     fits = (ratio * unit == sizes) & (ratio <= LARGEST_FACTOR)
     fits = np.repeat(np.logical_and.reduceat(fits, begins), lengths)

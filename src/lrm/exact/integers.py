@@ -80,8 +80,8 @@ class IntegerStrategy:
         """Refuse a body that does not hold what a record of every cell moves: exact."""
         if body.size != self.matrix.shape[0] or self.matrix.shape[1] > MOST_SHAPED_CELLS:
             raise WorkloadError("the body of the noise must have one coordinate per measurement")
-        whole = self.matrix.dense().astype(np.int64)  # below 2^52, and factors below 2^10
-        if not body.holds(whole * self.cell_map.largest_factors()):
+        entries = self.matrix.dense().astype(np.int64)  # below 2^52, and factors below 2^10
+        if not body.holds(entries * self.cell_map.largest_factors()):
             raise WorkloadError("a record moves the measurements beyond the body of the noise")
 
     @property
@@ -182,8 +182,8 @@ class IntegerStrategy:
 
     def real_matrix(self) -> Floats | sp.csr_array:
         """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
-        whole = self.matrix.sparse() @ self.cell_map.matrix()
-        scaled = whole * 2.0**-self.bits
+        cell_matrix = self.matrix.sparse() @ self.cell_map.matrix()
+        scaled = cell_matrix * 2.0**-self.bits
         small = scaled.shape[0] * scaled.shape[1] <= 1 << 24
         return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
 

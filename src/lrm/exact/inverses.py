@@ -105,9 +105,9 @@ def _fitting(strategy: LinearMap, rounding: float, rank: int | None) -> LeftInve
             return NormalEquations(matrix, factor)
     left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
     floor = max(values[0] * max(r, n) * 2.3e-16, 4 * rounding * np.sqrt(max(r, n)))
-    kept = np.arange(len(values)) < rank if rank else values > floor
-    kept &= values > 0
-    return Spectral((right[kept].T / values[kept]) @ left[:, kept].T)
+    significant = np.arange(len(values)) < rank if rank else values > floor
+    significant &= values > 0
+    return Spectral((right[significant].T / values[significant]) @ left[:, significant].T)
 
 
 def _cholesky(gram: Floats) -> tuple[Floats, bool] | None:
@@ -128,5 +128,5 @@ def _plus_rows(strategy: LinearMap) -> PlusRowsInverse | None:
     if owner is None:
         return None
     matrix = strategy.sparse()
-    found = diagonal_plus_rows(matrix, owner) if matrix.nnz <= DENSE_ENTRIES else None
-    return blocks_plus_rows(matrix) if found is None and len(owner) > DENSE_CELLS else found
+    inverse = diagonal_plus_rows(matrix, owner) if matrix.nnz <= DENSE_ENTRIES else None
+    return blocks_plus_rows(matrix) if inverse is None and len(owner) > DENSE_CELLS else inverse

@@ -165,10 +165,10 @@ class PlusRows:
 
     def inverse_times(self, X: Floats) -> Floats:
         """``H·X``."""
-        own = self.base_times(X)
+        base_product = self.base_times(X)
         if not self.scaled.shape[0]:
-            return own
-        return np.asarray(own - self.scaled.T @ self.solve_inner(self.scaled @ X))
+            return base_product
+        return np.asarray(base_product - self.scaled.T @ self.solve_inner(self.scaled @ X))
 
     @cached_property
     def _whitened(self) -> Floats:
@@ -284,10 +284,10 @@ class PlusRowsInverse(LeftInverse):
 
     def row_squared_norms(self, queries: LinearMap) -> Floats | None:
         """``wᵀ·K⁻¹·w − ‖C⁻¹·A·w‖²`` of each query w, where that has digits left."""
-        whole = self._base_forms(queries)
-        if whole is None:
+        base_norms = self._base_forms(queries)
+        if base_norms is None:
             return None
-        plus, norms = self.plus, whole.copy()
+        plus, norms = self.plus, base_norms.copy()
         if isinstance(plus.inner, Band):
             if queries.entry_count > MOST_WEIGHTS:
                 return None
@@ -300,25 +300,25 @@ class PlusRowsInverse(LeftInverse):
         else:
             for piece in plus.whitened_pieces(max(queries.shape)):
                 norms -= (queries.apply(piece.T) ** 2).sum(axis=1)
-        return norms if np.all(norms >= CANCELLED * whole) else None
+        return norms if np.all(norms >= CANCELLED * base_norms) else None
 
     def squared_norm(self, queries: LinearMap) -> float | None:
         """The sum of ``row_squared_norms``, through ``WᵀW`` applied to columns."""
         if isinstance(self.plus.inner, Band):
             return None
         if self.plus.base.ndim == 1:
-            whole = float(np.dot(queries.column_squared_sums(), self.plus.base))
+            base_norm = float(np.dot(queries.column_squared_sums(), self.plus.base))
         elif (chain := queries.gram_chain()) is not None:
-            whole = float(np.vdot(chain_blocks(*chain, BLOCK), self.plus.base))
+            base_norm = float(np.vdot(chain_blocks(*chain, BLOCK), self.plus.base))
         else:
             return None
-        norm = whole
+        norm = base_norm
         if queries.shape[0] * self.extra.shape[0] <= BLOCK_ENTRIES:
             norm -= float((self.plus.whitened_by(queries) ** 2).sum())
         else:
             for piece in self.plus.whitened_pieces(queries.shape[1]):
                 norm -= float(np.vdot(piece.T, queries.gram_times(piece.T)))
-        return norm if norm >= CANCELLED * whole else None
+        return norm if norm >= CANCELLED * base_norm else None
 
     def _base_forms(self, queries: LinearMap) -> Floats | None:
         """``wᵀ·K⁻¹·w`` of each query w; over blocks only of ranges."""
@@ -357,24 +357,24 @@ def diagonal_plus_rows(matrix: sp.csr_array, owner: Places) -> PlusRowsInverse |
         For each cell a row of L that holds this cell alone.
     """
     cells = len(owner)
-    others = np.setdiff1d(np.arange(matrix.shape[0]), owner)
-    alone, extra = sp.csr_array(matrix[owner]), sp.csr_array(matrix[others])
+    extra_rows = np.setdiff1d(np.arange(matrix.shape[0]), owner)
+    alone, extra = sp.csr_array(matrix[owner]), sp.csr_array(matrix[extra_rows])
     base = np.asarray(alone.sum(axis=1)).ravel() ** -2.0
     order = _by_place(extra)
     if order is not None:
         local = sp.csr_array(extra[order])
         scaled = scale_columns(local, base)
-        band = Band.of(sp.csr_array(scaled @ local.T + sp.eye_array(len(others))))
+        band = Band.of(sp.csr_array(scaled @ local.T + sp.eye_array(len(extra_rows))))
         if band is not None:
-            rows = np.concatenate([owner, others[order]])
+            rows = np.concatenate([owner, extra_rows[order]])
             return PlusRowsInverse(alone, local, rows, PlusRows(base, scaled, band))
-    if len(others) > min(cells // 2, MOST_ROWS):
+    if len(extra_rows) > min(cells // 2, MOST_ROWS):
         return None
     few: Rows = extra
-    if extra.nnz >= SPARSE_SHARE * len(others) * cells:
+    if extra.nnz >= SPARSE_SHARE * len(extra_rows) * cells:
         few = np.asarray(extra.toarray())
     plus = PlusRows(base, scale_columns(few, base), lower_factor(extra, base))
-    return PlusRowsInverse(alone, few, np.concatenate([owner, others]), plus)
+    return PlusRowsInverse(alone, few, np.concatenate([owner, extra_rows]), plus)
 
 
 def _by_place(rows: sp.csr_array) -> Places | None:
@@ -434,20 +434,20 @@ def inverse_band(matrix: sp.csr_array, size: int) -> Floats:
     block = entries.row // size
     upper = entries.col >= block * size
     block, row, col = block[upper], entries.row[upper] % size, entries.col[upper]
-    given = np.zeros((count + 1, size, 2 * size))  # each with the one on its right
-    given[block, row, col - block * size] = entries.data[upper]
+    upper_blocks = np.zeros((count + 1, size, 2 * size))  # each with the one on its right
+    upper_blocks[block, row, col - block * size] = entries.data[upper]
     tail = np.arange(rows, (count + 1) * size)
-    given[tail // size, tail % size, tail % size] = 1.0
-    mixed, schur = np.zeros((count, size, size)), given[:, :, :size]
+    upper_blocks[tail // size, tail % size, tail % size] = 1.0
+    mixed, schur = np.zeros((count, size, size)), upper_blocks[:, :, :size]
     for i in range(count):
-        mixed[i] = np.linalg.solve(schur[i], given[i, :, size:])
-        schur[i + 1] -= given[i, :, size:].T @ mixed[i]
-    own = np.linalg.inv(schur)
+        mixed[i] = np.linalg.solve(schur[i], upper_blocks[i, :, size:])
+        schur[i + 1] -= upper_blocks[i, :, size:].T @ mixed[i]
+    diagonal_blocks = np.linalg.inv(schur)
     near = np.empty((count, 2 * size, 2 * size))
     for i in range(count - 1, -1, -1):
-        beside = -mixed[i] @ own[i + 1]
-        own[i] -= beside @ mixed[i].T
-        near[i] = np.block([[own[i], beside], [beside.T, own[i + 1]]])
+        beside = -mixed[i] @ diagonal_blocks[i + 1]
+        diagonal_blocks[i] -= beside @ mixed[i].T
+        near[i] = np.block([[diagonal_blocks[i], beside], [beside.T, diagonal_blocks[i + 1]]])
     return near
 
 

@@ -135,9 +135,9 @@ def _row_space_route(
     if combination is not None:
         base, mix, rank = combination
         bits = most_bits(max_records or DEFAULT_MAX_RECORDS)
-        whole = np.rint(mix * 2.0**bits) @ base
-        if np.abs(whole).max() < LARGEST_WHOLE:
-            final = _admitting(DenseMap(whole), cell_map, bits, max_records, rank)
+        rounded = np.rint(mix * 2.0**bits) @ base
+        if np.abs(rounded).max() < LARGEST_WHOLE:
+            final = _admitting(DenseMap(rounded), cell_map, bits, max_records, rank)
             return Quantised(final, final.left_inverse(), None)
     for most in (max_records,) if max_records else (FINE_MAX_RECORDS, FINEST_MAX_RECORDS):
         bits = most_bits(most)

@@ -182,8 +182,8 @@ class MeasuredTables:
         counted = [(marks >= 0)[None].astype(np.float64) for marks in self.labels]
         rows = []
         for i in self.tables:
-            own = (self.labels[i] == np.arange(self._size(i))[:, None]).astype(np.float64)
-            rows.append(reduce(np.kron, [*counted[:i], own, *counted[i + 1 :]]))
+            indicators = (self.labels[i] == np.arange(self._size(i))[:, None]).astype(np.float64)
+            rows.append(reduce(np.kron, [*counted[:i], indicators, *counted[i + 1 :]]))
         matrix = DenseMap(np.vstack(rows) * 2.0**self.bits)
         return IntegerStrategy(matrix, CellMap.trivial(cells), self.bits, None, self.body)
 
@@ -200,15 +200,15 @@ class MeasuredTables:
 def table_coordinates(sizes: list[int]) -> list[Floats]:
     """The cells of tables with one total, by the total and all cells of each but the first."""
     count = 1 + sum(n - 1 for n in sizes)
-    found, start = [], 1
+    coordinates, start = [], 1
     for n in sizes:
-        own = np.zeros((n, count))
-        own[0, 0] = 1.0
-        own[0, start : start + n - 1] = -1.0
-        own[1:, start : start + n - 1] = np.eye(n - 1)
-        found.append(own)
+        table_matrix = np.zeros((n, count))
+        table_matrix[0, 0] = 1.0
+        table_matrix[0, start : start + n - 1] = -1.0
+        table_matrix[1:, start : start + n - 1] = np.eye(n - 1)
+        coordinates.append(table_matrix)
         start += n - 1
-    return found
+    return coordinates
 
 
 def one_way_rows(
@@ -229,11 +229,11 @@ def one_way_rows(
     for product, coefficient in enumerate(batch.coefficients.tolist()):
         term = int(batch.term_of[product])
         place = slice(int(starts[term]), int(starts[term + 1]))
-        chosen = np.flatnonzero(batch.choice[product])
-        if not len(chosen):
+        attributes = np.flatnonzero(batch.choice[product])
+        if not len(attributes):
             rows[place, 0] += coefficient
             continue
-        i = int(chosen[0])
+        i = int(attributes[0])
         factor = batch.factors[i][int(batch.choice[product, i])]
         if i not in coordinates or not Axis((i,), (labels[i],)).keeps(0, factor):
             return None

@@ -82,9 +82,9 @@ def read_archive(
         members = unpack_zip(data)
         del data  # half of the memory that a file takes
         header = Facts(parse_json(_member(members, "header.json")), ["format", "version", "sha256"])
-        found = header.text("format").removeprefix("lrm-")
-    if found in KINDS and found != kind:
-        raise FileFormatError(f"{path} is a {found} file; give a {kind} file")
+        file_kind = header.text("format").removeprefix("lrm-")
+    if file_kind in KINDS and file_kind != kind:
+        raise FileFormatError(f"{path} is a {file_kind} file; give a {kind} file")
     with blaming(path, kind):
         _check_header(header, kind, version)
         _check_seals(header.part("sha256", sorted(members)), members)
@@ -101,8 +101,8 @@ def archive_format(path: str | os.PathLike[str]) -> str | None:
         header = parse_json(unpack_zip(read_bytes(path, "file"), "header.json")["header.json"])
     except (FileFormatError, KeyError):
         return None
-    found = header.get("format") if isinstance(header, dict) else None
-    return found if isinstance(found, str) else None
+    format_name = header.get("format") if isinstance(header, dict) else None
+    return format_name if isinstance(format_name, str) else None
 
 
 @contextmanager
@@ -127,10 +127,10 @@ def _member(members: dict[str, bytes], name: str) -> bytes:
 def _check_header(header: Facts, kind: str, version: int) -> None:
     if header.text("format") != f"lrm-{kind}":
         raise FileFormatError(f"it says that it is {spell(header.text('format'))}")
-    found = header.integer("version", 0, 1 << 31)
-    if found != version:
-        remedy = "an older lrm wrote it" if found < version else "install a newer lrm"
-        raise FileFormatError(f"it has format version {found}, not {version}: {remedy}")
+    file_version = header.integer("version", 0, 1 << 31)
+    if file_version != version:
+        remedy = "an older lrm wrote it" if file_version < version else "install a newer lrm"
+        raise FileFormatError(f"it has format version {file_version}, not {version}: {remedy}")
 
 
 def _check_seals(seals: Facts, members: dict[str, bytes]) -> None:

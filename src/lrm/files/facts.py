@@ -183,7 +183,8 @@ class Arrays:
         if array.dtype != np.dtype(f"<{kind}"):
             raise FileFormatError(f"the array {name!r} must be of type <{kind}, not {array.dtype}")
         fits = len(shape) == array.ndim and all(
-            side is None or side == found for side, found in zip(shape, array.shape, strict=True)
+            side is None or side == actual_side
+            for side, actual_side in zip(shape, array.shape, strict=True)
         )
         if not fits:
             raise FileFormatError(f"the array {name!r} has the wrong shape {array.shape}")

@@ -53,10 +53,10 @@ def _finite(text: str) -> float:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique_pairs = dict(pairs)
+    if len(unique_pairs) != len(pairs):
         raise FileFormatError("its JSON has the same key twice")
-    return found
+    return unique_pairs
 
 
 def _check(value: Any) -> None:

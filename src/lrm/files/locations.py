@@ -59,7 +59,7 @@ def shown(location: str | os.PathLike[str]) -> str:
     return f"{scheme[1]}://…" if scheme else "an address (withheld)"
 
 
-def redacted(sentence: str, given: Iterable[str]) -> str:
+def redacted(sentence: str, secrets: Iterable[str]) -> str:
     """Return a sentence in which no address among the given texts is quoted.
 
     Parameters
@@ -69,7 +69,7 @@ def redacted(sentence: str, given: Iterable[str]) -> str:
     given
         What the user typed; ``--option=value`` is looked at in parts as well.
     """
-    for text in given:
+    for text in secrets:
         for value in (text, *text.split("=", 1)):
             if value and is_address(value):
                 # pathlib writes // as /

@@ -40,17 +40,17 @@ def parse_npy(data: bytes) -> NDArray[Any]:
     array([0, 1, 2])
     """
     header, start = _header(data)
-    found = _HEADER.fullmatch(header)
-    if found is None:
+    header_match = _HEADER.fullmatch(header)
+    if header_match is None:
         raise FileFormatError("an array has an unsupported header, or does not hold numbers")
-    dtype = _dtype(found[1])
-    shape = tuple(int(side) for side in found[3].split(",") if side.strip())
+    dtype = _dtype(header_match[1])
+    shape = tuple(int(side) for side in header_match[3].split(",") if side.strip())
     if len(shape) > _MOST_SIDES or math.prod(shape) * dtype.itemsize != len(data) - start:
         raise FileFormatError("an array does not have the number of bytes that its header states")
     array: NDArray[Any] = np.empty(0, dtype=dtype)
     if len(data) > start:
         array = np.frombuffer(data, dtype=dtype, offset=start)
-    return array.reshape(shape, order="F" if found[2] == "True" else "C")
+    return array.reshape(shape, order="F" if header_match[2] == "True" else "C")
 
 
 def _header(data: bytes) -> tuple[str, int]:

@@ -52,12 +52,12 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int = FILE_LIMIT)
         Most bytes that it may have.
     """
     with opening(path, what), _opened(path, what) as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        file_status = os.fstat(file.fileno())
+        if not stat.S_ISREG(file_status.st_mode):
             raise FileFormatError(f"cannot read the {what} {path}: it is not a regular file")
         # It may grow while it is read: what is read decides, not what was there.
-        data = file.read(limit + 1) if found.st_size <= limit else b""
-        if found.st_size > limit or len(data) > limit:
+        data = file.read(limit + 1) if file_status.st_size <= limit else b""
+        if file_status.st_size > limit or len(data) > limit:
             raise FileFormatError(
                 f"cannot read the {what} {path}: it has more than {limit >> 20:,} MiB"
             )

@@ -85,15 +85,15 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
         raise UsageError(f"expected the name of a file to write, not {shown(path)}")
     try:
         target = Path(os.path.realpath(path))
-        found = target.stat().st_mode
+        file_mode = target.stat().st_mode
     except FileNotFoundError:
         return target, None
     except (OSError, ValueError) as reason:  # ValueError: a null byte in the name
         raise _refusal(path, reason) from reason
-    if not stat.S_ISREG(found):
-        kind = next((words for test, words in _KINDS if test(found)), "no regular file")
+    if not stat.S_ISREG(file_mode):
+        kind = next((words for test, words in _KINDS if test(file_mode)), "no regular file")
         raise UsageError(f"{path} is {kind}")
-    return target, stat.S_IMODE(found)
+    return target, stat.S_IMODE(file_mode)
 
 
 @contextmanager

@@ -170,7 +170,7 @@ class Node:
         """Return a mapping's values by key, having checked that the keys are the known ones."""
         if not isinstance(self.tree, _yaml().MappingNode):
             self.fail(f"expected fields ({', '.join(sorted(required))}), not {self._kind()}")
-        found: dict[str, Node] = {}
+        nodes_by_name: dict[str, Node] = {}
         for key, value in self.tree.value:
             name = str(key.value) if isinstance(key.value, str) else "?"
             at = Node(key, self.source, self.error, self.where)
@@ -178,25 +178,25 @@ class Node:
                 some = sorted(required | optional)
                 known = ", ".join(some[:20]) + (" …" if len(some) > 20 else "")
                 at.fail(f"unknown field {name!r}; known are {known}")
-            if name in found:
+            if name in nodes_by_name:
                 at.fail(f"field {name!r} is given twice")
-            found[name] = self.below(value, f"field {name!r}")
-        missing = sorted(required - set(found))
+            nodes_by_name[name] = self.below(value, f"field {name!r}")
+        missing = sorted(required - set(nodes_by_name))
         if missing:
             self.fail(f"field {missing[0]!r} is missing")
-        return found
+        return nodes_by_name
 
     def pairs(self) -> list[tuple[str, Node]]:
         """Return keys, which are texts, and values of a mapping whose keys are not known."""
         if not isinstance(self.tree, _yaml().MappingNode):
             self.fail(f"expected fields, not {self._kind()}")
-        found: dict[str, Node] = {}
+        nodes_by_name: dict[str, Node] = {}
         for key, value in self.tree.value:
             name = Node(key, self.source, self.error, self.where).text()
-            if name in found:
+            if name in nodes_by_name:
                 self.fail(f"{name!r} is given twice")
-            found[name] = self.below(value, repr(name))
-        return list(found.items())
+            nodes_by_name[name] = self.below(value, repr(name))
+        return list(nodes_by_name.items())
 
     def written(self) -> str:
         """Return a text, or a number or truth as it is written: ``1`` and ``true`` are texts."""

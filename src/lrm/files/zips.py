@@ -46,8 +46,8 @@ def unpack_zip(data: bytes, only: str | None = None) -> dict[str, bytes]:
             members = bundle.infolist()
             _check_members(members)
             # zipfile reads no more of a member than its stated size, and checks its CRC.
-            wanted = [member for member in members if only in {None, member.filename}]
-            return {member.filename: bundle.read(member) for member in wanted}
+            selected = [member for member in members if only in {None, member.filename}]
+            return {member.filename: bundle.read(member) for member in selected}
     except _DAMAGE:
         raise FileFormatError("it is not a whole zip archive") from None
 

@@ -370,9 +370,9 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
     )
 
 
-def _pure_only(budget: Budget, asked: str) -> str:
+def _pure_only(budget: Budget, request: str) -> str:
     return (
         f"the budget of table '{budget.table}' is kept in epsilon and takes pure releases only, "
-        f"not {asked}; plan with Laplace noise and release with pure epsilon, or keep another "
+        f"not {request}; plan with Laplace noise and release with pure epsilon, or keep another "
         "budget in rho (`lrm budget create NAME --accounting rho`), which takes both kinds"
     )

@@ -40,7 +40,7 @@ class FilePlace:
     def check_file(self) -> None:
         """Refuse what is not a regular file, or has a second name."""
         try:
-            found = os.lstat(self.path)
+            file_status = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             raise LedgerError(f"there is no ledger at {self.name}; {CREATE_HINT}") from None
         except OSError as reason:
@@ -48,14 +48,14 @@ class FilePlace:
                 f"ledger {self.name} cannot be opened ({reason.strerror}); check that you may "
                 "read and write the file and its directory"
             ) from None
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(file_status.st_mode):
             raise LedgerError(f"ledger {self.name} is a directory; name a file in it")
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(file_status.st_mode):
             raise LedgerError(f"ledger {self.name} is not a regular file; name one")
-        if found.st_nlink > 1:
+        if file_status.st_nlink > 1:
             raise LedgerError(
-                f"ledger {self.name} has {found.st_nlink} names (hard links), and what is spent "
-                "through one could be missed through another; remove all names but one"
+                f"ledger {self.name} has {file_status.st_nlink} names (hard links), and what "
+                "is spent through one could be missed through another; remove all names but one"
             )
         if self._is_mount_point():
             raise LedgerError(
@@ -93,5 +93,5 @@ def _mount_of(path: Path) -> str | None:
         return None
     finally:
         os.close(descriptor)
-    found = re.search(r"^mnt_id:\s*(\d+)$", facts, re.MULTILINE)
-    return None if found is None else found[1]
+    mount_match = re.search(r"^mnt_id:\s*(\d+)$", facts, re.MULTILINE)
+    return None if mount_match is None else mount_match[1]

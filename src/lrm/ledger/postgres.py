@@ -91,8 +91,8 @@ class PostgresStore:
     def prepare(self) -> None:
         """Create an empty ledger if there is none; leave an existing one unchanged."""
         with self._transaction("READ COMMITTED", lock=True) as db:
-            found = db.execute("SELECT to_regnamespace('lrm_ledger') IS NOT NULL").fetchone()
-            if found == (False,):
+            schema_row = db.execute("SELECT to_regnamespace('lrm_ledger') IS NOT NULL").fetchone()
+            if schema_row == (False,):
                 db.execute(_SCHEMA)
             self._check_schema(db)
 
@@ -165,9 +165,11 @@ class PostgresStore:
             case errors.InsufficientPrivilege():
                 reason = "may not be used by this user; ask its owner for SELECT and INSERT"
             case _:
-                said = error.diag.message_primary if isinstance(error, self._driver.Error) else None
-                said = " ".join(said.split()) if said else why_unreachable(str(error))
-                reason = f"could not be used: {said}"
+                message = (
+                    error.diag.message_primary if isinstance(error, self._driver.Error) else None
+                )
+                message = " ".join(message.split()) if message else why_unreachable(str(error))
+                reason = f"could not be used: {message}"
         return f"ledger {self.name} {reason}"
 
 

@@ -61,10 +61,10 @@ def unpack_map(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearM
     if shape[1] is None and kind != ProductMap.kind:
         raise FileFormatError(f"the {name} must be a product of attributes")
     keys, build = _BUILDERS[kind]
-    found = build(name, facts.part(name, ["kind", *keys]), arrays, shape)
-    if shape[0] not in {None, found.shape[0]} or shape[1] not in {None, found.shape[1]}:
-        raise FileFormatError(f"the {name} has the wrong shape {found.shape}")
-    return found
+    linear_map = build(name, facts.part(name, ["kind", *keys]), arrays, shape)
+    if shape[0] not in {None, linear_map.shape[0]} or shape[1] not in {None, linear_map.shape[1]}:
+        raise FileFormatError(f"the {name} has the wrong shape {linear_map.shape}")
+    return linear_map
 
 
 def _dense(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
@@ -88,9 +88,9 @@ def _sparse(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:
         raise FileFormatError(f"the {name} has {sides[0]:,} rows, most of them empty")
     # Before SciPy sees them: building a matrix alone already follows its indices.
     check_compressed(data, indices, indptr, sides)
-    found = SparseMap(sp.csr_array((data, indices, indptr), shape=sides))
-    check_weights(found.matrix.data)  # duplicates were summed
-    return found
+    sparse_map = SparseMap(sp.csr_array((data, indices, indptr), shape=sides))
+    check_weights(sparse_map.matrix.data)  # duplicates were summed
+    return sparse_map
 
 
 def _prefix(name: str, facts: Facts, arrays: Arrays, shape: Shape) -> LinearMap:

@@ -65,8 +65,8 @@ class Kron(LinearMap):
         rows = np.ones((stop - start, 1))
         for part, place in zip(self.parts, places, strict=True):
             first, last = int(place.min()), int(place.max()) + 1
-            own = part.rows(first, last)[place - first]
-            rows = np.einsum("ij,ik->ijk", rows, own).reshape(len(rows), -1)
+            part_rows = part.rows(first, last)[place - first]
+            rows = np.einsum("ij,ik->ijk", rows, part_rows).reshape(len(rows), -1)
         return rows
 
     def columns(self, indices: NDArray[np.intp]) -> LinearMap:
@@ -92,14 +92,14 @@ class Kron(LinearMap):
 
     @staticmethod
     def _of_columns(values: Sequence[Floats]) -> Floats:
-        return np.asarray(kronecker(one[None] for one in values)[0])
+        return np.asarray(kronecker(part_values[None] for part_values in values)[0])
 
     @cached_property
     def _column_labels(self) -> NDArray[np.int64]:
         labels = np.zeros(1, dtype=np.int64)
         for part in self.parts:
-            own = part.column_labels()
-            labels = (labels[:, None] * (int(own.max()) + 1) + own).reshape(-1)
+            part_labels = part.column_labels()
+            labels = (labels[:, None] * (int(part_labels.max()) + 1) + part_labels).reshape(-1)
         labels[self.column_squared_sums() == 0] = -1
         return np.unique(labels, return_inverse=True)[1].reshape(-1)
 

@@ -120,8 +120,8 @@ class LinearMap(ABC):
     def _column_labels(self) -> NDArray[np.int64]:
         labels = np.zeros(self.shape[1], dtype=np.int64)
         for row in self.dense():  # sorting numbers is ten times as fast as sorting columns
-            own = np.unique(row, return_inverse=True)[1].reshape(-1)
-            pairs = labels * (int(own.max()) + 1) + own
+            row_labels = np.unique(row, return_inverse=True)[1].reshape(-1)
+            pairs = labels * (int(row_labels.max()) + 1) + row_labels
             labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
             if labels.max() == self.shape[1] - 1:
                 break  # all columns differ already
@@ -161,9 +161,9 @@ class LinearMap(ABC):
         """
         if cells == self.shape[1] and np.array_equal(labels, np.arange(cells)):
             return self
-        kept = np.flatnonzero(labels >= 0)
+        labelled_cells = np.flatnonzero(labels >= 0)
         places = np.full(cells, -1)
-        places[labels[kept]] = kept
+        places[labels[labelled_cells]] = labelled_cells
         if places.min() < 0:
             raise ValueError("a merged cell has no cell")
         return self.columns(places)
@@ -208,10 +208,10 @@ class LinearMap(ABC):
     def apply_exactly(self, x: NDArray[np.int64]) -> NDArray[np.int64]:
         """``W @ x`` in 64-bit integers, for whole weights."""
         matrix = self.sparse()
-        whole = sp.csr_array(
+        integer_matrix = sp.csr_array(
             (whole_numbers(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape
         )
-        return np.asarray(whole @ x)
+        return np.asarray(integer_matrix @ x)
 
     @abstractmethod
     def written_out(self) -> LinearMap:

@@ -148,9 +148,9 @@ class SparseMap(LinearMap):
         return SparseMap(sp.csr_array(self.matrix * factor))
 
     def rounded(self, factor: float) -> SparseMap:
-        whole = sp.csr_array(self.matrix, copy=True)
-        whole.data = np.rint(whole.data * factor)
-        return SparseMap(whole)
+        rounded_matrix = sp.csr_array(self.matrix, copy=True)
+        rounded_matrix.data = np.rint(rounded_matrix.data * factor)
+        return SparseMap(rounded_matrix)
 
     def scale_rows(self, factors: Floats) -> SparseMap:
         return SparseMap(sp.csr_array(sp.diags_array(factors) @ self.matrix))

@@ -369,9 +369,9 @@ class AllRanges(ZeroOneMap):
     def block_energy(self, size: int) -> float:
         first, width, sum1, sum2 = _blocks(self.cells, size)
         left, right = first + 1, self.cells - first  # W'W between cells i ≤ j is (i+1)(n−j)
-        own = width * left * right + (right - left) * sum1 - sum2
+        diagonal = width * left * right + (right - left) * sum1 - sum2
         pairs = left * right * sum1 - left * sum2 + right * ((width - 1) * sum1 - sum2)
-        energy = own + 2 * (pairs - (sum1**2 - sum2) / 2)
+        energy = diagonal + 2 * (pairs - (sum1**2 - sum2) / 2)
         return float(energy.sum() / size)
 
     @property

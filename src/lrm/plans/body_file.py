@@ -35,7 +35,9 @@ def unpack_body(values: Any, arrays: Arrays, prefix: str) -> Body:
         listed = facts.any("bodies")
         if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_GROUPS:
             raise FileFormatError(f"'bodies' must be a list of 1 to {MOST_GROUPS} objects")
-        bodies = [unpack_body(one, arrays, f"{prefix}-{g}") for g, one in enumerate(listed)]
+        bodies = [
+            unpack_body(part_facts, arrays, f"{prefix}-{g}") for g, part_facts in enumerate(listed)
+        ]
         return Groups(tuple(bodies), facts.integers("shares", 1, WHOLE))
     if kind == "split" and "-" not in prefix:
         return _split(
@@ -50,7 +52,9 @@ def _split(facts: Facts, arrays: Arrays, prefix: str) -> SplitHull:
     listed = facts.any("leaves")
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_LEAVES:
         raise FileFormatError(f"'leaves' must be a list of 2 to {MOST_LEAVES} objects")
-    leaves = [unpack_body(one, arrays, f"{prefix}-{g}") for g, one in enumerate(listed)]
+    leaves = [
+        unpack_body(leaf_facts, arrays, f"{prefix}-{g}") for g, leaf_facts in enumerate(listed)
+    ]
     return SplitHull(points, tuple(leaves), _tree(facts.any("tree")))
 
 
@@ -59,10 +63,10 @@ def _tree(values: Any, depth: int = 0) -> Tree:
         return values
     if not isinstance(values, list) or not 2 <= len(values) <= MOST_LEAVES or depth > MOST_LEAVES:
         raise FileFormatError("'tree' must be leaves, or lists of trees")
-    return tuple(_tree(one, depth + 1) for one in values)
+    return tuple(_tree(subtree, depth + 1) for subtree in values)
 
 
 def _tables(facts: Facts) -> Tables:
     sizes = facts.integers("sizes", 1, MOST_FREE_CELLS)
     closed = facts.integers("closed", 0, 1)
-    return Tables(sizes, tuple(bool(one) for one in closed), facts.whole("unit"))
+    return Tables(sizes, tuple(bool(closed_flag) for closed_flag in closed), facts.whole("unit"))

@@ -156,10 +156,10 @@ def beside_plan(
     """A plan beside other mechanisms on the same workload, with the same noise."""
     noise: Noise = "laplace" if plan.noise == "shaped" else plan.noise
     contest = Contest(plan.workload, time_limit=time_limit)
-    chosen = WITHOUT_SEARCH if mechanisms is None else mechanisms
-    names = [name for name in chosen if name != plan.mechanism]
-    others = (contest.enter(name, noise=noise) for name in names)
-    return Comparison((Outcome(plan.mechanism, plan), *others))
+    mechanism_names = WITHOUT_SEARCH if mechanisms is None else mechanisms
+    names = [name for name in mechanism_names if name != plan.mechanism]
+    outcomes = (contest.enter(name, noise=noise) for name in names)
+    return Comparison((Outcome(plan.mechanism, plan), *outcomes))
 
 
 def compare(  # noqa: PLR0913 - each is a choice of the caller

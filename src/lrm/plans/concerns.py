@@ -50,20 +50,25 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
 
 def _undistinguished(plan: Plan) -> list[bool]:
     """Whether what is measured is the same for all values of each attribute."""
-    wanted, domain = plan.measured.wanted, plan.workload.domain
+    needed_counts, domain = plan.measured.wanted, plan.workload.domain
     assert domain is not None  # noqa: S101 - the caller looked
     places = range(len(domain.attributes))
-    if wanted is None:
+    if needed_counts is None:
         return [size == 1 for size in domain.shape]
-    if isinstance(wanted, CellMap):
-        treated = np.where(wanted.factor == 0, -1, wanted.index)
-        blocks = [one.reshape(domain.shape) for one in (treated, wanted.factor)]
+    if isinstance(needed_counts, CellMap):
+        treated = np.where(needed_counts.factor == 0, -1, needed_counts.index)
+        blocks = [
+            measured_part.reshape(domain.shape) for measured_part in (treated, needed_counts.factor)
+        ]
         return [
             all(bool(np.all(block == block.take([0], axis=place))) for block in blocks)
             for place in places
         ]
     return [
-        all(place not in one.by and int(one.labels[place].min()) >= 0 for one in wanted)
+        all(
+            place not in measured_part.by and int(measured_part.labels[place].min()) >= 0
+            for measured_part in needed_counts
+        )
         for place in places
     ]
 

@@ -317,12 +317,14 @@ class Plan:
         privacy = self.privacy(epsilon, delta, rho)
         accuracy = self.accuracy(privacy)
         labels = self.workload.labels
-        rows = np.concatenate([np.arange(*one) for one in [(0, 0), *labels.shown_ranges()]])
+        rows = np.concatenate(
+            [np.arange(*linear_part) for linear_part in [(0, 0), *labels.shown_ranges()]]
+        )
         linear = accuracy.standard_errors[rows], accuracy.half_widths(confidence)[rows]
         derived = self._derived_errors(accuracy, confidence, expect)
         numbers = {
-            name: np.concatenate([one, more])
-            for name, one, more in zip(
+            name: np.concatenate([linear_part, more])
+            for name, linear_part, more in zip(
                 ("standard_error", "half_width"), linear, derived, strict=True
             )
         }
@@ -334,13 +336,15 @@ class Plan:
     ) -> tuple[Floats, Floats]:
         """Standard error and half-width of each derived answer; NaN where they are not known."""
         errors, halves = [np.empty(0)], [np.empty(0)]
-        for one in self.workload.derived:
-            found = expected_error(one, self.workload.queries, accuracy, confidence, expect)
-            known = not found.per_row_count and isinstance(one, Computed)
-            error = found.standard_error if known else None
-            count = one.label.count
+        for derived_answer in self.workload.derived:
+            expectation = expected_error(
+                derived_answer, self.workload.queries, accuracy, confidence, expect
+            )
+            known = not expectation.per_row_count and isinstance(derived_answer, Computed)
+            error = expectation.standard_error if known else None
+            count = derived_answer.label.count
             errors.append(np.full(count, np.nan if error is None else error))
-            halves.append(np.full(count, found.half_width if known else np.nan))
+            halves.append(np.full(count, expectation.half_width if known else np.nan))
         return np.concatenate(errors), np.concatenate(halves)
 
     def lower_bound(
@@ -380,13 +384,13 @@ class Plan:
                 raise BudgetError(f"the wanted error must be a number above 0, not {rmse:g}")
             # Beyond these no amount has the error, and a square is not finite, or 0.
             expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2 * self.workload.shape[0]
-        wanted = float(expected_squared_error or 0.0)
+        target = float(expected_squared_error or 0.0)
         promise = ZCDP if self.noise == "gaussian" else PureDP
 
         def error_at(amount: Fraction) -> float:
             return self.accuracy(promise(amount)).squared_error
 
-        return promise(amount_for_error(error_at, wanted))
+        return promise(amount_for_error(error_at, target))
 
     def compare(
         self, mechanisms: Sequence[str] | None = None, *, time_limit: float | None = None
@@ -453,11 +457,12 @@ class Plan:
 
     def __repr__(self) -> str:
         m, n = self.workload.shape
-        asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
+        batch_words = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
         measured = many(self.measurement_count, "measurement", "measurements")
         error = f"{2 * self.strategy_error:,.6g}/ε²"
         if self.noise == "shaped":
             measured = f"{measured} with shaped noise"
         if self.noise == "gaussian":
             measured, error = f"{measured} with Gaussian noise", f"{self.strategy_error / 2:,.6g}/ρ"
-        return f"<Plan {self.digest[:12]}: {asked} by {self.mechanism}, {measured}, error {error}>"
+        name = f"Plan {self.digest[:12]}"
+        return f"<{name}: {batch_words} by {self.mechanism}, {measured}, error {error}>"

@@ -87,18 +87,18 @@ def _way_back(
         terms = weigh_terms(workload.products.batch, workload.importance)
         return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), measured)
     if isinstance(measured, MeasuredTables):
-        found = measured.reconstruction_of(workload.queries)
-        if found is None or facts.has("reconstruction") or not facts.flag("exact"):
+        reconstruction = measured.reconstruction_of(workload.queries)
+        if reconstruction is None or facts.has("reconstruction") or not facts.flag("exact"):
             raise FileFormatError("the plan measures tables that do not answer its queries")
-        return found
+        return reconstruction
     flat = measured.flat()
     queries = over_merged(workload.queries, flat.cell_map)
     if queries is None:
         raise FileFormatError("the plan merges cells that its own queries distinguish")
     if facts.has("reconstruction"):
         shape = workload.shape[0], flat.matrix.shape[0]
-        given = unpack_map("reconstruction", facts, arrays, shape)
-        return FlatReconstruction(queries, flat.real_map, None, given)
+        given_map = unpack_map("reconstruction", facts, arrays, shape)
+        return FlatReconstruction(queries, flat.real_map, None, given_map)
     if not facts.flag("exact"):
         raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
     return flat.reconstruct(queries)
@@ -115,16 +115,18 @@ def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:
         importance=importance,
         domain=parse_domain(facts.text("domain")) if facts.has("domain") else None,
         derived=derived_from_facts(facts.any("derived")),
-        display=[Display.from_facts(one) for one in _list(facts, "display")],
-        statements=[Statement.from_facts(one) for one in _list(facts, "statements")],
+        display=[Display.from_facts(entry_facts) for entry_facts in _list(facts, "display")],
+        statements=[
+            Statement.from_facts(entry_facts) for entry_facts in _list(facts, "statements")
+        ],
     )
 
 
 def _list(facts: Facts, name: str) -> list[Any]:
-    found = facts.any(name)
-    if not isinstance(found, list):
+    listed = facts.any(name)
+    if not isinstance(listed, list):
         raise FileFormatError(f"{name!r} must be a list")
-    return found
+    return listed
 
 
 def _spectrum(arrays: Arrays, cells: int) -> Spectrum | None:

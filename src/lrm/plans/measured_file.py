@@ -78,17 +78,17 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
     if facts.kind("measured") == "tables":
         return _unpack_tables(facts.part("measured", TABLES), arrays, workload.products)
     shaped = facts.kind("measured") == "shaped"
-    own = facts.part("measured", SHAPED if shaped else CELLS)
-    own.choice("kind", "shaped" if shaped else "cells")
+    measured_facts = facts.part("measured", SHAPED if shaped else CELLS)
+    measured_facts.choice("kind", "shaped" if shaped else "cells")
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
-    merged = own.integer("merged_cells", 1, cells)
+    merged = measured_facts.integer("merged_cells", 1, cells)
     return IntegerStrategy(
-        unpack_map("strategy", own, arrays, (None, merged)),
+        unpack_map("strategy", measured_facts, arrays, (None, merged)),
         CellMap(merged, index, arrays.take("cell-factor", "i8", (cells,))),
-        own.integer("bits", 0, CARRIER_BITS),
-        own.optional("row_rank", lambda name: own.integer(name, 1, merged)),
-        unpack_body(own.any("body"), arrays, "body") if shaped else None,
+        measured_facts.integer("bits", 0, CARRIER_BITS),
+        measured_facts.optional("row_rank", lambda name: measured_facts.integer(name, 1, merged)),
+        unpack_body(measured_facts.any("body"), arrays, "body") if shaped else None,
     )
 
 
@@ -119,10 +119,10 @@ def _pack_products(measured: MeasuredProducts, arrays: dict[str, NDArray[Any]]) 
 
 
 def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
-    members = [k for one in group.sets for k in one]
+    members = [k for axis_set in group.sets for k in axis_set]
     pieces += [
         group.terms,
-        np.array([len(one) for one in group.sets], dtype=np.int64),
+        np.array([len(axis_set) for axis_set in group.sets], dtype=np.int64),
         np.array(members, dtype=np.int64),
         np.array(group.factors, dtype=np.int64),
         np.array(group.folds, dtype=np.int64),
@@ -227,9 +227,11 @@ def _sets(
 
 def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, ...]:
     listed = facts.any("axes")
-    if not isinstance(listed, list) or not all(isinstance(one, list) and one for one in listed):
+    if not isinstance(listed, list) or not all(
+        isinstance(axis_members, list) and axis_members for axis_members in listed
+    ):
         raise FileFormatError("'axes' of a group must be lists of attributes")
-    flat = [i for one in listed for i in one]
+    flat = [i for axis_members in listed for i in axis_members]
     if any(type(i) is not int for i in flat) or sorted(flat) != list(range(len(sizes))):
         raise FileFormatError("'axes' of a group must have every attribute once")
     merged = set(facts.integers("labels", 0, len(sizes) - 1))
@@ -237,20 +239,26 @@ def _axes(facts: Facts, pieces: _Pieces, sizes: tuple[int, ...]) -> tuple[Axis, 
     if list(facts.integers("labels", 0, len(sizes) - 1)) != stored:
         raise FileFormatError("'labels' of a group must be attributes in the order of its axes")
     labels = {i: pieces.take(sizes[i]) if i in merged else np.arange(sizes[i]) for i in flat}
-    return tuple(Axis(tuple(one), tuple(labels[i] for i in one)) for one in listed)
+    return tuple(
+        Axis(tuple(axis_members), tuple(labels[i] for i in axis_members)) for axis_members in listed
+    )
 
 
 def _heights(listed: Any, axes: int) -> dict[int, int]:
     """Number of rows of each basis that is not the usual one."""
-    found: dict[int, int] = {}
-    for one in listed if isinstance(listed, list) else [None]:
-        if not isinstance(one, list) or len(one) != 2 or any(type(n) is not int for n in one):
+    height_by_axis: dict[int, int] = {}
+    for height_pair in listed if isinstance(listed, list) else [None]:
+        if (
+            not isinstance(height_pair, list)
+            or len(height_pair) != 2
+            or any(type(n) is not int for n in height_pair)
+        ):
             raise FileFormatError("'bases' of a group must be pairs of an axis and a height")
-        k, rows = one
-        if not max(found, default=-1) < k < axes or not 0 <= rows <= MOST_INTEGERS:
+        k, rows = height_pair
+        if not max(height_by_axis, default=-1) < k < axes or not 0 <= rows <= MOST_INTEGERS:
             raise FileFormatError("'bases' of a group must be of different axes, in order")
-        found[k] = rows
-    return found
+        height_by_axis[k] = rows
+    return height_by_axis
 
 
 def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> IntegerBasis:

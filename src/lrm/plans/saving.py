@@ -50,7 +50,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put a plan's arrays into ``arrays`` and return its plain facts."""
-    workload, measured, given = plan.workload, plan.measured, plan.reconstruction_map.given
+    workload, measured, given_map = plan.workload, plan.measured, plan.reconstruction_map.given
     if plan.spectrum is not None:
         arrays["singular-values"] = plan.spectrum.singular_values
     if workload.importance is not None:
@@ -64,13 +64,15 @@ def pack_plan(plan: Plan, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "details": dict(plan.details),
         "digest": plan.digest,
         "labels": workload.labels.facts(),
-        "derived": [one.facts() for one in workload.derived],
-        "display": [one.facts for one in workload.display],
-        "statements": [one.facts() for one in workload.statements],
+        "derived": [entry.facts() for entry in workload.derived],
+        "display": [entry.facts for entry in workload.display],
+        "statements": [entry.facts() for entry in workload.statements],
         "domain": None if workload.domain is None else domain_text(workload.domain),
         "workload": pack_map("workload", workload.queries, arrays),
         "measured": pack_measured(measured, arrays),
-        "reconstruction": (None if given is None else pack_map("reconstruction", given, arrays)),
+        "reconstruction": (
+            None if given_map is None else pack_map("reconstruction", given_map, arrays)
+        ),
         # Integers that pass 2^53 are spelled, since JSON readers may take numbers for floats.
         "sensitivity": str(measured.sensitivity),
         "max_records": str(measured.max_records),

@@ -80,7 +80,7 @@ class Guarantee(ABC):
     @property
     def amounts(self) -> dict[str, Fraction]:
         """Its parameters by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     @property
     def symbols(self) -> str:
@@ -89,7 +89,7 @@ class Guarantee(ABC):
         >>> ZCDP(Fraction(1, 8)).symbols, ApproxDP(Fraction(1), Fraction(1, 10**9)).symbols
         ('ρ = 0.125', 'ε = 1, δ = 1e-09')
         """
-        return ", ".join(equation(_SIGNS[name], one) for name, one in self.amounts.items())
+        return ", ".join(equation(_SIGNS[name], amount) for name, amount in self.amounts.items())
 
     @property
     def described(self) -> str:

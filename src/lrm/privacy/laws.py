@@ -91,8 +91,8 @@ class NoiseLaw:
             return np.asarray(-np.log1p(spread / math.expm1(-1.0 / self.scale) ** 2))
         k, mass = self._atoms
         gap = np.zeros_like(angles)
-        for one, probability in zip(k, mass, strict=True):
-            gap += 4.0 * probability * np.sin(one * angles / 2.0) ** 2
+        for integer, probability in zip(k, mass, strict=True):
+            gap += 4.0 * probability * np.sin(integer * angles / 2.0) ** 2
         return np.log(np.maximum(1.0 - gap, np.finfo(float).tiny))
 
     def log_mgf(self, t: Floats) -> Floats:

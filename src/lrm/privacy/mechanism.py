@@ -217,10 +217,10 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
 
 def check_fit(counts: TrueCounts | ArrayLike, cells: int) -> None:
     """Refuse counts that were made for another number of cells; looks at their number alone."""
-    found = count_cells(counts)
-    if found != cells:
+    count_size = count_cells(counts)
+    if count_size != cells:
         raise CountsError(
-            f"the plan covers {cells} cells, but there are {found} counts; "
+            f"the plan covers {cells} cells, but there are {count_size} counts; "
             "were they made for another domain?"
         )
 

@@ -69,8 +69,10 @@ class ShapedLaw(NoiseLaw):
     def covariance(self, weights: Floats, counts: Floats | None = None) -> Floats:
         """Covariance of ``weights @ noise`` for groups × inputs × measurements, each once."""
         del counts
-        own = self.body.covariance * (self.scale / self.sensitivity) ** 2
-        return np.asarray(np.matmul(np.matmul(weights, own), weights.transpose(0, 2, 1)))
+        noise_covariance = self.body.covariance * (self.scale / self.sensitivity) ** 2
+        return np.asarray(
+            np.matmul(np.matmul(weights, noise_covariance), weights.transpose(0, 2, 1))
+        )
 
     def half_widths(self, weights: Floats, confidence: float) -> Floats:
         """For each row b an h with ``P(|b·noise| ≤ h) ≥ confidence``.
@@ -81,7 +83,7 @@ class ShapedLaw(NoiseLaw):
         errors are added. Rounding to integers moves an answer by at most half the sum of |b|.
         """
         size = self.scale / self.sensitivity
-        found = np.empty(len(weights))
+        widths = np.empty(len(weights))
         rounding = 0.5 * np.abs(weights).sum(axis=1)
         step = max(1, (1 << 22) // len(self.body.directions))
         table = _gamma_table(self.body.variables, confidence)
@@ -89,8 +91,10 @@ class ShapedLaw(NoiseLaw):
             part = slice(start, start + step)
             sizes = np.abs(weights[part] @ self.body.directions.T)
             weighting = self.body.direction_weights
-            found[part] = [_half_width(own, table, confidence, weighting) for own in sizes]
-        return np.asarray(found * size + rounding)
+            widths[part] = [
+                _half_width(row_sizes, table, confidence, weighting) for row_sizes in sizes
+            ]
+        return np.asarray(widths * size + rounding)
 
     def widest_half_widths(self, weights: Floats, confidence: float) -> Floats:
         """Half-widths from standard deviations alone, for groups × inputs × measurements.
@@ -99,8 +103,8 @@ class ShapedLaw(NoiseLaw):
         and 0 at 0. If it is a at h, then ``P(|S| ≥ t) ≥ exp(−a·t/h)`` up to h, and the variance
         is at least ``∫_0^h 2t·exp(−a·t/h) dt = 2h²·(1 − (1 + a)·e^−a)/a²``.
         """
-        own = self.body.covariance * (self.scale / self.sensitivity) ** 2
-        squares = np.einsum("gkc,cd,gkd->gk", weights, own, weights, optimize=True)
+        noise_covariance = self.body.covariance * (self.scale / self.sensitivity) ** 2
+        squares = np.einsum("gkc,cd,gkd->gk", weights, noise_covariance, weights, optimize=True)
         a = -math.log1p(-confidence)
         ratio = a / math.sqrt(2.0 * (1.0 - (1.0 + a) * math.exp(-a)))
         rounding = 0.5 * np.abs(weights).sum(axis=2)
@@ -132,9 +136,9 @@ def _half_width(
         return 0.0
     logs = -np.log(np.maximum(sizes / largest, math.exp(-STEP * (CLASSES - 1)))) / STEP
     classes = np.maximum(logs - 1e-9, 0.0).astype(np.int64)
-    own = np.full(len(sizes), 1.0 / len(sizes)) if weights is None else weights
-    chances = np.bincount(classes, own)
-    number = 1.0 / float((own**2).sum())
+    size_weights = np.full(len(sizes), 1.0 / len(sizes)) if weights is None else weights
+    chances = np.bincount(classes, size_weights)
+    number = 1.0 / float((size_weights**2).sum())
     top, values = float(table[0]), table[1:]
 
     def covered(j: int) -> float:

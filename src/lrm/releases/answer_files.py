@@ -113,6 +113,6 @@ def _write_parquet(
     columns = LabelColumns()
     with pq.ParquetWriter(file, schema) as writer:
         for block in blocks:
-            found = [columns.group(block.spans, attribute) for attribute in grouped]
-            found += [columns.queries(block.spans), *map(pa.array, block.numbers.values())]
-            writer.write_table(pa.table(found, schema=schema))
+            block_columns = [columns.group(block.spans, attribute) for attribute in grouped]
+            block_columns += [columns.queries(block.spans), *map(pa.array, block.numbers.values())]
+            writer.write_table(pa.table(block_columns, schema=schema))

@@ -237,8 +237,10 @@ class Release:
         parts = [self.shown_numbers(start, stop, confidence) for start, stop in ranges]
         numbers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         at = f"at {self.privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        asked, tables = set(labels.query_names()), self.plan.workload.tables
-        groups = group_columns(one for one in tables if asked.intersection(one.answers))
+        query_names, tables = set(labels.query_names()), self.plan.workload.tables
+        groups = group_columns(
+            statement for statement in tables if query_names.intersection(statement.answers)
+        )
         return AnswerTable(labels, numbers, at, groups)
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:

@@ -50,31 +50,37 @@ def answer_further(release: Release, queries: Any) -> Release:
     2
     """
     covered = release.plan.workload.shape[1]
-    asked = as_batch(queries, release.plan.workload.domain)
-    if asked.shape[1] != covered:
+    further_batch = as_batch(queries, release.plan.workload.domain)
+    if further_batch.shape[1] != covered:
         raise WorkloadError(
-            f"the release covers {covered} cells but the queries cover {asked.shape[1]}; "
+            f"the release covers {covered} cells but the queries cover {further_batch.shape[1]}; "
             "were they written for another domain?"
         )
     try:
-        return _answered(release, asked)
+        return _answered(release, further_batch)
     except UnsupportedQuery as reason:
-        places = _unsupported(release, asked)
+        places = _unsupported(release, further_batch)
         if not places:  # each alone would pass, so the error is about all of them
             raise
         raise _refusal(places) from reason
 
 
-def _answered(release: Release, asked: Workload) -> Release:
+def _answered(release: Release, further_batch: Workload) -> Release:
     plan = release.plan
-    found = plan.measured.reconstruction_of(asked.queries)
-    if found is None:
+    reconstruction = plan.measured.reconstruction_of(further_batch.queries)
+    if reconstruction is None:
         raise UnsupportedQuery(
             "these queries distinguish cells that were measured as one; "
             "plan a new release that includes them"
         )
     try:
-        further = replace(plan, workload=asked, reconstruction_map=found, exact=True, balance=None)
+        further = replace(
+            plan,
+            workload=further_batch,
+            reconstruction_map=reconstruction,
+            exact=True,
+            balance=None,
+        )
         return replace(release, plan=further)
     except ConvergenceError:
         raise UnsupportedQuery(
@@ -83,41 +89,44 @@ def _answered(release: Release, asked: Workload) -> Release:
         ) from None
 
 
-def _unsupported(release: Release, asked: Workload) -> list[str]:
+def _unsupported(release: Release, further_batch: Workload) -> list[str]:
     """Name, and line where it has one, of every query that the measurements do not determine."""
     # An input of a derived answer is known by the name of that.
     known_as = {
-        asked.labels[int(rows[0])].query: one.label.query
-        for one in asked.derived
-        for rows in one.input_rows()
-        if asked.labels.is_hidden(int(rows[0]))
+        further_batch.labels[int(rows[0])].query: derived_answer.label.query
+        for derived_answer in further_batch.derived
+        for rows in derived_answer.input_rows()
+        if further_batch.labels.is_hidden(int(rows[0]))
     }
     places = []
-    for (line, query), own in _by_query(asked).items():
+    for (line, query), query_batch in _by_query(further_batch).items():
         try:
-            _answered(release, own)
+            _answered(release, query_batch)
         except UnsupportedQuery:
             name = known_as.get(query, query)
             places.append(repr(name) if line is None else f"{name!r} (line {line})")
     return list(dict.fromkeys(places))
 
 
-def _by_query(asked: Workload) -> dict[tuple[int | None, str], Workload]:
+def _by_query(further_batch: Workload) -> dict[tuple[int | None, str], Workload]:
     """The queries of each name and line by themselves."""
-    products = asked.products
+    products = further_batch.products
     rows: dict[tuple[int | None, str], list[int]] = {}
     if products is not None:
-        for term, own in products.term_slices():
-            label = asked.labels[own.start]
+        for term, query_rows in products.term_slices():
+            label = further_batch.labels[query_rows.start]
             rows.setdefault((label.line, label.query), []).append(term)
         return {
-            key: Workload(ProductMap(products.batch.take(terms)), domain=asked.domain)
+            key: Workload(ProductMap(products.batch.take(terms)), domain=further_batch.domain)
             for key, terms in rows.items()
         }
-    for row, label in enumerate(asked.labels):
+    for row, label in enumerate(further_batch.labels):
         rows.setdefault((label.line, label.query), []).append(row)
-    matrix = asked.queries.sparse()
-    return {key: Workload(matrix[own], domain=asked.domain) for key, own in rows.items()}
+    matrix = further_batch.queries.sparse()
+    return {
+        key: Workload(matrix[query_rows], domain=further_batch.domain)
+        for key, query_rows in rows.items()
+    }
 
 
 def _refusal(places: list[str]) -> UnsupportedQuery:

@@ -99,20 +99,22 @@ def process(release: Release, steps: Iterable[str]) -> Processed:
     >>> bool(abs(total - one - other) < 1e-9)
     True
     """
-    asked = set(steps)
-    unknown = sorted(asked - set(STEPS))
-    if unknown or not asked:
-        given = repr(unknown[0]) if unknown else "an empty list"
-        raise UsageError(f"steps of post-processing must be among {', '.join(STEPS)}, not {given}")
-    ordered = tuple(step for step in STEPS if step in asked)
+    step_set = set(steps)
+    unknown = sorted(step_set - set(STEPS))
+    if unknown or not step_set:
+        shown_value = repr(unknown[0]) if unknown else "an empty list"
+        raise UsageError(
+            f"steps of post-processing must be among {', '.join(STEPS)}, not {shown_value}"
+        )
+    ordered = tuple(step for step in STEPS if step in step_set)
     answers = release.answers.copy()
-    if "non-negative" in asked:
+    if "non-negative" in step_set:
         answers = _non_negative(release)
-    elif "consistent" in asked:
+    elif "consistent" in step_set:
         answers = _consistent(release)
-    if "integer" in asked:
-        whole = whole_queries(release)
-        answers[whole] = np.rint(answers[whole]) + 0.0  # no negative zeros
+    if "integer" in step_set:
+        is_integer = whole_queries(release)
+        answers[is_integer] = np.rint(answers[is_integer]) + 0.0  # no negative zeros
     answers.flags.writeable = False
     return Processed(release, ordered, answers)
 
@@ -193,7 +195,7 @@ def _non_negative_products(release: Release, measured: MeasuredProducts) -> Floa
 
 def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
     """The answers of a term on counts of the merged cells."""
-    whole: Floats | float = 0.0
+    term_answers: Floats | float = 0.0
     for coefficient, product in merged.summands(term):
         part = cells
         for k in range(cells.ndim):
@@ -201,8 +203,8 @@ def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
             flat = moved.reshape(len(moved), -1)
             image = product[k].apply(flat) if k in product else flat.sum(axis=0, keepdims=True)
             part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, k)
-        whole = whole + coefficient * part
-    return np.asarray(whole).reshape(-1)
+        term_answers = term_answers + coefficient * part
+    return np.asarray(term_answers).reshape(-1)
 
 
 def _nearest(parts: Floats, measurements: Floats) -> Floats:
@@ -236,20 +238,20 @@ def whole_queries(release: Release) -> NDArray[np.bool_]:
         return np.concatenate([_whole_term(batch, term, knots) for term in range(batch.terms)])
     blocks = []
     for _, block in queries.row_blocks():
-        whole = np.all(block == np.rint(block), axis=1)
+        is_integer = np.all(block == np.rint(block), axis=1)
         for place, count in knots.items():
             cells = np.moveaxis(block.reshape(len(block), *shape), place + 1, 1)
-            whole &= np.all(cells[:, :count] == cells[:, :1], axis=tuple(range(1, cells.ndim)))
-        blocks.append(whole)
+            is_integer &= np.all(cells[:, :count] == cells[:, :1], axis=tuple(range(1, cells.ndim)))
+        blocks.append(is_integer)
     return np.concatenate(blocks)
 
 
 def _knots(domain: Domain) -> dict[int, int]:
     """The number of knots of each attribute between whose cells records are divided."""
     return {
-        place: one.regular
-        for place, one in enumerate(domain.attributes)
-        if isinstance(one, Numbers)
+        place: attribute.regular
+        for place, attribute in enumerate(domain.attributes)
+        if isinstance(attribute, Numbers)
     }
 
 
@@ -258,7 +260,7 @@ def _whole_term(batch: ProductBatch, term: int, knots: Mapping[int, int]) -> NDA
 
     The sum of a number over divided records is not whole, whatever its knots are.
     """
-    whole: NDArray[np.bool_] | bool = True
+    is_integer: NDArray[np.bool_] | bool = True
     for coefficient, factors in batch.summands(term):
         part = np.array(coefficient == round(coefficient))
         for place, factor in enumerate(factors):
@@ -270,5 +272,5 @@ def _whole_term(batch: ProductBatch, term: int, knots: Mapping[int, int]) -> NDA
                 known = factor.dense()
                 rows &= np.all(known[:, :count] == known[:, :1], axis=1)
             part = np.logical_and.outer(part, rows)
-        whole = np.logical_and(whole, part)
-    return np.asarray(whole).reshape(-1)
+        is_integer = np.logical_and(is_integer, part)
+    return np.asarray(is_integer).reshape(-1)

@@ -106,9 +106,9 @@ class GivenCounts:
         else:
             hidden = self.given if isinstance(self.given, TrueCounts) else TrueCounts(self.given)
         check_fit(hidden, self.plan.workload.shape[1])
-        wanted = regrouped(hidden, self.plan.measured.counts_of)
-        check_total(wanted, self.plan.measured)
-        return wanted
+        regrouped_counts = regrouped(hidden, self.plan.measured.counts_of)
+        check_total(regrouped_counts, self.plan.measured)
+        return regrouped_counts
 
 
 def source_of(plan: Plan, data: Any) -> Source:

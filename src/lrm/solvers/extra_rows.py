@@ -236,7 +236,7 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
         )
         rounds += run.rounds
         offer(run.point)
-    kept = best_rows[np.any(best_rows != 0, axis=1)]
+    nonzero_rows = best_rows[np.any(best_rows != 0, axis=1)]
     # The descent's own value is a difference, which long rows leave few digits of.
-    B = assemble(W, kept)[0]
-    return ExtraRows(kept, float(np.vdot(B, B)), rounds, run.converged)
+    B = assemble(W, nonzero_rows)[0]
+    return ExtraRows(nonzero_rows, float(np.vdot(B, B)), rounds, run.converged)

@@ -89,7 +89,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
 def families(race: Race, seed: int) -> list[Family]:
     """Every kind of descent from random starts that can win on the workload of a race."""
     k, n = race.W.shape
-    found = [_few_rows(race, seed)]
+    candidates = [_few_rows(race, seed)]
     if k < n:
         # The best is some start here; the first candidate is the identity.
         has_start = race.error < GOOD_START * race.candidates[0].error
@@ -98,17 +98,17 @@ def families(race: Race, seed: int) -> list[Family]:
         in_row_space: list[Family] = []
         for width in ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
-        found += in_row_space
-    return found
+        candidates += in_row_space
+    return candidates
 
 
-def _offer_rows(race: Race, name: str, found: ExtraRows) -> None:
-    rows = found.rows
+def _offer_rows(race: Race, name: str, extra_rows: ExtraRows) -> None:
+    rows = extra_rows.rows
     race.offer(
         f"{name}, p = {len(rows)}",
-        found.error,
+        extra_rows.error,
         lambda: checked_pair(race.W, *assemble(race.W, rows)),
-        found.iterations,
+        extra_rows.iterations,
     )
     race.clock.check()
 
@@ -128,7 +128,7 @@ def _few_rows(race: Race, seed: int) -> Family:
         per_round = round_work(W, len(rows))
         smoothing: tuple[float, ...] = SMOOTHING
         for tolerance in (1e-5, 1e-7):
-            found = optimise_extra_rows(
+            solution = optimise_extra_rows(
                 W,
                 rows,
                 smoothing=smoothing,
@@ -136,9 +136,9 @@ def _few_rows(race: Race, seed: int) -> Family:
                 clock=race.clock,
                 stage="few rows",
             )
-            _offer_rows(race, "few rows", found)
-            rows, smoothing = found.rows, ()
-            yield found.error, per_round * found.iterations
+            _offer_rows(race, "few rows", solution)
+            rows, smoothing = solution.rows, ()
+            yield solution.error, per_round * solution.iterations
         yield from _in_general(race, "few rows", assemble(W, rows)[1].toarray(), POLISH)
 
     cost = 200 * round_work(W, count(0))
@@ -152,7 +152,7 @@ def _row_space_seconds(r: int, k: int, n: int) -> float:
 
 
 def _row_space(
-    race: Race, seed: int, width: float, first: float, others: Sequence[Family]
+    race: Race, seed: int, width: float, first: float, other_families: Sequence[Family]
 ) -> Family:
     """Combinations of the rows of W: ahead where there are far more cells than its rank squared.
 
@@ -169,14 +169,14 @@ def _row_space(
         X = rotation(W, r, rng)
         name = f"row space, r = {r}"
         for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
-            found = optimise_row_space(
+            mixed = optimise_row_space(
                 W, X, stages=stages, tolerance=tolerance, max_rounds=300, clock=race.clock
             )
-            X = found.mixing
-            if found.error < race.error:
-                race.offer_strategy(name, X @ W, found.iterations)
+            X = mixed.mixing
+            if mixed.error < race.error:
+                race.offer_strategy(name, X @ W, mixed.iterations)
             race.clock.check()
-            yield found.error, _row_space_seconds(r, k, n) * found.iterations
+            yield mixed.error, _row_space_seconds(r, k, n) * mixed.iterations
         yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
 
     cost = _row_space_seconds(r, k, n)
@@ -187,7 +187,7 @@ def _row_space(
     )
 
     def hope() -> float:
-        ends = [run.expected() for family in others for run in family.runs]
+        ends = [run.expected() for family in other_families for run in family.runs]
         return first if not ends or min(ends) < OTHER_WIDTH * race.error else 0.0
 
     return Family("row space", begin, stages, hope, needed=1)
@@ -202,13 +202,18 @@ def _in_general(race: Race, name: str, L: Matrix, schedule: Schedule) -> Steps:
     """Stages of a descent in the general form, each with its error and work."""
     k, n = race.W.shape
     last = len(schedule)
-    for found in general_stages(race.W, L, schedule=schedule, clock=race.clock):
-        race.offer(name, found.error, partial(_same, found.pair), found.iterations)
+    for stage_result in general_stages(race.W, L, schedule=schedule, clock=race.clock):
+        race.offer(
+            name, stage_result.error, partial(_same, stage_result.pair), stage_result.iterations
+        )
         race.clock.check()
         # Before the end, how good a strategy will be shows in its error while it is relaxed.
         last -= 1
-        per_round = _general_seconds(len(L), k, n, found.moved)
-        yield found.relaxed if last else found.error, per_round * found.iterations
+        per_round = _general_seconds(len(L), k, n, stage_result.moved)
+        yield (
+            stage_result.relaxed if last else stage_result.error,
+            per_round * stage_result.iterations,
+        )
 
 
 def _moved(L: Matrix) -> float:

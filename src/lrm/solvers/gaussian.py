@@ -135,15 +135,15 @@ def optimise_gaussian_gram(
     """
     chain = find_chain(gram)
     if chain is not None:
-        found = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
-        if found.converged or clock.must_end():
-            return found
+        optimum = optimise_chain(chain, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
+        if optimum.converged or clock.must_end():
+            return optimum
     try:
         factor = cholesky(gram, check_finite=False)
     except LinAlgError:
         values, basis = eigh(gram, check_finite=False)
-        kept = values > values[-1] * gram.shape[0] * EPS
-        factor = np.sqrt(np.maximum(values, 0.0) * kept)[:, np.newaxis] * basis.T
+        significant = values > values[-1] * gram.shape[0] * EPS
+        factor = np.sqrt(np.maximum(values, 0.0) * significant)[:, np.newaxis] * basis.T
     return optimise_gaussian(factor, tolerance=tolerance, max_rounds=max_rounds, clock=clock)
 
 

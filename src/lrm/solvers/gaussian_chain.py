@@ -175,10 +175,10 @@ class _ChainAscent(WeightAscent):
         chain, v = self.chain, np.maximum(self.weights, 1e-26)
         root = np.sqrt(chain.diagonal)
         links = chain.beside / (root[1:] * root[:-1])
-        one = eigh_tridiagonal(
+        eigenvalues = eigh_tridiagonal(
             np.ones(len(root)), links, eigvals_only=True, select="i", select_range=(0, 0)
         )
-        least = float(one[0]) - 8 * len(root) * EPS
+        least = float(eigenvalues[0]) - 8 * len(root) * EPS
         if not least > 0:
             return 0.0
         root = np.sqrt(v)

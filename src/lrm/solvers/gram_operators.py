@@ -155,9 +155,9 @@ class FactorGram(GramOperator):
 def _few_differences(matrix: sp.csr_array) -> sp.csr_array | None:
     """The differences of neighbouring columns, where they have far fewer entries."""
     last = sp.csr_array((matrix.shape[0], 1))
-    found = sp.csr_array(matrix - sp.hstack([matrix[:, 1:], last], format="csr"))
-    found.eliminate_zeros()
-    return found if DIFFERENCES_PAY * found.nnz < matrix.nnz else None
+    differences = sp.csr_array(matrix - sp.hstack([matrix[:, 1:], last], format="csr"))
+    differences.eliminate_zeros()
+    return differences if DIFFERENCES_PAY * differences.nnz < matrix.nnz else None
 
 
 def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:

@@ -74,7 +74,7 @@ def weighted_groups(
         value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / POWER)
         return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
 
-    found = descend(
+    descent = descend(
         error,
         # Groups of rows of large weights are measured better: c ∝ s^⅔ where all share a cell.
         np.log(np.bincount(group, size[size > 0]) / np.bincount(group)) * (2 / 3),
@@ -82,8 +82,8 @@ def weighted_groups(
         tolerance=1e-4,
         max_rounds=200,
     )
-    if not np.isfinite(found.value):
+    if not np.isfinite(descent.value):
         return None
-    weights = np.exp(found.point - found.point.max())
-    kept = weights[group] > DEAD
-    return np.asarray(A[kept] * weights[group][kept, np.newaxis])
+    weights = np.exp(descent.point - descent.point.max())
+    is_alive = weights[group] > DEAD
+    return np.asarray(A[is_alive] * weights[group][is_alive, np.newaxis])

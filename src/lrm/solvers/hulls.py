@@ -52,10 +52,10 @@ def list_facets(points: Floats) -> Integers | None:
     except (QhullError, ValueError):
         return None
     n = len(points)
-    found = hull.simplices.astype(np.int64)
-    found = np.where(found < n, found + 1, n - 1 - found)
-    found = np.take_along_axis(found, np.argsort(np.abs(found), axis=1), axis=1)
-    return np.unique(found * np.sign(found[:, :1]), axis=0)
+    facets = hull.simplices.astype(np.int64)
+    facets = np.where(facets < n, facets + 1, n - 1 - facets)
+    facets = np.take_along_axis(facets, np.argsort(np.abs(facets), axis=1), axis=1)
+    return np.unique(facets * np.sign(facets[:, :1]), axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,15 +225,15 @@ def _check(W: Matrix, rank: int, gamma: float) -> None:
 def _start(singular: Matrix, Vt: Matrix, rank: int, norm: int, rng: np.random.Generator) -> _Run:
     """Return the start of Lemma upper, padded to ``rank`` rows."""
     k, n = Vt.shape
-    kept = min(k, rank)
+    start_rank = min(k, rank)
     B, L = np.zeros((k, rank)), np.zeros((rank, n))
-    B[np.arange(kept), np.arange(kept)] = singular[:kept] * np.sqrt(rank)
-    L[:kept] = Vt[:kept] / np.sqrt(rank)
+    B[np.arange(start_rank), np.arange(start_rank)] = singular[:start_rank] * np.sqrt(rank)
+    L[:start_rank] = Vt[:start_rank] / np.sqrt(rank)
     R = singular[:, np.newaxis] * Vt
     # Far below the noise of the rounds: only to distinguish the spare rows.
-    apart = Iterate(L + 1e-8 * rng.standard_normal(L.shape))
+    perturbed = Iterate(L + 1e-8 * rng.standard_normal(L.shape))
     shaken = B + 1e-8 * singular[0] * rng.standard_normal(B.shape)
-    run = _Run(R, shaken, apart, np.zeros_like(R), Workspace(L.shape))
+    run = _Run(R, shaken, perturbed, np.zeros_like(R), Workspace(L.shape))
     if rank >= k:
         # An exact pair from the beginning: an early interrupt still has a strategy.
         sensitivity = float(np.linalg.norm(L, ord=norm, axis=0).max())

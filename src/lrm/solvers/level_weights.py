@@ -56,12 +56,12 @@ def level_weights(
     best_error, best = np.inf, np.ones_like(energies)
     bounds = [(NEGLIGIBLE, None)] + [(0.0, None)] * (len(energies) - 1)
     for start in starts:
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-        found = found / found.sum()
-        found[1:][found[1:] < NEGLIGIBLE] = 0.0
-        error, _ = tree_error(found, energies, sizes, norm)
+        shares = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        shares = shares / shares.sum()
+        shares[1:][shares[1:] < NEGLIGIBLE] = 0.0
+        error, _ = tree_error(shares, energies, sizes, norm)
         if error < best_error:
-            best_error, best = error, found
+            best_error, best = error, shares
     return best_error, best
 
 

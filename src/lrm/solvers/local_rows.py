@@ -44,7 +44,7 @@ def local_basis() -> Matrix:
         optimise_extra_rows(W, 0.5 * rng.random((BASIS_ROWS, BLOCK)), nonnegative=True)
         for _ in range(TRIES)
     ]
-    best = min(tried, key=lambda found: found.error)
+    best = min(tried, key=lambda candidate: candidate.error)
     return np.asarray(assemble(W, best.rows)[1].toarray())
 
 

@@ -50,8 +50,8 @@ class OwnRows:
 
     def strategy(self, W: sp.csr_array) -> sp.csr_array:
         """The strategy as a matrix; every column has at most the L1 norm 1."""
-        own = sp.diags_array(self.rows) @ W
-        return sp.csr_array(sp.vstack([sp.diags_array(self.cells), own]))
+        query_rows = sp.diags_array(self.rows) @ W
+        return sp.csr_array(sp.vstack([sp.diags_array(self.cells), query_rows]))
 
 
 def optimise_own_rows(W: sp.csr_array, *, clock: Clock = UNLIMITED) -> OwnRows:
@@ -88,15 +88,15 @@ class _Run:
         """Weights of the rows alone, up to a factor."""
         z = np.zeros(sizes.shape[0])
         for power in POWERS:
-            found = descend(
+            descent = descend(
                 partial(_rows_error, sizes=sizes, power=power),
                 z,
                 on_round=lambda *_: self._report(),
                 tolerance=1e-5,
                 max_rounds=100,
             )
-            z = found.point
-            if found.interrupted:
+            z = descent.point
+            if descent.interrupted:
                 break
         return np.asarray(np.exp(z - z.max()), dtype=np.float64)
 

@@ -74,9 +74,9 @@ class PeriodicRows:
         value = np.repeat(self.rows[row, place], len(shifts))
         inside = (column >= 0) & (column < cells)
         shape = (len(self.rows) * len(shifts), cells)
-        whole = sp.csr_array((value[inside], (number[inside], column[inside])), shape=shape)
-        whole = sp.csr_array(whole[np.diff(whole.indptr) > 0])
-        return sp.csr_array(whole[np.argsort(whole.indices[whole.indptr[:-1]], kind="stable")])
+        matrix = sp.csr_array((value[inside], (number[inside], column[inside])), shape=shape)
+        matrix = sp.csr_array(matrix[np.diff(matrix.indptr) > 0])
+        return sp.csr_array(matrix[np.argsort(matrix.indices[matrix.indptr[:-1]], kind="stable")])
 
 
 def range_correlation(lengths: Matrix, weights: Matrix, cells: int) -> Matrix:
@@ -114,8 +114,8 @@ class _Ring:
         ]
         cell = np.arange(period)
         first = period * np.arange(periods)[:, None, None]
-        whole = blocks[(first + cell - cell[:, None]) % around]
-        return cls(block, block * float(correlation[0]), np.fft.fft(whole, axis=0))
+        ring_blocks = blocks[(first + cell - cell[:, None]) % around]
+        return cls(block, block * float(correlation[0]), np.fft.fft(ring_blocks, axis=0))
 
     def evaluate(self, X: Matrix) -> tuple[float, Matrix, Matrix]:
         """The error and its derivatives by the entries (k × periods of a row × T) and scales."""
@@ -165,19 +165,19 @@ def optimise_periodic_rows(
     block = fine * max(1, reach // (fine * COARSE))
     length = ceil(reach / block)
     periods = {max(1, round(share * length)) for share in SHARES}
-    found = []
+    candidates = []
     for _, period, rows in product(range(TRIES), sorted(periods), ROWS):
         shape = (rows, ceil(SPAN * length / period), period)
         start = FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
-        found.append((*run.descend(start, block, 100), block))
+        candidates.append((*run.descend(start, block, 100), block))
         if clock.must_end():
             break
-    found.sort(key=lambda one: one[0])
-    for _, coarse, _ in found[:KEPT]:
+    candidates.sort(key=lambda candidate: candidate[0])
+    for _, coarse, _ in candidates[:KEPT]:
         if not clock.must_end():
             start = np.repeat(coarse, block // fine, axis=2)
-            found.append((*run.descend(start, fine, 200), fine))
-    error, best, block = min(found, key=lambda one: one[0])
+            candidates.append((*run.descend(start, fine, 200), fine))
+    error, best, block = min(candidates, key=lambda candidate: candidate[0])
     return PeriodicRows(
         np.repeat(best.reshape(len(best), -1), block, axis=1),
         block * best.shape[2],

@@ -103,21 +103,21 @@ def _weak_wolfe(  # noqa: PLR0913, PLR0917 - one line, described whole
     ----------
     .. [1] Lewis, Overton, "Nonsmooth optimization via quasi-Newton methods", 2013.
     """
-    low, high, found = 0.0, np.inf, None
+    low, high, accepted = 0.0, np.inf, None
     for _ in range(30):
         trial = x + length * d
         tried, gradient = function(trial)
         if not tried <= value + _SUFFICIENT * length * slope:
             high = length
         else:
-            found = trial, tried, gradient
+            accepted = trial, tried, gradient
             if float(np.vdot(gradient, d)) >= _LESS_STEEP * slope:
-                return found
+                return accepted
             low = length
         length = 2.0 * low if high == np.inf else 0.5 * (low + high)
-        if found is not None and high < np.inf and high - low < 1e-3 * high:
+        if accepted is not None and high < np.inf and high - low < 1e-3 * high:
             break
-    return found
+    return accepted
 
 
 def descend(  # noqa: PLR0913 - the knobs of one loop
@@ -154,13 +154,15 @@ def descend(  # noqa: PLR0913 - the knobs of one loop
             slope = float(np.vdot(d, gradient))
             if not slope < 0:
                 return Descent(x, value, rounds, converged=True, interrupted=False)
-            found = _weak_wolfe(function, x, value, d, slope, 1.0 if pairs else _first_length(d))
-            if found is None:
+            line_step = _weak_wolfe(
+                function, x, value, d, slope, 1.0 if pairs else _first_length(d)
+            )
+            if line_step is None:
                 if not pairs:
                     return Descent(x, value, rounds, converged=True, interrupted=False)
                 pairs.clear()
                 continue
-            trial, tried, gradient_there = found
+            trial, tried, gradient_there = line_step
             pairs.add(trial - x, gradient_there - gradient)
             x, value, gradient = trial, tried, gradient_there
             if stall.reached(value):

@@ -140,8 +140,8 @@ class Family:
         errors = sorted(e for run in self.runs if np.isfinite(e := run.expected()))
         if 2 * len(errors) < m + 1:
             return 0.0, cost
-        low, *others = errors
-        near = float(np.mean(others[:2])) - low if others else SPREAD * low
+        low, *higher_errors = errors
+        near = float(np.mean(higher_errors[:2])) - low if higher_errors else SPREAD * low
         return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
 
@@ -260,12 +260,12 @@ class Race:
         if not choices:
             return False
         self._remaining = self.clock.seconds_for(sum(cost for _, cost, _ in choices))
-        chosen = max(choices, key=lambda choice: choice[0] / choice[1])[2]
-        if isinstance(chosen, Family):
-            run = _Run(chosen, chosen.begin(len(chosen.runs)))
-            chosen.runs.append(run)
+        best_choice = max(choices, key=lambda choice: choice[0] / choice[1])[2]
+        if isinstance(best_choice, Family):
+            run = _Run(best_choice, best_choice.begin(len(best_choice.runs)))
+            best_choice.runs.append(run)
         else:
-            run = chosen
+            run = best_choice
         run.advance()
         cost = run.family.seen[run.done - 1][-1][0]
         self.work += cost

@@ -60,7 +60,7 @@ def polish_segments(
         inside = sp.csr_array(rows[:, low:high])
         touching = np.flatnonzero(np.diff(inside.indptr))
         start = sp.csr_array(inside[touching])
-        found = optimise_sparse_rows(
+        segment_rows = optimise_sparse_rows(
             gram,
             len(touching),
             (STAGE,),
@@ -68,12 +68,15 @@ def polish_segments(
             start=start,
             clock=clock,
         )
-        own = (middle[touching] >= ends[number]) & (middle[touching] < ends[number + 1])
-        polished[touching[own], low:high] = found.rows[own]
+        in_segment = (middle[touching] >= ends[number]) & (middle[touching] < ends[number + 1])
+        polished[touching[in_segment], low:high] = segment_rows.rows[in_segment]
         if clock.must_end():
             break
         inner = number not in {0, count - 1}
-        if inner and sparse_rows_error(gram, start) - found.error < WORTH * found.error:
+        if (
+            inner
+            and sparse_rows_error(gram, start) - segment_rows.error < WORTH * segment_rows.error
+        ):
             break
     result = sp.csr_array(polished)
     return sp.csr_array(result[np.diff(result.indptr) > 0])

@@ -84,11 +84,11 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
     block = 1
     while cells >= FEWER * block * rows:
         block *= FEWER
-    found = [Stage(block, 1e-4, 75, 4)]
+    stage_list = [Stage(block, 1e-4, 75, 4)]
     while block > 1:
         block //= FEWER
-        found.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
-    return tuple(found)
+        stage_list.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
+    return tuple(stage_list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class _Resolution:
         image = self.gram.times(plus.dense_rows.T)
         middle = plus.solve_inner(plus.solve_inner(plus.scaled @ image).T)
         cells, rows = X.shape
-        found, height = [], max(1, PIECE // rows)
+        positions, height = [], max(1, PIECE // rows)
         for start in range(0, cells, height):
             clock.tick(step)
             piece = slice(start, min(start + height, cells))
@@ -173,8 +173,8 @@ class _Resolution:
             )
             moves = by_rows + by_scale < 0 if self.nonnegative else np.abs(by_rows) > by_scale
             cell, row = np.nonzero(moves.T | (values != 0))
-            found.append((cell + start, row))
-        cell, row = (np.concatenate(part) for part in zip(*found, strict=True))
+            positions.append((cell + start, row))
+        cell, row = (np.concatenate(part) for part in zip(*positions, strict=True))
         return _Support(cell, row, (cells, rows))
 
 
@@ -207,15 +207,15 @@ class _Support:
 
     def _products_by_pieces(self, x: Matrix, matrix: Matrix) -> Matrix:
         """``products`` through the rows of X written out, a few cells at a time."""
-        X, found = self.matrix(x), np.empty(len(x))
+        X, products = self.matrix(x), np.empty(len(x))
         cells, rows = self.shape
         height = max(1, PIECE // rows)
         for start in range(0, cells, height):
             stop = min(start + height, cells)
             some = slice(self.starts[start], self.starts[stop])
             image = X[start:stop].toarray() @ matrix
-            found[some] = image[self.cell[some] - start, self.row[some]]
-        return found
+            products[some] = image[self.cell[some] - start, self.row[some]]
+        return products
 
     @cached_property
     def pairs(self) -> tuple[Indices, Indices]:

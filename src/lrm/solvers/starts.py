@@ -55,16 +55,21 @@ def extreme_columns(W: Matrix) -> Matrix:
     n = W.shape[1]
     corner, inside = np.ones(n, dtype=bool), {}
     for column in range(n):
-        others = np.flatnonzero(corner & (np.arange(n) != column))
-        if not len(others):
+        other_columns = np.flatnonzero(corner & (np.arange(n) != column))
+        if not len(other_columns):
             break
-        both = np.hstack([W[:, others], -W[:, others]])
-        found = linprog(np.ones(2 * len(others)), A_eq=both, b_eq=W[:, column], method="highs")
-        if found.status == 0 and found.fun <= 1.0:
+        both = np.hstack([W[:, other_columns], -W[:, other_columns]])
+        solution = linprog(
+            np.ones(2 * len(other_columns)), A_eq=both, b_eq=W[:, column], method="highs"
+        )
+        if solution.status == 0 and solution.fun <= 1.0:
             corner[column] = False
-            inside[column] = others, found.x[: len(others)] - found.x[len(others) :]
+            inside[column] = (
+                other_columns,
+                solution.x[: len(other_columns)] - solution.x[len(other_columns) :],
+            )
     strategy = np.eye(n)
-    for column, (others, shares) in reversed(inside.items()):
+    for column, (other_columns, shares) in reversed(inside.items()):
         # Later ones first: an earlier column may lean on a corner that was then found inside.
-        strategy[:, column] = strategy[:, others] @ shares
+        strategy[:, column] = strategy[:, other_columns] @ shares
     return strategy[corner]

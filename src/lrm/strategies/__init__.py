@@ -69,8 +69,8 @@ def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:
     """The function of a mechanism; another one where cells are too many to be listed."""
     if name != "best" and not listed:
         products = import_module("lrm.strategies.products")
-        found: Callable[..., AnyStrategy] = products.PRODUCT_MECHANISMS[name]
-        return found
+        mechanism: Callable[..., AnyStrategy] = products.PRODUCT_MECHANISMS[name]
+        return mechanism
     module, function = {**MECHANISMS, **FOR_PRODUCTS}[name].split(":")
     listing: Callable[..., AnyStrategy] = getattr(
         import_module(f"lrm.strategies.{module}"), function

@@ -254,8 +254,8 @@ class SearchRecord:
 
     def details(self) -> dict[str, Any]:
         """Plain facts, for people and for files."""
-        found = {**asdict(self), "candidates": [asdict(one) for one in self.candidates]}
-        return {name: value for name, value in found.items() if value is not None}
+        facts = {**asdict(self), "candidates": [asdict(candidate) for candidate in self.candidates]}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)

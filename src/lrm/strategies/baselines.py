@@ -75,7 +75,7 @@ def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
 def best_baseline(results: Sequence[BaselineResult], *, interrupted: bool = False) -> Strategy:
     """The baseline of least error, where nothing else is affordable or can be better."""
     best = min(results, key=lambda result: result.error)
-    candidates = tuple(Candidate(one.name, one.error, 0) for one in results)
+    candidates = tuple(Candidate(baseline.name, baseline.error, 0) for baseline in results)
     record = SearchRecord(best.name, candidates, not interrupted, interrupted)
     return replace(best.make(), mechanism="best", facts={}, record=record)
 

@@ -129,24 +129,24 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     few = has_few_cells(problem, effort, search.noise)
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
     brief = few and effort == "normal" and search.noise == "laplace"
-    chosen = best_products(problem, search, effort="brief" if brief else effort)
-    proven = _error(chosen) <= PROVEN * (chosen.least_error or 0.0)
+    product_choice = best_products(problem, search, effort="brief" if brief else effort)
+    proven = _error(product_choice) <= PROVEN * (product_choice.least_error or 0.0)
     if not few or proven or search.clock.must_end():
-        return chosen
+        return product_choice
     flat, reduction = flat_problem(problem)
     rows, cells = flat.workload.shape
     if min(rows, cells) * cells > DENSE_ENTRIES:
-        return chosen
+        return product_choice
     if search.noise == "laplace":
-        starts = {"products": on_representatives(merged_rows(chosen, reduction), flat)}
-        found = [_best_listed(flat, search, effort, starts)]
+        starts = {"products": on_representatives(merged_rows(product_choice, reduction), flat)}
+        listed = [_best_listed(flat, search, effort, starts)]
     else:
         # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
         tight: Effort = "normal" if effort == "quick" else effort
-        found = [_best_listed(flat, search, tight, {})]
+        listed = [_best_listed(flat, search, tight, {})]
     bound = least_error(flat, search.clock, most=BOUND_SECONDS)
-    lifted = [_over_all_cells(one, flat, reduction) for one in found]
-    return _least(chosen, lifted, bound)
+    lifted = [_over_all_cells(strategy, flat, reduction) for strategy in listed]
+    return _least(product_choice, lifted, bound)
 
 
 def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
@@ -164,23 +164,25 @@ def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
     return cells <= FLAT_CELLS[effort]
 
 
-def _over_all_cells(found: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
+def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
     """A strategy for the merged cells of a product as one for all of its cells."""
-    queries, cell_map = flat.queries_for(found), lift(found.cell_map, reduction)
-    return replace(found, cell_map=cell_map, queries=queries)
+    queries, cell_map = flat.queries_for(strategy), lift(strategy.cell_map, reduction)
+    return replace(strategy, cell_map=cell_map, queries=queries)
 
 
-def _least(chosen: ProductChoice, others: Sequence[Strategy], bound: float) -> AnyStrategy:
+def _least(product_choice: ProductChoice, listed: Sequence[Strategy], bound: float) -> AnyStrategy:
     """The strategy of least error, with the candidates of all and the best of their bounds."""
-    every: list[AnyStrategy] = [chosen, *others]
+    every: list[AnyStrategy] = [product_choice, *listed]
     # At the same error a list of cells wins: its integers are finer than those of products.
-    best = min(every, key=lambda one: _error(one) * (1 + TIE * (one is chosen)))
+    best = min(
+        every, key=lambda contender: _error(contender) * (1 + TIE * (contender is product_choice))
+    )
     bound = max(bound, *(strategy.least_error or 0.0 for strategy in every))
     records = [strategy.record for strategy in every if strategy.record is not None]
     record = best.record and replace(
         best.record,
-        candidates=tuple(candidate for one in records for candidate in one.candidates),
-        interrupted=any(one.interrupted for one in records),
+        candidates=tuple(candidate for contender in records for candidate in contender.candidates),
+        interrupted=any(contender.interrupted for contender in records),
     )
     return replace(best, record=record, least_error=bound)
 
@@ -232,7 +234,7 @@ def _searched(
     search: Search,
     effort: Effort,
     offers: Sequence[BaselineResult],
-    given: dict[str, Floats],
+    extra_starts: dict[str, Floats],
 ) -> Strategy:
     """What the solvers find, or the best baseline if that is better."""
     baseline = min(offers, key=lambda offer: offer.error)
@@ -243,7 +245,7 @@ def _searched(
         patience=patience,
         seed=search.seed,
         clock=search.clock,
-        starts=given | _own_starts(problem, search),
+        starts=extra_starts | _own_starts(problem, search),
     )
     _try_papers(problem, search, race, threshold)
     tried = [Candidate(offer.name, offer.error, 0) for offer in offers]
@@ -261,9 +263,9 @@ def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
     starts, R = {}, problem.reduced
     rows = own_rows(problem)
     if rows is not None and not search.clock.ended:
-        own = weighted_groups(R, rows, disjoint_groups(rows), search.clock)
-        if own is not None:
-            starts["own rows"] = own
+        weighted_rows = weighted_groups(R, rows, disjoint_groups(rows), search.clock)
+        if weighted_rows is not None:
+            starts["own rows"] = weighted_rows
     if len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
     return starts

@@ -72,10 +72,10 @@ def least_error(
         return quick
     seconds = max(problem.decomposition_seconds, 1e-9)
     rounds = int(np.clip(min(most, MOST_SECONDS) / seconds, 2, 200))
-    found = optimise_gaussian(
+    optimum = optimise_gaussian(
         problem.reduced, tolerance=0.01, max_rounds=rounds, clock=clock.silent()
     )
-    return max(quick, found.lower)
+    return max(quick, optimum.lower)
 
 
 def _is_closed_form(problem: Problem) -> bool:

@@ -38,15 +38,15 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
 
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
-    found = _optimise(problem, search, TOLERANCES[effort])
-    candidates = (Candidate("L2 optimum", found.upper, found.rounds),)
+    optimum = _optimise(problem, search, TOLERANCES[effort])
+    candidates = (Candidate("L2 optimum", optimum.upper, optimum.rounds),)
     interrupted = search.clock.interrupted
-    record = SearchRecord("L2 optimum", candidates, found.converged, interrupted, effort)
+    record = SearchRecord("L2 optimum", candidates, optimum.converged, interrupted, effort)
     return Strategy(
         "best",
         problem.merged.cell_map,
-        problem.from_reduced(found.L),
-        least_error=found.lower,
+        problem.from_reduced(optimum.L),
+        least_error=optimum.lower,
         record=record,
     )
 
@@ -55,9 +55,9 @@ def _optimise(problem: Problem, search: Search, tolerance: float) -> GaussianRes
     gram = _exact_gram(problem)
     chain = None if gram is None else find_chain(gram)
     if chain is not None:
-        found = optimise_chain(chain, tolerance=tolerance, clock=search.clock)
-        if found.converged or search.clock.must_end():
-            return found
+        chain_optimum = optimise_chain(chain, tolerance=tolerance, clock=search.clock)
+        if chain_optimum.converged or search.clock.must_end():
+            return chain_optimum
     return optimise_gaussian(problem.reduced, tolerance=tolerance, clock=search.clock)
 
 

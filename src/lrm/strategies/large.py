@@ -115,7 +115,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
     rows = row_count(gram.cells)
     levels = stages(gram.cells, rows)
     search = search.less(ROUNDING_SECONDS * rows * queries.shape[1])
-    found = optimise_sparse_rows(
+    sparse_rows = optimise_sparse_rows(
         gram,
         rows,
         levels[:1] if effort == "quick" else levels,
@@ -124,14 +124,14 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         hopeless=HOPELESS * _record(known).error,
         clock=search.clock,
     )
-    candidate = Candidate("sparse rows", found.error, found.iterations)
+    candidate = Candidate("sparse rows", sparse_rows.error, sparse_rows.iterations)
     if basis is None:
-        make, base = found.strategy, "identity"
+        make, base = sparse_rows.strategy, "identity"
     else:
-        make, base = partial(local_strategy, found.rows, basis), f"basis of {BLOCK} cells"
-    winner = f"{base} and {found.rows.shape[0]} sparse rows"
+        make, base = partial(local_strategy, sparse_rows.rows, basis), f"basis of {BLOCK} cells"
+    winner = f"{base} and {sparse_rows.rows.shape[0]} sparse rows"
     interrupted = search.clock.interrupted
-    record = SearchRecord(winner, (candidate,), found.converged, interrupted, effort)
+    record = SearchRecord(winner, (candidate,), sparse_rows.converged, interrupted, effort)
     return _better(problem, known, record, make)
 
 
@@ -176,11 +176,11 @@ def _rows_error(queries: LinearMap, rows: sp.csr_array) -> float:
 def _add_own_rows(problem: Problem, search: Search, known: Strategy) -> Strategy:
     """The better of what is known and of the queries themselves with weights."""
     W = problem.scaled_queries.sparse()
-    found = optimise_own_rows(W, clock=search.clock)
+    own_rows = optimise_own_rows(W, clock=search.clock)
     interrupted = search.clock.interrupted
-    candidates = (Candidate("own rows", found.error, found.iterations),)
+    candidates = (Candidate("own rows", own_rows.error, own_rows.iterations),)
     record = SearchRecord("weighted queries and cells", candidates, not interrupted, interrupted)
-    return _better(problem, known, record, partial(found.strategy, W))
+    return _better(problem, known, record, partial(own_rows.strategy, W))
 
 
 def _record(strategy: Strategy) -> SearchRecord:

@@ -62,7 +62,7 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
         schedule = replace(schedule, slack=None)
     # A merged column stands for several of the workload: its residual counts as often.
     copies = int(np.bincount(problem.merged.cell_map.index, minlength=n).max())
-    found = decompose(
+    decomposition = decompose(
         R,
         r,
         gamma=gamma / math.sqrt(copies),
@@ -72,17 +72,17 @@ def lowrank(  # noqa: PLR0913 - the parameters of the paper
     )
     facts = {
         "rank_of_workload": k,
-        "rounds": len(found.rounds),
+        "rounds": len(decomposition.rounds),
         "gamma": gamma,
-        "residual": found.residual,
-        "converged": found.converged,
+        "residual": decomposition.residual,
+        "converged": decomposition.converged,
         "interrupted": search.clock.interrupted,
     }
     cells = problem.merged.cell_map
     if exact:
-        pair = make_exact(R, found.B, found.L)
+        pair = make_exact(R, decomposition.B, decomposition.L)
         return Strategy("lowrank", cells, problem.from_reduced(pair.strategy), facts=facts)
-    return _relaxed(problem, cells, found.B, found.L, facts)
+    return _relaxed(problem, cells, decomposition.B, decomposition.L, facts)
 
 
 def _relaxed(

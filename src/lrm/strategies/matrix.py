@@ -27,10 +27,10 @@ def matrix(problem: Problem, search: Search) -> Strategy:
         )
     # Its first round takes several eigendecompositions of n×n arrays.
     search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
-    found = optimise_gram(problem.reduced, clock=search.clock)
+    optimum = optimise_gram(problem.reduced, clock=search.clock)
     facts = {
-        "rounds": found.rounds,
-        "converged": found.converged,
+        "rounds": optimum.rounds,
+        "converged": optimum.converged,
         "interrupted": search.clock.interrupted,
     }
-    return Strategy("matrix", cells, problem.from_reduced(found.strategy), facts=facts)
+    return Strategy("matrix", cells, problem.from_reduced(optimum.strategy), facts=facts)

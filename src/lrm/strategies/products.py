@@ -83,9 +83,9 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         record = _record("residuals", residuals.error, effort, search)
         return ProductChoice("best", residuals, bound, record=record)
     clock = search.clock.part(EFFORT_SECONDS[effort])
-    found = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
-    record = _record("weighted marginals", found.error, effort, search)
-    return ProductChoice("best", found, product_bound(batch), record=record)
+    strategy = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
+    record = _record("weighted marginals", strategy.error, effort, search)
+    return ProductChoice("best", strategy, product_bound(batch), record=record)
 
 
 def _record(winner: str, error: float, effort: str, search: Search) -> SearchRecord:
@@ -159,15 +159,15 @@ def noise_on_results(problem: Problem, search: Search) -> ProductChoice:
 def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") -> ProductChoice:
     """Weighted marginals over identities: the classical choice."""
     _only_laplace(search, "marginals")
-    found = optimise_products(
+    strategy = optimise_products(
         _batch(problem),
         effort=effort,
         seed=search.seed,
         clock=search.clock,
         classical=True,
     )
-    record = _record("weighted marginals", found.error, effort, search)
-    return ProductChoice("marginals", found, record=record)
+    record = _record("weighted marginals", strategy.error, effort, search)
+    return ProductChoice("marginals", strategy, record=record)
 
 
 def _listed_only(name: str) -> Callable[..., ProductChoice]:
@@ -223,8 +223,8 @@ def lift(cells: CellMap, reduction: Reduction) -> CellMap:
 
 def on_representatives(rows: Floats, flat: Problem) -> Floats:
     """A strategy over merged cells, kept at one cell of each class that queries distinguish."""
-    kept = rows[:, flat.merged.representatives]
-    return np.asarray(kept[np.any(kept != 0, axis=1)])
+    merged = rows[:, flat.merged.representatives]
+    return np.asarray(merged[np.any(merged != 0, axis=1)])
 
 
 def merged_rows(choice: ProductChoice, reduction: Reduction) -> Floats:

@@ -155,19 +155,19 @@ class ShapedChoice:
             bits = min(24, most_bits(max_records or DEFAULT_MAX_RECORDS))
         else:
             bits = most_bits(max_records or FINE_MAX_RECORDS)
-        whole = np.rint(self.rows * 2.0**bits)
+        rounded_rows = np.rint(self.rows * 2.0**bits)
         if isinstance(self.shape, Split):
-            moved = (whole * self.cell_map.largest_factors()).T.astype(np.int64)
+            moved = (rounded_rows * self.cell_map.largest_factors()).T.astype(np.int64)
             try:
                 body = split_body(moved, self.shape)
             except WorkloadError as reason:
                 raise ConvergenceError(str(reason)) from None
-            return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, body)
+            return IntegerStrategy(DenseMap(rounded_rows), self.cell_map, bits, None, body)
         for margin in MARGINS:
             outer = verified_body(self.shape.points * 2.0**bits, margin)
             if outer is not None:
                 try:
-                    return IntegerStrategy(DenseMap(whole), self.cell_map, bits, None, outer)
+                    return IntegerStrategy(DenseMap(rounded_rows), self.cell_map, bits, None, outer)
                 except WorkloadError:  # a column is not inside: a wider margin
                     continue
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
@@ -183,13 +183,13 @@ class TableGroups:
     def body(self, unit: int) -> Body:
         """The body where one record counts for ``unit``."""
         bodies = tuple(
-            Tables(tuple(n for n, _ in group), tuple(own for _, own in group), unit)
+            Tables(tuple(n for n, _ in group), tuple(is_closed for _, is_closed in group), unit)
             for group in self.groups
         )
         if len(bodies) == 1:
             return bodies[0]
-        whole = [max(1, math.floor(share * WHOLE)) for share in self.shares]
-        return Groups(bodies, tuple(whole))
+        integer_shares = [max(1, math.floor(share * WHOLE)) for share in self.shares]
+        return Groups(bodies, tuple(integer_shares))
 
 
 def shaped_strategy(
@@ -216,13 +216,15 @@ def shaped_strategy(
     with suppress(StopSolver):  # what was found before it is kept
         tried += _table_candidates(problem)
         tried += _hull_candidates(problem, search, effort, laplace_error)
-        least = min([laplace_error, *(one.error for one in tried)])
+        least = min([laplace_error, *(candidate.error for candidate in tried)])
         tried += _split_candidates(problem, search, effort, least)
-    best = min(tried, key=lambda one: one.error, default=None)
+    best = min(tried, key=lambda candidate: candidate.error, default=None)
     if best is None or not best.error < WORTH * laplace_error:
         return None
-    bound = max(one.least_error for one in tried)
-    names = [{"name": _name(one), "error": one.error, "iterations": 0} for one in tried]
+    bound = max(candidate.least_error for candidate in tried)
+    names = [
+        {"name": _name(candidate), "error": candidate.error, "iterations": 0} for candidate in tried
+    ]
     details = {"winner": _name(best), "candidates": names, "effort": effort, "interrupted": False}
     return replace(best, details=details, least_error=min(bound, best.error))
 
@@ -252,10 +254,10 @@ def _over_products(
     if min(merged.batch.queries, merged.cells) > MOST_UNREDUCED:
         return None
     flat, reduction = flat_problem(problem)
-    found = shaped_strategy(flat, search, laplace_error, effort)
-    if not isinstance(found, ShapedChoice):
+    flat_choice = shaped_strategy(flat, search, laplace_error, effort)
+    if not isinstance(flat_choice, ShapedChoice):
         return None
-    return replace(found, cell_map=lift(found.cell_map, reduction))
+    return replace(flat_choice, cell_map=lift(flat_choice.cell_map, reduction))
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,10 +280,10 @@ class TablesChoice:
         del noise
         bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
         measured = MeasuredTables(self.labels, self.tables, bits, self.shape.body(1 << bits))
-        found = measured.reconstruction_of(problem.workload.queries)
-        if found is None:
+        reconstruction = measured.reconstruction_of(problem.workload.queries)
+        if reconstruction is None:
             raise ConvergenceError("the tables do not answer the queries")
-        return measured, found
+        return measured, reconstruction
 
 
 def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
@@ -309,8 +311,8 @@ def _one_way(problem: Problem, laplace_error: float) -> TablesChoice | None:
         "effort": "quick",
         "interrupted": False,
     }
-    chosen = tuple(tables[i] for i in order)
-    return TablesChoice("best", labels, chosen, shape, error, details=details)
+    ordered_tables = tuple(tables[i] for i in order)
+    return TablesChoice("best", labels, ordered_tables, shape, error, details=details)
 
 
 def _name(choice: ShapedChoice) -> str:
@@ -413,16 +415,16 @@ class _GroupErrors:
         self, target: Floats, coordinates: Sequence[Floats], closed: Sequence[bool]
     ) -> None:
         self._target, self._coordinates = target, coordinates
-        self._tables = [(len(own), c) for own, c in zip(coordinates, closed, strict=True)]
+        self._tables = [(len(rows), c) for rows, c in zip(coordinates, closed, strict=True)]
         self._known: dict[tuple[int, ...], tuple[Floats, float]] = {}
 
     def best(self) -> tuple[float, TableGroups, list[int]] | None:
         """The partition of least error with its shares, and the order of its tables."""
         best: tuple[float, TableGroups, list[int]] | None = None
         for partition in _partitions([size for size, _ in self._tables]):
-            found = self.error(partition)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
+            candidate = self.error(partition)
+            if candidate is not None and (best is None or candidate[0] < best[0]):
+                best = candidate
         if best is None or len(best[1].groups) == 1:
             return best
         error, shape = self.better_shares(best[1], best[2], best[0])
@@ -432,8 +434,8 @@ class _GroupErrors:
         """``MᵀC⁺M`` of a group alone, and a measure of its error."""
         key = tuple(group)
         if key not in self._known:
-            own = [self._tables[i] for i in group]
-            body = Tables(tuple(n for n, _ in own), tuple(closed for _, closed in own), 1)
+            tables = [self._tables[i] for i in group]
+            body = Tables(tuple(n for n, _ in tables), tuple(closed for _, closed in tables), 1)
             white = whitening(body.covariance / 2.0)
             image = white @ np.vstack([self._coordinates[i] for i in group])
             self._known[key] = image.T @ image, float(np.trace(body.covariance)) / 2.0
@@ -441,17 +443,17 @@ class _GroupErrors:
 
     def error(self, partition: list[list[int]]) -> tuple[float, TableGroups, list[int]] | None:
         """The error with shares by the cube root of the groups' own errors."""
-        own = [self._group(group) for group in partition]
-        roots = np.array([error for _, error in own]) ** (1 / 3)
+        group_results = [self._group(group) for group in partition]
+        roots = np.array([error for _, error in group_results]) ** (1 / 3)
         shares = roots / roots.sum()
-        found = self._with_shares([gram for gram, _ in own], shares)
-        if found is None:
+        total_error = self._with_shares([gram for gram, _ in group_results], shares)
+        if total_error is None:
             return None
         shape = TableGroups(
             tuple(tuple(self._tables[i] for i in group) for group in partition),
             tuple(shares.tolist()),
         )
-        return found, shape, [i for group in partition for i in group]
+        return total_error, shape, [i for group in partition for i in group]
 
     def _with_shares(self, grams: Sequence[Floats], shares: Floats) -> float | None:
         total = np.sum([s**2 * gram for s, gram in zip(shares, grams, strict=True)], axis=0)
@@ -474,8 +476,8 @@ class _GroupErrors:
 
         def value(logs: Floats) -> float:
             shares = np.exp(logs - logs.max())
-            found = self._with_shares(grams, shares / shares.sum())
-            return math.inf if found is None else found
+            share_error = self._with_shares(grams, shares / shares.sum())
+            return math.inf if share_error is None else share_error
 
         result = minimize(value, np.log(shape.shares), method="Nelder-Mead")
         shares = np.exp(result.x - result.x.max())

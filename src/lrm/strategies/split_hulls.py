@@ -91,7 +91,7 @@ def best_split(
     most
         Seconds that a draw may take.
     """
-    found = []
+    candidates = []
     for split in _splits(columns, sample, tables):
         try:
             body = split_body(_whole(split), split)
@@ -99,10 +99,10 @@ def best_split(
             continue
         seconds = _seconds(body)
         if seconds <= most:
-            found.append((split, body, seconds))
+            candidates.append((split, body, seconds))
         if seconds <= SOON:
             break
-    return min(found, key=lambda one: one[2], default=None)
+    return min(candidates, key=lambda candidate: candidate[2], default=None)
 
 
 def _whole(split: Split) -> Integers:
@@ -140,9 +140,9 @@ def _orthogonal(split: Split, covariance: Floats) -> Split:
     for start, stop in itertools.pairwise(ends[1:]):
         before = la.solve(covariance[:start, :start], covariance[:start, start:stop])
         change[start:stop, :start] = -before.T
-        own = (change @ covariance @ change.T)[start:stop, start:stop]
+        leaf_covariance = (change @ covariance @ change.T)[start:stop, start:stop]
         left = change[start:stop] @ split.rows
-        left = la.solve_triangular(la.cholesky(own, lower=True), left, lower=True)
+        left = la.solve_triangular(la.cholesky(leaf_covariance, lower=True), left, lower=True)
         rows[start:stop] = left / np.abs(left).max()
     return replace(split, rows=rows)
 
@@ -205,13 +205,13 @@ def split_body(columns: Integers, split: Split) -> SplitHull:
     leaves: list[Body] = []
     start = 0
     for size in split.sizes:
-        own = distinct(points[:, start : start + size])
+        leaf_points = distinct(points[:, start : start + size])
         start += size
-        unit = int(np.abs(own).max(initial=1))
-        if np.all((np.abs(own) > 0).sum(axis=1) <= 1):
+        unit = int(np.abs(leaf_points).max(initial=1))
+        if np.all((np.abs(leaf_points) > 0).sum(axis=1) <= 1):
             leaves.append(Tables((size,), (False,), unit))
             continue
-        body = verified_body(own.astype(np.float64), MARGIN)
+        body = verified_body(leaf_points.astype(np.float64), MARGIN)
         if body is None:
             raise WorkloadError("the facets of a leaf cannot be listed")
         leaves.append(body)
@@ -235,15 +235,20 @@ def _seconds(body: SplitHull) -> float:
             return values, VARIABLE_SECONDS * (leaf.size + 2), stop - leaf.size, stop
         children = [node(child) for child in tree]
         start, stop = children[0][2], children[-1][3]
-        own, tried = points[:, start:stop], 0
-        kept: list[Floats] = []
-        while tried < MOST_TRIALS and sum(len(part) for part in kept) < ENOUGH:
-            chosen = [child[0][rng.integers(len(child[0]), size=TRIALS)] for child in children]
-            vectors = np.hstack(chosen)
-            kept.append(vectors[minimise(own, vectors, undecided_only=True).norms <= 1.0])
+        projection, tried = points[:, start:stop], 0
+        accepted: list[Floats] = []
+        while tried < MOST_TRIALS and sum(len(part) for part in accepted) < ENOUGH:
+            draws = [child[0][rng.integers(len(child[0]), size=TRIALS)] for child in children]
+            vectors = np.hstack(draws)
+            accepted.append(
+                vectors[minimise(projection, vectors, undecided_only=True).norms <= 1.0]
+            )
             tried += TRIALS
-        inside = np.vstack(kept)
-        each = sum(child[1] for child in children) + PRODUCT_SECONDS * own.size * own.shape[1]
+        inside = np.vstack(accepted)
+        each = (
+            sum(child[1] for child in children)
+            + PRODUCT_SECONDS * projection.size * projection.shape[1]
+        )
         if not len(inside):
             return vectors[:1], math.inf, start, stop
         return inside, each * tried / len(inside), start, stop

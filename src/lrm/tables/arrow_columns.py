@@ -159,10 +159,10 @@ def _decoded(convert: Callable[[Any], Any], null: Any, values: Any) -> Any:
         values = compute.run_end_decode(values)
     if not pa.types.is_dictionary(values.type):
         return convert(values)
-    found = _decoded(convert, null, values.dictionary).take(values.indices)
+    decoded = _decoded(convert, null, values.dictionary).take(values.indices)
     if null is None:
-        return found
-    return compute.if_else(values.indices.is_valid(), found, null)
+        return decoded
+    return compute.if_else(values.indices.is_valid(), decoded, null)
 
 
 def _null_cell(attribute: Attribute) -> Any:
@@ -174,9 +174,9 @@ def _text_cells(attribute: Categories, texts: Any) -> Any:
     pa, compute = load_engine("pyarrow"), load_engine("pyarrow.compute")
     declared, places = zip(*attribute.spelled, strict=True)
     value_set = pa.array(declared, type=pa.large_string()).view(pa.large_binary())
-    found = compute.index_in(_as_large(texts), value_set=value_set)
+    positions = compute.index_in(_as_large(texts), value_set=value_set)
     other = pa.scalar(attribute.special_cell("(other)"), type=pa.int64())
-    cells = compute.coalesce(pa.array(places, type=pa.int64()).take(found), other)
+    cells = compute.coalesce(pa.array(places, type=pa.int64()).take(positions), other)
     return compute.if_else(texts.is_valid(), cells, _null_cell(attribute))
 
 

@@ -97,8 +97,8 @@ def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> t
             f"the batch covers {cells.size:,} cells but the domain has {domain.size:,}; "
             "was it built for another domain?"
         )
-    apart = domain.unit.column is not None or domain.record_bits > 0
-    if cells is None or apart or cells.is_trivial():
+    needs_cells = domain.unit.column is not None or domain.record_bits > 0
+    if cells is None or needs_cells or cells.is_trivial():
         return tuple(map(plain_axis, domain.attributes))
     # One number for each distinct treatment of a cell; factor 0 is the same everywhere.
     spread = int(cells.factor.max() - cells.factor.min()) + 1

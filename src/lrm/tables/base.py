@@ -86,7 +86,7 @@ class Table(Protocol):
         """Names and types of the columns, in order; never values."""
         ...
 
-    def check(self, domain: Domain, wanted: Wanted = None) -> None:
+    def check(self, domain: Domain, requested: Wanted = None) -> None:
         """Raise `TableError` unless `counts` can work: columns exist, types are usable.
 
         The query of `counts` is tried without a row, so this costs nothing and is done before
@@ -94,7 +94,7 @@ class Table(Protocol):
         """
         ...
 
-    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
+    def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
         """Count rows by the rules of ``domain`` and its privacy unit.
 
         Parameters
@@ -130,9 +130,9 @@ def usable_kinds(attribute: Attribute) -> tuple[str, tuple[Kind, ...]]:
 
 def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict[str, Column]:
     """Return the columns that ``domain`` needs by name, or say which is missing or unusable."""
-    found = {column.name: column for column in columns}
+    by_name = {column.name: column for column in columns}
     _check_header(table, domain, columns)
-    needed = {name: _needed(table, name, found) for name in domain.names}
+    needed = {name: _needed(table, name, by_name) for name in domain.names}
     for attribute in domain.attributes:
         words, kinds = usable_kinds(attribute)
         column = needed[attribute.name]
@@ -143,7 +143,7 @@ def check_columns(table: str, domain: Domain, columns: Sequence[Column]) -> dict
                 "change the domain, or read a view that converts the column"
             )
     if domain.unit.column is not None:
-        person = _needed(table, domain.unit.column, found)
+        person = _needed(table, domain.unit.column, by_name)
         _check_person(table, person)
         needed[person.name] = person
     return needed
@@ -162,8 +162,8 @@ def _check_header(table: str, domain: Domain, columns: Sequence[Column]) -> None
 
 def _check_person(table: str, column: Column) -> None:
     """Refuse a column in which "the same person" is not well defined (`lrm.domain.persons`)."""
-    whole = column.kind == "decimal" and column.scale == 0 and column.precision > 0
-    exact = column.kind in {"text", "integer", "uuid", "bytes", "raw", "cells"} or whole
+    is_integer = column.kind == "decimal" and column.scale == 0 and column.precision > 0
+    exact = column.kind in {"text", "integer", "uuid", "bytes", "raw", "cells"} or is_integer
     if exact and not column.loose:
         return
     fault = "which treats different texts as equal" if column.loose else "which has no exact text"
@@ -174,11 +174,11 @@ def _check_person(table: str, column: Column) -> None:
     )
 
 
-def _needed(table: str, name: str, found: dict[str, Column]) -> Column:
-    if name in found:
-        return found[name]
-    near = [other for other in found if other.casefold() == name.casefold()]
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(found)}"
+def _needed(table: str, name: str, by_name: dict[str, Column]) -> Column:
+    if name in by_name:
+        return by_name[name]
+    near = [other for other in by_name if other.casefold() == name.casefold()]
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {_listed(by_name)}"
     raise TableError(f"table {table!r} has no column {name!r}; {hint}")
 
 

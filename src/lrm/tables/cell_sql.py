@@ -90,8 +90,11 @@ def bin_steps(axis: Axis) -> tuple[NDArray[np.float64], list[int | None]]:
     assert isinstance(attribute, Bins)  # noqa: S101 - the caller looked
     codes = [axis.code(cell) for cell in range(attribute.regular)]
     codes = [axis.special("(below)"), *codes, axis.special("(above)")]
-    kept = [i for i in range(len(attribute.edges)) if codes[i] != codes[i + 1]]
-    return np.array([attribute.edges[i] for i in kept]), [codes[0], *(codes[i + 1] for i in kept)]
+    changes = [i for i in range(len(attribute.edges)) if codes[i] != codes[i + 1]]
+    return np.array([attribute.edges[i] for i in changes]), [
+        codes[0],
+        *(codes[i + 1] for i in changes),
+    ]
 
 
 def bins(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) -> str:
@@ -135,18 +138,18 @@ def float_integers(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect)
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
     low = dialect.number(_float_at_least(attribute.low))
     high = dialect.number(-_float_at_least(-attribute.high))
-    whole = dialect.is_whole_float(x)
+    is_integer = dialect.is_whole_float(x)
     offset = f"{dialect.as_bigint(x)} - ({attribute.low})"
     return case(
         [
             _last_of_all(axis, x),
             (
-                f"{x} >= {low} AND {x} <= {high} AND {whole}",
+                f"{x} >= {low} AND {x} <= {high} AND {is_integer}",
                 _stepped(axis, offset, attribute.width, dialect),
             ),
             (dialect.is_nan(x), sql_code(axis.special("(nan)"))),
-            (f"{x} < {low} AND {whole}", sql_code(axis.special("(below)"))),
-            (f"{x} > {high} AND {whole}", sql_code(axis.special("(above)"))),
+            (f"{x} < {low} AND {is_integer}", sql_code(axis.special("(below)"))),
+            (f"{x} > {high} AND {is_integer}", sql_code(axis.special("(above)"))),
             *rest,
         ]
     )

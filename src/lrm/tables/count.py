@@ -138,7 +138,7 @@ class Count:
         return counts.reshape(-1)
 
 
-def count_of(domain: Domain, wanted: Wanted, *, lists: bool = True) -> Count:
+def count_of(domain: Domain, requested: Wanted, *, lists: bool = True) -> Count:
     """Decide what is counted, from public facts alone.
 
     Parameters
@@ -162,11 +162,11 @@ def count_of(domain: Domain, wanted: Wanted, *, lists: bool = True) -> Count:
     >>> count_of(domain, [rows, total]).marginals
     (Marginal(start=0, parts=(0, 1), size=2), Marginal(start=2, parts=(), size=1))
     """
-    if wanted is None or isinstance(wanted, CellMap):
+    if requested is None or isinstance(requested, CellMap):
         _check_size(
             domain.size, "the domain has", "cells", "declare wider cells or fewer attributes"
         )
-        axes = flat_axes(domain, wanted, lists=lists)
+        axes = flat_axes(domain, requested, lists=lists)
         size = prod(axis.size for axis in axes)
         if domain.record_bits:
             words = tuple((place,) for place in range(len(axes)))
@@ -176,8 +176,8 @@ def count_of(domain: Domain, wanted: Wanted, *, lists: bool = True) -> Count:
         row = (tuple(range(len(axes))),)
         every = (Marginal(0, (0,), size),)
         return Count(domain, axes, row, (Part(0, size),), every, of_cells=True)
-    _check_tables(domain, wanted)
-    return _tabulated(domain, wanted, lists=lists)
+    _check_tables(domain, requested)
+    return _tabulated(domain, requested, lists=lists)
 
 
 def _check_size(size: int, what: str, unit: str, advice: str) -> None:
@@ -224,9 +224,11 @@ def _tabulated(domain: Domain, tables: Sequence[Tabulation], *, lists: bool) -> 
     start = 0
     for t, table in enumerate(tables):
         order = [*table.by, *(i for i in range(len(axes)) if i not in table.by)]
-        found = [numbers[i].get(versions[i].of[t]) for i in order]
+        part_numbers = [numbers[i].get(versions[i].of[t]) for i in order]
         size = table.size
-        marginals.append(Marginal(start, tuple(part for part in found if part is not None), size))
+        marginals.append(
+            Marginal(start, tuple(part for part in part_numbers if part is not None), size)
+        )
         start += size
     words = tuple((place,) for place in range(len(axes)))
     return Count(domain, tuple(axes), words, tuple(parts), tuple(marginals), of_cells=False)
@@ -241,14 +243,14 @@ class _Versions:
         same_array: dict[tuple[int, bool], int] = {}  # tabulations mostly share their arrays
         same_bytes: dict[bytes, int] = {}
         for table in tables:
-            labels, told = table.labels[place], place in table.by
-            version = same_array.get((id(labels), told))
+            labels, is_shown = table.labels[place], place in table.by
+            version = same_array.get((id(labels), is_shown))
             if version is None:
-                merged = labels if told else np.minimum(labels, 0)
+                merged = labels if is_shown else np.minimum(labels, 0)
                 version = same_bytes.setdefault(merged.tobytes(), len(self.distinct))
                 if version == len(self.distinct):
                     self.distinct.append(merged)
-                same_array[id(labels), told] = version
+                same_array[id(labels), is_shown] = version
             self.of.append(version)
 
 

@@ -100,7 +100,7 @@ def is_quoted(field: bytes, quote: bytes) -> bool:
 
 
 def split_block(
-    block: bytes, marks: Marks, width: int, wanted: Sequence[int]
+    block: bytes, marks: Marks, width: int, requested: Sequence[int]
 ) -> list[pa.StringArray]:
     """Return the wanted columns of a block of lines.
 
@@ -121,7 +121,7 @@ def split_block(
     bad = len(lines.feeds) - len(proper)
     if width > 1:
         bad -= int(np.count_nonzero(lines.starts == lines.stops))
-    return [_column(lines, proper, width, place, bad) for place in wanted]
+    return [_column(lines, proper, width, place, bad) for place in requested]
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ class _Lines:
     @classmethod
     def of(cls, block: bytes, marks: Marks) -> _Lines:
         data = np.frombuffer(block, dtype=np.uint8)
-        found = (data == marks.delimiter[0]) | (data == _LF)
+        is_mark = (data == marks.delimiter[0]) | (data == _LF)
         if marks.quote is None or marks.quote not in block:
-            cuts = np.flatnonzero(found)
+            cuts = np.flatnonzero(is_mark)
             return cls(block, data, None, cuts, np.flatnonzero(data[cuts] == _LF), None)
-        found |= data == marks.quote[0]
-        places = np.flatnonzero(found)
-        others = np.flatnonzero(data[places] != marks.quote[0])
-        cuts, quotes = places[others], others - np.arange(len(others))
+        is_mark |= data == marks.quote[0]
+        places = np.flatnonzero(is_mark)
+        unquoted = np.flatnonzero(data[places] != marks.quote[0])
+        cuts, quotes = places[unquoted], unquoted - np.arange(len(unquoted))
         is_feed = data[cuts] == _LF
         feeds = np.flatnonzero(is_feed)
         before = np.concatenate([[0], quotes[feeds[:-1]]])
@@ -243,10 +243,10 @@ def _column(lines: _Lines, proper: Positions, width: int, place: int, bad: int) 
     offsets[2 * rows :] = len(lines.block) + np.cumsum([0, *map(len, extra)])
     heap = lines.block + b"".join(extra)
     texts = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(heap))
-    chosen = np.full(rows + bad, 2 * rows, dtype=np.int32)
-    chosen[:rows] = np.arange(0, 2 * rows, 2)
+    text_numbers = np.full(rows + bad, 2 * rows, dtype=np.int32)
+    text_numbers[:rows] = np.arange(0, 2 * rows, 2)
     for row, index in special.items():
-        chosen[row] = 2 * rows + index
+        text_numbers[row] = 2 * rows + index
     absent = np.zeros(rows + bad, dtype=bool)
     absent[:rows] = missing
-    return texts.take(pa.array(chosen, mask=absent))
+    return texts.take(pa.array(text_numbers, mask=absent))

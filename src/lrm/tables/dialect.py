@@ -26,12 +26,12 @@ Clause = tuple[str, str]
 
 def case(clauses: Sequence[Clause]) -> str:
     """Write a CASE, without trailing clauses that yield NULL anyway."""
-    kept = [clause for clause in clauses if clause[0] != "FALSE"]
-    while kept and kept[-1][1] == "NULL":
-        kept.pop()
-    if not kept:
+    possible = [clause for clause in clauses if clause[0] != "FALSE"]
+    while possible and possible[-1][1] == "NULL":
+        possible.pop()
+    if not possible:
         return "CAST(NULL AS INTEGER)"
-    return "CASE " + " ".join(f"WHEN {test} THEN {value}" for test, value in kept) + " END"
+    return "CASE " + " ".join(f"WHEN {test} THEN {value}" for test, value in possible) + " END"
 
 
 def sql_code(code: int | None) -> str:

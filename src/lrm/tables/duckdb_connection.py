@@ -39,5 +39,5 @@ def connection() -> Iterator[DuckDBPyConnection]:
 
 def describe(db: DuckDBPyConnection, relation: str) -> tuple[Column, ...]:
     """Names and types of a relation's columns; no row is read."""
-    found = db.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # noqa: S608 - quoted parts
-    return tuple(column_of(name, type_text) for name, type_text, *_ in found)
+    described = db.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()  # noqa: S608 - quoted parts
+    return tuple(column_of(name, type_text) for name, type_text, *_ in described)

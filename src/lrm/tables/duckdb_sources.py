@@ -30,8 +30,8 @@ BATCH_ROWS = 1 << 17
 def files_of(pattern: str) -> tuple[str, ...]:
     """Return the files that a path or a pattern names, sorted, or say that there is none."""
     exact = Path(pattern).is_file()
-    found = [pattern] if exact else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
-    files = tuple(file for file in found if Path(file).is_file())
+    candidates = [pattern] if exact else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    files = tuple(file for file in candidates if Path(file).is_file())
     if not files:
         folder = " (it is a folder; write FOLDER/*.parquet)" if Path(pattern).is_dir() else ""
         raise TableError(f"no file matches {shown(pattern)!r}{folder}")
@@ -70,16 +70,19 @@ class ParquetFiles:
     def check(self, needed: Sequence[Column], domain: Domain) -> None:  # noqa: ARG002
         """Every file has the columns, of one type: a cast between types may fail on a value."""
         for file in self._files:
-            found = self._describe(file)
-            own = guarded(f"reading the schema of {file!r}", partial(_own_names, file))
+            columns = self._describe(file)
+            own_names = guarded(f"reading the schema of {file!r}", partial(_own_names, file))
             for column in needed:
-                if column not in found:
+                if column not in columns:
                     raise TableError(
                         f"file {file!r} has no column {column.name!r} of type "
                         f"{column.type_text}, as {self._files[0]!r} has"
                     )
                 # DuckDB renames the second of two equal names, and Arrow does not.
-                if own.count(column.name) > 1 or own[found.index(column)] != column.name:
+                if (
+                    own_names.count(column.name) > 1
+                    or own_names[columns.index(column)] != column.name
+                ):
                     raise TableError(
                         f"file {file!r} has several columns that may be called {column.name!r}; "
                         "write it with names that differ in more than case"
@@ -130,8 +133,10 @@ def _with_collations(
         return columns
     listed = ", ".join(f"{SQL.name(column.name)} AS c{i}" for i, column in enumerate(texts))
     db.execute(f"CREATE TEMP TABLE lrm_texts AS SELECT {listed} FROM {relation} WITH NO DATA")  # noqa: S608 - quoted parts
-    found = db.execute("SELECT sql FROM duckdb_tables() WHERE table_name = 'lrm_texts'").fetchall()
-    types = found[0][0].partition("(")[2].split(", ")  # c0 VARCHAR, c1 VARCHAR COLLATE NOCASE
+    definitions = db.execute(
+        "SELECT sql FROM duckdb_tables() WHERE table_name = 'lrm_texts'"
+    ).fetchall()
+    types = definitions[0][0].partition("(")[2].split(", ")  # c0 VARCHAR, c1 VARCHAR COLLATE NOCASE
     loose = {column.name for column, text in zip(texts, types, strict=True) if " COLLATE " in text}
     return tuple(replace(column, loose=column.name in loose) for column in columns)
 

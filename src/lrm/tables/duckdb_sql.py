@@ -85,10 +85,10 @@ class DuckDbSql(Dialect):
         code = f"enum_code(TRY_CAST({value} AS ENUM({declared})))"
         codes = [axis.code(cell) for _, cell in attribute.spelled]
         known = code if codes == list(range(len(codes))) else self.lookup(codes, code)
-        others = case(rest)
-        if others == case([]):
+        otherwise = case(rest)
+        if otherwise == case([]):
             return known
-        return f"CASE WHEN {code} IS NOT NULL THEN {known} ELSE {others} END"
+        return f"CASE WHEN {code} IS NOT NULL THEN {known} ELSE {otherwise} END"
 
     def as_double(self, x: str, column: Column) -> str:
         """Convert by way of text where DuckDB's own cast rounds twice."""

@@ -75,8 +75,8 @@ class DuckDbTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._source.columns())
 
-    def check(self, domain: Domain, wanted: Wanted = None) -> None:
-        count, needed = self._prepared(domain, wanted)
+    def check(self, domain: Domain, requested: Wanted = None) -> None:
+        count, needed = self._prepared(domain, requested)
         self._source.check(tuple(needed.values()), domain)
 
         def count_nothing() -> None:
@@ -86,8 +86,8 @@ class DuckDbTable:
 
         guarded(f"preparing the count of table {self.name!r}", count_nothing)
 
-    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
-        count, needed = self._prepared(domain, wanted)
+    def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
+        count, needed = self._prepared(domain, requested)
 
         def count_rows() -> TrueCounts:
             *faster, last = (
@@ -103,10 +103,10 @@ class DuckDbTable:
 
         return guarded(f"counting table {self.name!r}", count_rows)
 
-    def _prepared(self, domain: Domain, wanted: Wanted) -> tuple[Count, dict[str, Column]]:
+    def _prepared(self, domain: Domain, requested: Wanted) -> tuple[Count, dict[str, Column]]:
         # NumPy merges values: looking up 115 ages in a list of DuckDB cost as much as reading
         # them, and a list of a million took 3 GB. Of numbers among edges, fewer edges are worth it.
-        count = count_of(domain, wanted, lists=False)
+        count = count_of(domain, requested, lists=False)
         return count, check_columns(self.name, domain, self._source.columns(domain))
 
 
@@ -118,7 +118,7 @@ def _counted(count: Count, read: Callable[[DuckDBPyConnection], Reading]) -> Tal
         if rows.wide or rows.person is not None or many:
             count_batches(db, rows, tally)
         else:
-            found = db.sql(rows.grouped()).to_arrow_table()
-            words = [found[f"w{i}"].to_numpy() for i in range(len(count.words))]
-            tally.add(words, found["n"].to_numpy())
+            grouped = db.sql(rows.grouped()).to_arrow_table()
+            words = [grouped[f"w{i}"].to_numpy() for i in range(len(count.words))]
+            tally.add(words, grouped["n"].to_numpy())
     return tally

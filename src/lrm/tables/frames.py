@@ -23,9 +23,9 @@ __all__ = ["FrameSource", "is_frame"]
 def is_frame(value: object) -> bool:
     """Whether ``value`` is a frame of pandas, Polars or Arrow."""
     home = type(value).__module__.partition(".")[0]
-    wanted = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "Dataset", "FileSystemDataset"}
-    wanted |= {"InMemoryDataset", "UnionDataset"}
-    return home in {"pandas", "polars", "pyarrow"} and type(value).__name__ in wanted
+    frame_types = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "Dataset", "FileSystemDataset"}
+    frame_types |= {"InMemoryDataset", "UnionDataset"}
+    return home in {"pandas", "polars", "pyarrow"} and type(value).__name__ in frame_types
 
 
 class FrameSource:

@@ -71,11 +71,11 @@ class JoinedRows:
 
     def joins(self) -> dict[int, CategoryKeys]:
         """Lists to be joined as ``keys0(value, code)`` …, by the place of their attribute."""
-        found = {
+        keys_by_place = {
             place: category_keys(axis, f"c{place}", self.columns[place], self.dialect)
             for place, axis in enumerate(self.axes)
         }
-        return {place: keys for place, keys in found.items() if keys is not None}
+        return {place: keys for place, keys in keys_by_place.items() if keys is not None}
 
     def wide(self) -> list[int]:
         """Places of the attributes with too many edges for a fast CASE."""
@@ -85,18 +85,18 @@ class JoinedRows:
             if isinstance(axis.attribute, Bins) and len(bin_steps(axis)[0]) > CASE_LIMIT
         ]
 
-    def words(self, given: dict[int, str]) -> list[str]:
+    def words(self, known_classes: dict[int, str]) -> list[str]:
         """The words of a row as ``w0``, ``w1`` …, with some attributes' classes ``given``."""
         return [
-            f"{self._word(places, given)} AS w{number}"
+            f"{self._word(places, known_classes)} AS w{number}"
             for number, places in enumerate(self.count.words)
         ]
 
-    def _word(self, places: Sequence[int], given: dict[int, str]) -> str:
+    def _word(self, places: Sequence[int], known_classes: dict[int, str]) -> str:
         word = ""
         for place in places:
             axis, column = self.axes[place], self.columns[place]
-            key = given.get(place) or cell_sql(axis, f"c{place}", column, self.dialect)
+            key = known_classes.get(place) or cell_sql(axis, f"c{place}", column, self.dialect)
             key = self.dialect.as_bigint(f"({key})")
             word = f"({word} * {axis.size} + {key})" if word else key
         return word
@@ -126,8 +126,8 @@ class JoinedRows:
         """Whether a row that `ranked` describes counts, as `lrm.domain.persons` defines it."""
         most = self.count.domain.unit.max_rows
         offset = f"{self.dialect.person_hash('person', key)} % total"
-        chosen = f"(place * {most} + {offset}) % total < {most}"
-        return f"CASE WHEN total <= {most} THEN TRUE ELSE {chosen} END"
+        condition = f"(place * {most} + {offset}) % total < {most}"
+        return f"CASE WHEN total <= {most} THEN TRUE ELSE {condition} END"
 
     @property
     def groups_first(self) -> bool:

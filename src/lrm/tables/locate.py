@@ -109,14 +109,14 @@ def _grids(edges: NDArray[np.float64]) -> list[Grid]:
     grids: list[Grid] = []
     finite = edges[np.isfinite(edges)]
     size = CELLS_PER_EDGE * len(edges)
-    for kept in (finite, finite[1:-1]):
-        if len(kept) < 2:
+    for grid_edges in (finite, finite[1:-1]):
+        if len(grid_edges) < 2:
             continue
         with np.errstate(over="ignore"):
-            slope = size / (kept[-1] - kept[0])
+            slope = size / (grid_edges[-1] - grid_edges[0])
         if np.isfinite(slope) and slope > 0:
-            grids.append(EvenGrid(float(kept[0]), float(slope), size))
-        first, last = (int(bits) for bits in ordered_bits(kept[[0, -1]]))
+            grids.append(EvenGrid(float(grid_edges[0]), float(slope), size))
+        first, last = (int(bits) for bits in ordered_bits(grid_edges[[0, -1]]))
         shift = max(0, (last - first).bit_length() - size.bit_length())
         grids.append(LogarithmicGrid(first, shift, ((last - first) >> shift) + 1))
     return grids

@@ -71,7 +71,7 @@ def _each(column: Any, convert: Callable[[object], object], arrow_type: Any) -> 
     if str(column.dtype) != "category":
         return pa.array([convert(value) for value in column], type=arrow_type)
     codes = column.cat.codes.to_numpy()  # -1 where there is no value
-    found = [convert(value) for value in column.cat.categories]
-    return pa.array([*found, convert(None)], type=arrow_type).take(
-        pa.array(codes % (len(found) + 1))
+    converted = [convert(value) for value in column.cat.categories]
+    return pa.array([*converted, convert(None)], type=arrow_type).take(
+        pa.array(codes % (len(converted) + 1))
     )

@@ -108,12 +108,12 @@ class PostgresTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain, wanted: Wanted = None) -> None:
-        query = self._query(count_of(domain, wanted), empty=True)
+    def check(self, domain: Domain, requested: Wanted = None) -> None:
+        query = self._query(count_of(domain, requested), empty=True)
         self._within("preparing the count", lambda db: db.execute(query))
 
-    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
-        count = count_of(domain, wanted)
+    def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
+        count = count_of(domain, requested)
         query = self._query(count, empty=False)
 
         def count_rows(db: psycopg.Connection[Any]) -> TrueCounts:
@@ -121,8 +121,8 @@ class PostgresTable:
             # A server-side cursor: there may be as many counts as entries.
             with db.cursor("lrm_counts") as cursor:
                 cursor.execute(query)
-                while found := cursor.fetchmany(FETCHED_AT_ONCE):
-                    entries, counts = np.array(found, dtype=np.int64).T
+                while fetched := cursor.fetchmany(FETCHED_AT_ONCE):
+                    entries, counts = np.array(fetched, dtype=np.int64).T
                     tally.add_entries(entries, counts)
             return tally.true_counts()
 
@@ -133,7 +133,7 @@ class PostgresTable:
         needed = check_columns(self.name, domain, self._columns)
         rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
         person = None if domain.unit.column is None else needed[domain.unit.column]
-        joins, given = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
+        joins, known_classes = "", {place: self._wide(rows, place) for place in _by_bisection(rows)}
         for place, keys in rows.joins().items():
             values = ", ".join(literal for literal, _ in keys.pairs)
             codes = ", ".join(str(code) for _, code in keys.pairs)
@@ -141,19 +141,19 @@ class PostgresTable:
                 f" LEFT JOIN unnest(ARRAY[{values}], ARRAY[{codes}]) "
                 f"AS keys{place}(value, code) ON keys{place}.value = {keys.value}"
             )
-            given |= rows.joined([place])
+            known_classes |= rows.joined([place])
         selected = ", ".join(rows.selected(person))
-        listed = ", ".join([*rows.words(given), *(["person"] if person else [])])
+        listed = ", ".join([*rows.words(known_classes), *(["person"] if person else [])])
         rows_read = f"SELECT {selected} FROM {self._relation}{' LIMIT 0' if empty else ''}"  # noqa: S608
         worded = f"SELECT {listed} FROM ({rows_read}) AS t{joins}"  # noqa: S608
-        kept = rows.counted
+        condition = rows.counted
         if person is not None:
             worded = (
                 f"SELECT {', '.join(rows.ranked)} "  # noqa: S608
-                f"FROM ({worded}) AS r WHERE {kept} AND person IS NOT NULL"
+                f"FROM ({worded}) AS r WHERE {condition} AND person IS NOT NULL"
             )
-            kept = rows.kept(persons.fresh_key())
-        return _counted(rows, f"FROM ({worded}) AS s WHERE {kept}")
+            condition = rows.kept(persons.fresh_key())
+        return _counted(rows, f"FROM ({worded}) AS s WHERE {condition}")
 
     @staticmethod
     def _wide(rows: JoinedRows, place: int) -> str:
@@ -194,20 +194,20 @@ class PostgresTable:
             yield db
 
 
-def _counted(rows: JoinedRows, kept: str) -> str:
+def _counted(rows: JoinedRows, source: str) -> str:
     """The query of entries and their counts, from the words of rows that count."""
     number = "count(*)"
     if rows.count.numbers:
-        kept = f"FROM ({_pieces(rows, kept)}) AS d"
+        source = f"FROM ({_pieces(rows, source)}) AS d"
         number = "CAST(sum(n) AS bigint)"
     weighed = rows.groups_first or bool(rows.count.numbers)
     if rows.groups_first:
         words = ", ".join(rows.word_names)
-        kept = f"FROM (SELECT {words}, {number} AS n {kept} GROUP BY {words}) AS g"
+        source = f"FROM (SELECT {words}, {number} AS n {source} GROUP BY {words}) AS g"
         number = "CAST(sum(n) AS bigint)"
     listed = ", ".join([*rows.parts(), *(["n"] if weighed else [])])
     # OFFSET 0: the server would otherwise look merged values up anew for each entry.
-    parts = f"SELECT {listed} {kept} OFFSET 0"
+    parts = f"SELECT {listed} {source} OFFSET 0"
     entries = ", ".join(rows.entries())
     return (
         f"SELECT entry, {number} FROM ({parts}) AS p, unnest(ARRAY[{entries}]) AS e(entry) "  # noqa: S608
@@ -215,9 +215,9 @@ def _counted(rows: JoinedRows, kept: str) -> str:
     )
 
 
-def _pieces(rows: JoinedRows, kept: str) -> str:
+def _pieces(rows: JoinedRows, source: str) -> str:
     """The pieces of rows with numbers by knots: their words, and their units ``n``."""
-    shares = f"SELECT {', '.join(rows.shares)} {kept} OFFSET 0"
+    shares = f"SELECT {', '.join(rows.shares)} {source} OFFSET 0"
     starts = f"SELECT DISTINCT start FROM unnest(ARRAY[{rows.starts}]) AS u(start)"  # noqa: S608
     pieces = ", ".join(rows.pieces)
     return f"SELECT {pieces} FROM ({shares}) AS q CROSS JOIN LATERAL ({starts}) AS v"  # noqa: S608

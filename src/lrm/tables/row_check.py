@@ -60,12 +60,17 @@ def check_rows(table: Table, domain: Domain) -> RowCheck:
     every = tuple(map(_with_all_cells, domain.attributes))
     seen = Domain(every, domain.table, csv=domain.csv)
     kinds = list(map(_kinds, every))
-    tables = [total(seen.shape), *(_by_kind(seen, place, own) for place, own in enumerate(kinds))]
-    found = shown_to_owner(table.counts(seen, tables))
-    rows, start, by_kind = int(found[0]), 1, []
-    for own, counting in zip(kinds, tables[1:], strict=True):
+    tables = [
+        total(seen.shape),
+        *(_by_kind(seen, place, value_kinds) for place, value_kinds in enumerate(kinds)),
+    ]
+    totals = shown_to_owner(table.counts(seen, tables))
+    rows, start, by_kind = int(totals[0]), 1, []
+    for value_kinds, counting in zip(kinds, tables[1:], strict=True):
         counts = [0] * len(_KINDS)
-        for kind, count in zip(np.unique(own), found[start : start + counting.size], strict=True):
+        for kind, count in zip(
+            np.unique(value_kinds), totals[start : start + counting.size], strict=True
+        ):
             counts[kind] = int(count)
         by_kind.append(counts)
         start += counting.size
@@ -81,12 +86,12 @@ def check_rows(table: Table, domain: Domain) -> RowCheck:
 
 def _value_counts(attribute: Attribute, counts: list[int]) -> ValueCounts:
     declared, null, nan, outside, unreadable = counts
-    kept = declared
-    kept += null if attribute.null == "cell" else 0
-    kept += nan if attribute.nan == "cell" else 0
-    kept += outside + unreadable if attribute.outside == "cell" else 0
-    kept += outside if attribute.outside == "clip" else 0
-    return ValueCounts(attribute.name, declared, null, nan, outside, unreadable, kept)
+    counted = declared
+    counted += null if attribute.null == "cell" else 0
+    counted += nan if attribute.nan == "cell" else 0
+    counted += outside + unreadable if attribute.outside == "cell" else 0
+    counted += outside if attribute.outside == "clip" else 0
+    return ValueCounts(attribute.name, declared, null, nan, outside, unreadable, counted)
 
 
 def _kinds(attribute: Attribute) -> NDArray[np.int64]:

@@ -116,9 +116,9 @@ class RowLimit:
         total = np.repeat(few, few)
         place = rows - np.repeat(begins[many], few)
         offset = np.repeat(self._offsets(persons.take(begins[many]), few), few)
-        kept = np.ones(rows_in_all, dtype=np.bool_)
-        kept[rows] = (place * self._max_rows + offset) % total < self._max_rows
-        self._tally.add([word[kept] for word in words])
+        within_limit = np.ones(rows_in_all, dtype=np.bool_)
+        within_limit[rows] = (place * self._max_rows + offset) % total < self._max_rows
+        self._tally.add([word[within_limit] for word in words])
 
     def _offsets(self, persons: Any, totals: Numbers) -> Numbers:
         """The first kept row of each person, by `lrm.domain.persons.offset_of`; 1 µs per person."""
@@ -154,8 +154,8 @@ class _Rows:
     def take(self) -> Iterator[tuple[Words, Numbers]]:
         """Yield words and lengths of runs, a bounded number at once."""
         self._file.seek(0)
-        while found := self._file.read(8 * self._columns * READ_ROWS):
-            *words, lengths = np.frombuffer(found, dtype=np.int64).reshape(-1, self._columns).T
+        while chunk := self._file.read(8 * self._columns * READ_ROWS):
+            *words, lengths = np.frombuffer(chunk, dtype=np.int64).reshape(-1, self._columns).T
             yield words, lengths
 
     def close(self) -> None:

@@ -58,10 +58,10 @@ def divided_words(
         amount = (end - start)[some]
         units.append(amount if counts is None else amount * counts[some])
         for place, word in enumerate(words):
-            own = word
+            piece = word
             if place in numbers:
-                own = cells[place] + (start < shares[place])
-            pieces[place].append(own[some])
+                piece = cells[place] + (start < shares[place])
+            pieces[place].append(piece[some])
     return [np.concatenate(parts) for parts in pieces], np.concatenate(units)
 
 
@@ -78,8 +78,8 @@ def knot_position(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect) 
         scaled = f"{offset} * {dialect.number(float(RECORD))} / {width}"
         share = f"floor({scaled} + {dialect.number(0.5)})"
         small = f"{offset} * {dialect.number(2.0 * RECORD)} < {width}"
-        found = f"CASE WHEN {small} THEN {start} ELSE {start} + {dialect.as_bigint(share)} END"
-        clauses.append((f"{x} < {dialect.number(high)}", found))
+        position = f"CASE WHEN {small} THEN {start} ELSE {start} + {dialect.as_bigint(share)} END"
+        clauses.append((f"{x} < {dialect.number(high)}", position))
     nan, null = (attribute.special_position(label) for label in ("(nan)", "(null)"))
     # NaN is greater than every number on these engines.
     clauses += [
@@ -95,12 +95,14 @@ def share_sql(attribute: Numbers, word: str, dialect: Dialect) -> tuple[str, str
     """SQL of a position's lower cell, and of the share of the cell after it."""
     last = attribute.last_position
     beyond = f"{word} - {last - (attribute.regular - 1)}"
-    whole = dialect.as_bigint(dialect.quotient(word, RECORD))
-    cell = f"CASE WHEN {word} >= {last} THEN {beyond} ELSE {whole} END"
+    quotient = dialect.as_bigint(dialect.quotient(word, RECORD))
+    cell = f"CASE WHEN {word} >= {last} THEN {beyond} ELSE {quotient} END"
     return cell, f"CASE WHEN {word} >= {last} THEN 0 ELSE {word} % {RECORD} END"
 
 
 def piece_sql(shares: Sequence[str]) -> str:
     """SQL of the units of the piece that begins at ``start``."""
-    ends = ", ".join(f"CASE WHEN {one} > start THEN {one} ELSE {RECORD} END" for one in shares)
+    ends = ", ".join(
+        f"CASE WHEN {share} > start THEN {share} ELSE {RECORD} END" for share in shares
+    )
     return f"least({RECORD}, {ends}) - start"

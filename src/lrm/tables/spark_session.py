@@ -65,8 +65,8 @@ def _errors_alone() -> Iterator[None]:
 
 def _configured() -> bool:
     """Whether Spark's logging is configured."""
-    said = (os.environ.get(name, "") for name in (_SUBMIT, "PYSPARK_SUBMIT_ARGS"))
+    option_texts = (os.environ.get(name, "") for name in (_SUBMIT, "PYSPARK_SUBMIT_ARGS"))
     home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
     places = [Path(folder)] if folder else [Path(home) / "conf"] if home else []
     files = (file for place in places for file in place.glob("log4j2.*"))
-    return any("log4j" in options for options in said) or any(files)
+    return any("log4j" in options for options in option_texts) or any(files)

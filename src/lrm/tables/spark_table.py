@@ -75,8 +75,8 @@ class SparkTable:
     def columns(self) -> tuple[tuple[str, str], ...]:
         return tuple((column.name, column.type_text) for column in self._columns)
 
-    def check(self, domain: Domain, wanted: Wanted = None) -> None:
-        count = count_of(domain, wanted)
+    def check(self, domain: Domain, requested: Wanted = None) -> None:
+        count = count_of(domain, requested)
         needed = check_columns(self.name, domain, self._columns)
         nothing = self._frame.limit(0)
         guarded(
@@ -84,14 +84,14 @@ class SparkTable:
             lambda: _counted(nothing, count, needed).toArrow(),
         )
 
-    def counts(self, domain: Domain, wanted: Wanted = None) -> TrueCounts:
-        count = count_of(domain, wanted)
+    def counts(self, domain: Domain, requested: Wanted = None) -> TrueCounts:
+        count = count_of(domain, requested)
         needed = check_columns(self.name, domain, self._columns)
 
         def count_rows() -> TrueCounts:
-            found = _counted(self._frame, count, needed).toArrow()
+            result = _counted(self._frame, count, needed).toArrow()
             tally = Tally(count)
-            tally.add_entries(found["entry"].to_numpy(), found["n"].to_numpy())
+            tally.add_entries(result["entry"].to_numpy(), result["n"].to_numpy())
             return tally.true_counts()
 
         return guarded(f"counting table {self.name!r} on Spark", count_rows)
@@ -103,12 +103,12 @@ def _counted(frame: DataFrame, count: Count, needed: dict[str, Column]) -> DataF
     rows = JoinedRows(SQL, count, [needed[name] for name in domain.names])
     person = None if domain.unit.column is None else needed[domain.unit.column]
     frame = frame.selectExpr(*rows.selected(person))
-    given = rows.joined(list(rows.joins()))
+    known_classes = rows.joined(list(rows.joins()))
     for wide in rows.wide():
         frame = _bucketed(frame, rows, wide)
-        given[wide] = _wide(rows, wide)
+        known_classes[wide] = _wide(rows, wide)
     frame = _joined(frame, rows)
-    frame = frame.selectExpr(*rows.words(given), *(["person"] if person else []))
+    frame = frame.selectExpr(*rows.words(known_classes), *(["person"] if person else []))
     frame = frame.where(rows.counted)
     if person is not None:
         frame = frame.where("person IS NOT NULL").selectExpr(*rows.ranked)

@@ -47,12 +47,12 @@ class Tally:
             words[part.word] if labels is None else np.take(labels, words[part.word])
             for part, labels in zip(parts, self._labels, strict=True)
         ]
-        kept = [
+        part_masks = [
             values >= 0 if part.skips else None for part, values in zip(parts, merged, strict=True)
         ]
         for marginal in self._count.marginals:
             places = self._places(marginal, merged, len(words[0]))
-            counted = _all(marginal, kept)
+            counted = _all(marginal, part_masks)
             amounts = counts
             if counted is not None:
                 places = places[counted]
@@ -81,10 +81,12 @@ class Tally:
         return TrueCounts(self._count.spread(self._entries))
 
 
-def _all(marginal: Marginal, kept: Sequence[NDArray[np.bool_] | None]) -> NDArray[np.bool_] | None:
+def _all(
+    marginal: Marginal, part_masks: Sequence[NDArray[np.bool_] | None]
+) -> NDArray[np.bool_] | None:
     """Which rows are counted in a marginal; None for all."""
-    found = [mask for number in marginal.parts if (mask := kept[number]) is not None]
-    return np.logical_and.reduce(found) if found else None
+    masks = [mask for number in marginal.parts if (mask := part_masks[number]) is not None]
+    return np.logical_and.reduce(masks) if masks else None
 
 
 def _add(

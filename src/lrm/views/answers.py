@@ -72,13 +72,15 @@ def statement_table(
 ) -> StatementTable:
     """The table of one statement, as it displays it: HAVING, ORDER BY and LIMIT are applied."""
     batch = release.plan.workload
-    whole = layout_of(batch, statement, most)
-    numbers = _numbers(release, whole, confidence, processed)
-    kept = _possible_rows(release, numbers)
-    layout, groups = whole.taken(kept), len(kept)
-    numbers = {name: column[kept] for name, column in numbers.items()}
+    full_layout = layout_of(batch, statement, most)
+    numbers = _numbers(release, full_layout, confidence, processed)
+    possible = _possible_rows(release, numbers)
+    layout, groups = full_layout.taken(possible), len(possible)
+    numbers = {name: column[possible] for name, column in numbers.items()}
     note = ""
-    asked_for = sum(one.label.count for one in batch.derived[slice(*statement.derived)])
+    asked_for = sum(
+        derived_answer.label.count for derived_answer in batch.derived[slice(*statement.derived)]
+    )
     cut = most is not None and statement.count > most
     if statement.display is not None and not cut and batch.shape[0] <= EXPLICIT_QUERIES:
         display = batch.display[statement.display]
@@ -99,14 +101,18 @@ def statement_table(
         noisy = " by the noisy answers" if display.having or display.order else ""
         # Sorted by its groups alone, the table is whole and depends on no answer.
         plain = len(rows) == groups and not any(key.labels is None for key in display.order)
-        numbered = ", ".join(one.name for one in display.ranks if one.name in display.queries)
+        numbered = ", ".join(
+            derived_answer.name
+            for derived_answer in display.ranks
+            if derived_answer.name in display.queries
+        )
         note = f"{numbered}: by the noisy answers, without an interval" if numbered else ""
         if not plain:
-            said = (
+            display_note = (
                 f"{display} displays {len(rows):,} of {many(groups, 'group', 'groups')}{noisy}; "
                 "the release has all"
             )
-            note = f"{said}. {note}" if note else said
+            note = f"{display_note}. {note}" if note else display_note
     total = statement.count + asked_for
     return StatementTable(layout, numbers, confidence, total, note, release.simulated)
 
@@ -125,13 +131,13 @@ def _numbers(
     ]
     names = ("answer", "standard_error", "low", "high")
     place = np.searchsorted(known, positions)
-    found = {}
+    columns = {}
     for name in names:
         column = np.concatenate([part[name] for part in parts] + [np.array([math.nan])])
-        found[name] = column[np.where(positions >= 0, place, len(known))]
+        columns[name] = column[np.where(positions >= 0, place, len(known))]
     if processed is not None:
-        found["processed"] = np.append(processed, math.nan)[positions]
-    return found
+        columns["processed"] = np.append(processed, math.nan)[positions]
+    return columns
 
 
 def _possible_rows(release: Release, numbers: dict[str, Floats]) -> list[int]:
@@ -140,8 +146,8 @@ def _possible_rows(release: Release, numbers: dict[str, Floats]) -> list[int]:
         return list(range(len(numbers["answer"])))
     errors, answers = numbers["standard_error"], numbers["answer"]
     excluded = (errors == 0) | np.isnan(answers)
-    kept = np.flatnonzero(~excluded.all(axis=1)).tolist()
-    return kept or list(range(len(errors)))
+    possible = np.flatnonzero(~excluded.all(axis=1)).tolist()
+    return possible or list(range(len(errors)))
 
 
 def _end(value: float, error: float) -> str:
@@ -287,10 +293,10 @@ class StatementTable:
             return Cell(text, f"raw {beside(answer, error)}" + self._note(row, place, note), share)
         return Cell(text, self._note(row, place, note).strip(), share, value=answer)
 
-    def _note(self, row: int, place: int, wanted: bool) -> str:
+    def _note(self, row: int, place: int, shown: bool) -> str:
         low, high = (float(self.numbers[name][row, place]) for name in ("low", "high"))
         answer, half = float(self.numbers["answer"][row, place]), (high - low) / 2
-        if not wanted or math.isnan(half):  # a rank has no interval
+        if not shown or math.isnan(half):  # a rank has no interval
             return ""
         if math.isinf(low) and math.isinf(high):
             return " unbounded"
@@ -395,7 +401,7 @@ SINGLE = "Single numbers"
 
 def usable_words(tables: Sequence[StatementTable]) -> str:
     """How many tables are usable."""
-    count = sum(one.verdict == "usable" for one in tables)
+    count = sum(table_view.verdict == "usable" for table_view in tables)
     return f"{count} of {len(tables)} tables are within ±{100 * USABLE:.0f} % in the median"
 
 
@@ -404,14 +410,14 @@ def grouped_tables(
 ) -> Iterator[StatementTable | list[StatementTable]]:
     """The same tables, with single numbers that follow each other as lists."""
     waiting: list[StatementTable] = []
-    for one in tables:
-        if one.statement.columns or not one.statement.answers:
+    for table_view in tables:
+        if table_view.statement.columns or not table_view.statement.answers:
             if waiting:
                 yield waiting
             waiting = []
-            yield one
+            yield table_view
         else:
-            waiting.append(one)
+            waiting.append(table_view)
     if waiting:
         yield waiting
 
@@ -419,16 +425,18 @@ def grouped_tables(
 def single_numbers(tables: Sequence[StatementTable]) -> Table:
     """Statements without groups as one table: a number, and how far it may be off."""
     rows = []
-    for one in tables:
-        for place, name in enumerate(one.layout.answers):
-            title = one.statement.title
-            several = len(one.layout.answers) > 1
+    for table_view in tables:
+        for place, name in enumerate(table_view.layout.answers):
+            title = table_view.statement.title
+            several = len(table_view.layout.answers) > 1
             label = f"{title}: {name.replace('_', ' ')}" if several and title != name else title
-            cells = [one.cell(row, place, note=True) for row in range(len(one.layout))]
+            cells = [
+                table_view.cell(row, place, note=True) for row in range(len(table_view.layout))
+            ]
             rows += [(Cell(label), replace(cell, note=""), Cell(cell.note)) for cell in cells]
     percent = f"{100 * tables[0].confidence:.4g} % interval"
     headings = (Heading("answer", words=True, label=True), Heading("value"), Heading(percent))
-    notes = " ".join(one.note for one in tables if one.note)
+    notes = " ".join(table_view.note for table_view in tables if table_view.note)
     return Table(SINGLE, headings, tuple(rows), notes)
 
 
@@ -437,7 +445,7 @@ def display_facts(release: Release) -> list[dict[str, Any]]:
     batch = release.plan.workload
     if not batch.display or batch.shape[0] > EXPLICIT_QUERIES:
         return []
-    found = []
+    display_list = []
     for statement in batch.tables:
         if statement.display is None:
             continue
@@ -446,5 +454,5 @@ def display_facts(release: Release) -> list[dict[str, Any]]:
             name: [p for p in layout.positions[:, place].tolist() if p >= 0]
             for place, name in enumerate(layout.answers)
         }
-        found.append({**batch.display[statement.display].facts, "shown": positions})
-    return found
+        display_list.append({**batch.display[statement.display].facts, "shown": positions})
+    return display_list

@@ -45,14 +45,16 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
         worst = float(queries.column_absolute_sums().max())
     else:
         worst = float(np.sqrt(queries.column_squared_sums().max()))
-    found = {
+    by_mechanism = {
         "noise-on-data": np.sqrt(squares) * accuracy.ideal_deviation(1.0),
         "noise-on-results": np.full(len(squares), accuracy.ideal_deviation(worst)),
     }
     if trees and queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
-        found |= {name: errors for name in TREES if (errors := _tree(plan, name, accuracy)).size}
-    found.pop(plan.mechanism, None)
-    ordered = sorted(found.items(), key=lambda pair: float((pair[1] ** 2).sum()))
+        by_mechanism |= {
+            name: errors for name in TREES if (errors := _tree(plan, name, accuracy)).size
+        }
+    by_mechanism.pop(plan.mechanism, None)
+    ordered = sorted(by_mechanism.items(), key=lambda pair: float((pair[1] ** 2).sum()))
     return {plan.mechanism: accuracy.standard_errors, **dict(ordered)}
 
 

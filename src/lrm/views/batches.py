@@ -38,8 +38,8 @@ def batch_section(workload: Workload, errors: Table | None) -> Markup:
     Without errors the tables are left out: there are too many answers.
     """
     queries, cells = workload.shape
-    asked = many(queries, "query", "queries")
-    sentence = f"{asked} over {cells:,} cells. All of this is public; nothing of it is data."
+    query_count = many(queries, "query", "queries")
+    sentence = f"{query_count} over {cells:,} cells. All of this is public; nothing of it is data."
     if workload.importance is not None:
         sentence += " Some queries were declared more important than others."
     listed = Markup("") if errors is None else render_table(errors)
@@ -52,13 +52,11 @@ def query_table(workload: Workload) -> Markup:
     if not workload.labels.attributes:
         return Markup("")  # the answers list them by name
     tables = workload.tables
-    rows = [
-        (
-            one.title,
-            f"{one.count + sum(e.label.count for e in workload.derived[slice(*one.derived)]):,}",
-        )
-        for one in tables[:MOST_LISTED]
-    ]
+    rows = []
+    for statement in tables[:MOST_LISTED]:
+        derived = workload.derived[slice(*statement.derived)]
+        answers = statement.count + sum(answer.label.count for answer in derived)
+        rows.append((statement.title, f"{answers:,}"))
     if not rows:
         return Markup("")
     rest = len(tables) - len(rows)
@@ -71,8 +69,14 @@ def domain_table(domain: Domain | None) -> Markup:
     if domain is None:
         return Markup("")
     rows = [
-        (one.name, one.kind, f"{one.size:,}", _rule(one.null), _rule(one.outside))
-        for one in domain.attributes[:MOST_LISTED]
+        (
+            attribute.name,
+            attribute.kind,
+            f"{attribute.size:,}",
+            _rule(attribute.null),
+            _rule(attribute.outside),
+        )
+        for attribute in domain.attributes[:MOST_LISTED]
     ]
     columns = ("attribute", "kind", "cells", "if missing", "if not declared")
     listed = table("The declared domain", columns, rows, words=("kind", *columns[3:]))

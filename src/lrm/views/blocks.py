@@ -176,9 +176,10 @@ def _block_json(block: Block) -> dict[str, Any]:
     if isinstance(block, Table):
         return {
             "table": block.title,
-            "columns": [one.name for one in block.headings],
+            "columns": [element.name for element in block.headings],
             "rows": [
-                [one.text if one.value is None else one.value for one in row] for row in block.rows
+                [element.text if element.value is None else element.value for element in row]
+                for row in block.rows
             ],
             "note": block.note,
         }

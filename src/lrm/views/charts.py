@@ -47,7 +47,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _range(series: Sequence[Series]) -> tuple[float, float]:
-    every = np.concatenate([part for one in series for part in (one.values, one.low, one.high)])
+    every = np.concatenate(
+        [part for curve in series for part in (curve.values, curve.low, curve.high)]
+    )
     known = every[np.isfinite(every)]
     low, high = min(0.0, float(known.min(initial=0))), max(0.0, float(known.max(initial=0)))
     return (low, high) if high > low else (0.0, 1.0)
@@ -60,8 +62,8 @@ def line_chart(labels: Sequence[str], series: Sequence[Series], words: str) -> s
     rows = math.ceil(len(series) / columns)
     wide = _WIDTH * (2 if columns == 1 else 1)
     parts = [
-        _panel(labels, one, (low, high), ((k % columns) * wide, (k // columns) * _HEIGHT, wide))
-        for k, one in enumerate(series)
+        _panel(labels, curve, (low, high), ((k % columns) * wide, (k // columns) * _HEIGHT, wide))
+        for k, curve in enumerate(series)
     ]
     return _svg(wide * columns, rows * _HEIGHT, words, parts)
 
@@ -74,7 +76,7 @@ def _svg(width: int, height: int, words: str, parts: Sequence[str]) -> str:
 
 
 def _panel(
-    labels: Sequence[str], one: Series, ends: tuple[float, float], place: tuple[int, int, int]
+    labels: Sequence[str], curve: Series, ends: tuple[float, float], place: tuple[int, int, int]
 ) -> str:
     (low, high), (x0, y0, width) = ends, place
     inner, tall = width - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -85,19 +87,19 @@ def _panel(
         inside = min(max(value, low), high)
         return y0 + _TOP + tall * (1 - (inside - low) / (high - low))
 
-    out = [f'<text class="name" x="{x0 + _LEFT}" y="{y0 + 13}">{_text(one.name)}</text>']
+    out = [f'<text class="name" x="{x0 + _LEFT}" y="{y0 + 13}">{_text(curve.name)}</text>']
     out += [
         f'<line class="grid" x1="{x0 + _LEFT}" x2="{x0 + width - _RIGHT}" y1="{y(tick):.1f}" '
         f'y2="{y(tick):.1f}"/><text class="tick" text-anchor="end" x="{x0 + _LEFT - 4}" '
         f'y="{y(tick) + 3:.1f}">{number(tick, 3)}</text>'
         for tick in _ticks(low, high)
     ]
-    for run in _runs(np.isfinite(one.low) & np.isfinite(one.high)):
-        up = [f"{xs[k]:.1f},{y(float(one.high[k])):.1f}" for k in run]
-        down = [f"{xs[k]:.1f},{y(float(one.low[k])):.1f}" for k in reversed(run)]
+    for run in _runs(np.isfinite(curve.low) & np.isfinite(curve.high)):
+        up = [f"{xs[k]:.1f},{y(float(curve.high[k])):.1f}" for k in run]
+        down = [f"{xs[k]:.1f},{y(float(curve.low[k])):.1f}" for k in reversed(run)]
         out.append(f'<polygon class="band" points="{" ".join(up + down)}"/>')
-    for run in _runs(np.isfinite(one.values)):
-        points = " ".join(f"{xs[k]:.1f},{y(float(one.values[k])):.1f}" for k in run)
+    for run in _runs(np.isfinite(curve.values)):
+        points = " ".join(f"{xs[k]:.1f},{y(float(curve.values[k])):.1f}" for k in run)
         out.append(f'<polyline class="line" points="{points}"/>')
     for k in sorted({0, len(labels) // 2, len(labels) - 1}):
         anchor = "start" if k == 0 else "end" if k == len(labels) - 1 else "middle"
@@ -110,13 +112,13 @@ def _panel(
 
 def _runs(known: NDArray[np.bool_]) -> list[list[int]]:
     """Runs of places that are known."""
-    found: list[list[int]] = [[]]
-    for place, one in enumerate(known):
-        if one:
-            found[-1].append(place)
-        elif found[-1]:
-            found.append([])
-    return [run for run in found if run]
+    runs: list[list[int]] = [[]]
+    for place, is_known in enumerate(known):
+        if is_known:
+            runs[-1].append(place)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
 
 
 def pyramid(labels: Sequence[str], left: Series, right: Series, words: str) -> str:
@@ -133,10 +135,10 @@ def pyramid(labels: Sequence[str], left: Series, right: Series, words: str) -> s
         y = 24 + step * (len(labels) - 1 - place)
         at = f'x="{centre}" y="{y + 11}"'
         out.append(f'<text class="tick" text-anchor="middle" {at}>{_text(label)}</text>')
-        for one, start, sign in ((left, half, -1), (right, half + middle, 1)):
+        for curve, start, sign in ((left, half, -1), (right, half + middle, 1)):
             sizes = [
                 half * min(max(float(part[place]), 0.0), high) / high if high > 0 else 0.0
-                for part in (one.values, one.low, one.high)
+                for part in (curve.values, curve.low, curve.high)
             ]
             value, low, top = (0.0 if math.isnan(size) else size for size in sizes)
             x = start - value if sign < 0 else start

@@ -107,8 +107,8 @@ def comparisons_in(facts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]
 
 def amount_words(part: Mapping[str, Any]) -> str:
     """The amounts at which errors are stated: ``ε = 1, δ = 1e-09``."""
-    given = [_equation(sign, part[name]) for name, sign in _SIGNS.items() if part.get(name)]
-    return ", ".join(given) or "ε = 1"
+    amounts = [_equation(sign, part[name]) for name, sign in _SIGNS.items() if part.get(name)]
+    return ", ".join(amounts) or "ε = 1"
 
 
 def _equation(sign: str, amount: Any) -> str:
@@ -168,11 +168,11 @@ def side_by_side_rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """One row per mechanism in `SIDE_BY_SIDE_COLUMNS`, as text."""
     rows = []
     pairs = zip(facts["laplace"]["mechanisms"], facts["gaussian"]["mechanisms"], strict=True)
-    for one, other in pairs:
-        errors = [row.get("expected_squared_error") for row in (one, other)]
+    for outcome, other in pairs:
+        errors = [row.get("expected_squared_error") for row in (outcome, other)]
         shown = ["—" if error is None else number(error, 5) for error in errors]
         share = ratio(errors[1] / errors[0]) if None not in errors and errors[0] > 0 else "—"
-        rows.append((one["mechanism"], *shown, share))
+        rows.append((outcome["mechanism"], *shown, share))
     return rows
 
 

@@ -18,36 +18,44 @@ def derived_facts(workload: Workload) -> list[dict[str, Any]]:
     """How each derived answer follows from linear ones, for programs."""
     return [
         {
-            "query": one.label.query,
-            "groups": list(one.label.attributes),
-            "formula": _formula(one, workload),
-            "inputs": _inputs(one, workload),
-            "note": one.note or None,
+            "query": derived_answer.label.query,
+            "groups": list(derived_answer.label.attributes),
+            "formula": _formula(derived_answer, workload),
+            "inputs": _inputs(derived_answer, workload),
+            "note": derived_answer.note or None,
         }
-        for one in workload.derived
+        for derived_answer in workload.derived
     ]
 
 
 def derived_notes(workload: Workload) -> list[str]:
     """What must be known in addition to the noise, once for each answer that it holds for."""
-    notes = {f"{one.label.query}: {one.note}": None for one in workload.derived if one.note}
+    notes = {
+        f"{derived_answer.label.query}: {derived_answer.note}": None
+        for derived_answer in workload.derived
+        if derived_answer.note
+    }
     return list(notes)
 
 
-def _inputs(one: Derived, workload: Workload) -> list[str]:
+def _inputs(derived_answer: Derived, workload: Workload) -> list[str]:
     """The names of the linear queries, in the first group."""
-    blocks = one.inputs if isinstance(one, Computed) else (one.totals,)
+    blocks = (
+        derived_answer.inputs if isinstance(derived_answer, Computed) else (derived_answer.totals,)
+    )
     return [workload.labels[block.start].name for block in blocks]
 
 
-def _formula(one: Derived, workload: Workload) -> str:
-    if isinstance(one, Computed):
+def _formula(derived_answer: Derived, workload: Workload) -> str:
+    if isinstance(derived_answer, Computed):
         names = [
             name if block.scale == 1.0 else f"{block.scale:.12g} * {name}"
-            for block, name in zip(one.inputs, _inputs(one, workload), strict=True)
+            for block, name in zip(
+                derived_answer.inputs, _inputs(derived_answer, workload), strict=True
+            )
         ]
-        return one.formula.text(names)
-    return f"quantile {one.level:g} of {one.attribute}, from running totals"
+        return derived_answer.formula.text(names)
+    return f"quantile {derived_answer.level:g} of {derived_answer.attribute}, from running totals"
 
 
 def expected_facts(
@@ -58,18 +66,18 @@ def expected_facts(
     Where no number of rows is expected, those of rates and quantiles are to be divided by it.
     """
     facts = []
-    for one in plan.workload.derived:
-        error = expected_error(one, plan.workload.queries, expected, confidence, expect)
+    for derived_answer in plan.workload.derived:
+        error = expected_error(derived_answer, plan.workload.queries, expected, confidence, expect)
         facts.append(
             {
-                "query": one.label.query,
-                "groups": list(one.label.attributes),
+                "query": derived_answer.label.query,
+                "groups": list(derived_answer.label.attributes),
                 "standard_error": error.standard_error,
                 "half_width": error.half_width,
-                "of": "answer" if isinstance(one, Computed) else "rank",
+                "of": "answer" if isinstance(derived_answer, Computed) else "rank",
                 "divided_by_rows": error.per_row_count,
                 "rows": expect,
-                "note": one.note or None,
+                "note": derived_answer.note or None,
             }
         )
     return facts

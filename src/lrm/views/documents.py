@@ -56,13 +56,13 @@ def _apart(*groups: Iterable[Block]) -> Document:
 
 
 def _said(sentences: Iterable[str]) -> list[Block]:
-    found = tuple(sentences)
-    return [Prose(found)] if found else []
+    texts = tuple(sentences)
+    return [Prose(texts)] if texts else []
 
 
 def _warned(sentences: Iterable[str]) -> list[Block]:
-    found = tuple(sentences)
-    return [Prose(found, "warning")] if found else []
+    texts = tuple(sentences)
+    return [Prose(texts, "warning")] if texts else []
 
 
 def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
@@ -122,8 +122,8 @@ def _derived(
     if not rows:
         return []
     columns = expected_columns(confidence)
-    given = "n is that number" if expect is None else f"{number(expect)} rows"
-    note = f"largest errors for the rows in a denominator ({given}); see --expect"
+    rows_text = "n is that number" if expect is None else f"{number(expect)} rows"
+    note = f"largest errors for the rows in a denominator ({rows_text}); see --expect"
     return [
         plain_table("", columns, rows, words=columns[:1]),
         Prose((note, *derived_notes(plan.workload))),
@@ -155,34 +155,36 @@ def answers_document(
 ) -> Document:
     """One grid per statement, of at most ``limit`` rows each; or the one called ``name``."""
     batch = release.plan.workload
-    chosen = batch.tables if name is None else (find_statement(batch, name),)
-    listed = chosen[:MOST_STATEMENTS] if limit else ()
+    statements = batch.tables if name is None else (find_statement(batch, name),)
+    listed = statements[:MOST_STATEMENTS] if limit else ()
     tables = [
-        statement_table(release, one, confidence, most=limit * MOST_COLUMNS) for one in listed
+        statement_table(release, entry, confidence, most=limit * MOST_COLUMNS) for entry in listed
     ]
-    cut = len(listed) < len(chosen)
+    cut = len(listed) < len(statements)
     grids: list[Sequence[Block]] = []
-    for one in grouped_tables(tables):
-        table = single_numbers(one) if isinstance(one, list) else one.table(MOST_COLUMNS)
+    for entry in grouped_tables(tables):
+        table = single_numbers(entry) if isinstance(entry, list) else entry.table(MOST_COLUMNS)
         rows = table.rows[:limit]
-        whole = isinstance(one, list) or one.note or one.count == one.total
-        if len(rows) < len(table.rows) or not whole:
+        is_complete = isinstance(entry, list) or entry.note or entry.count == entry.total
+        if len(rows) < len(table.rows) or not is_complete:
             cut = True
             note = f"… the first {len(rows):,} rows. {table.note}".rstrip()
             table = replace(table, rows=rows, note=note)
         grids.append([table])
-    said = []
+    sentences = []
     if len(tables) > 1:
-        said.append(f"at {release.privacy.symbols}, {usable_words(tables)}")
+        sentences.append(f"at {release.privacy.symbols}, {usable_words(tables)}")
     if cut:
         total = many(len(batch.shown), "answer", "answers")
-        said.append(f"not all of {total} are shown: lrm show names one table, or writes all files")
-    said += derived_notes(batch)
-    said.append(
+        sentences.append(
+            f"not all of {total} are shown: lrm show names one table, or writes all files"
+        )
+    sentences += derived_notes(batch)
+    sentences.append(
         f"± is half of a {100 * confidence:.4g} % interval, which covers the noise alone; answers "
         "are neither rounded nor clipped"
     )
-    return _apart(*grids, _said(said))
+    return _apart(*grids, _said(sentences))
 
 
 def comparison_document(facts: Mapping[str, Any]) -> Document:
@@ -206,7 +208,7 @@ def side_by_side_document(facts: Mapping[str, Any]) -> Document:
     table: Table = plain_table(
         "", SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",)
     )
-    why = [one for part in (facts["laplace"], facts["gaussian"]) for one in reasons(part)]
+    why = [reason for part in (facts["laplace"], facts["gaussian"]) for reason in reasons(part)]
     return _apart([table], _said([*why, advice(facts)]))
 
 
@@ -214,7 +216,9 @@ def budgets_document(budgets: Sequence[Budget]) -> Document:
     """What is left of each budget, and whom it protects."""
     rows = map(budget_row, budgets)
     table = plain_table("", BUDGET_COLUMNS, rows, words=("table", "accounting"))
-    return _apart([table], _said(f"'{one.table}' protects {one.unit.words}" for one in budgets))
+    return _apart(
+        [table], _said(f"'{budget.table}' protects {budget.unit.words}" for budget in budgets)
+    )
 
 
 def history_document(entries: Iterable[Entry]) -> Document:

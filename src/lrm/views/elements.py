@@ -80,12 +80,16 @@ def section(title: str, *parts: Markup) -> Markup:
 
 def items(sentences: Iterable[str]) -> Markup:
     """A list of sentences."""
-    return Markup("<ul>" + "".join(f"<li>{text(one)}</li>" for one in sentences) + "</ul>")
+    return Markup(
+        "<ul>" + "".join(f"<li>{text(sentence)}</li>" for sentence in sentences) + "</ul>"
+    )
 
 
 def promise(sentences: Iterable[str]) -> Markup:
     """Sentences that are separated."""
-    return Markup(f'<div class="promise">{"".join(paragraph(one) for one in sentences)}</div>')
+    return Markup(
+        f'<div class="promise">{"".join(paragraph(sentence) for sentence in sentences)}</div>'
+    )
 
 
 def warning(sentence: str) -> Markup:
@@ -126,14 +130,16 @@ def table(  # noqa: PLR0913 - what a table is made of
 
 def render_table(block: Table) -> Markup:
     """A table that scrolls inside the page where it is too wide or too high."""
-    bars = {place for row in block.rows for place, one in enumerate(row) if one.bar is not None}
+    bars = {
+        place for row in block.rows for place, heading in enumerate(row) if heading.bar is not None
+    }
     head = []
-    for place, one in enumerate(block.headings):
-        kind = "" if one.words or one.label else ' class="number"'
-        kind += f' data-field="{attribute(one.field)}"' if one.field else ""
+    for place, heading in enumerate(block.headings):
+        kind = "" if heading.words or heading.label else ' class="number"'
+        kind += f' data-field="{attribute(heading.field)}"' if heading.field else ""
         if place in bars:
             head.append('<th scope="col" aria-label="bar"></th>')
-        head.append(f'<th scope="col"{kind}>{text(one.name)}</th>')
+        head.append(f'<th scope="col"{kind}>{text(heading.name)}</th>')
     lines, before = [], [""] * len(block.headings)
     for number, row in enumerate(block.rows):
         cells = "".join(_cells(block, row, before, bars))
@@ -142,11 +148,11 @@ def render_table(block: Table) -> Markup:
         mark += f' data-row="{number}"' if block.live else ""
         lines.append(f"<tr{mark}>{cells}</tr>")
     body = "\n".join(lines)
-    labels = [place for place, one in enumerate(block.headings) if one.label]
+    labels = [place for place, heading in enumerate(block.headings) if heading.label]
     longest = max((len(row[place].text) for row in block.rows for place in labels), default=0)
     kind = ' class="long"' if longest > SHORT else ""
     if block.key:
-        names = " ".join(one.name for one in block.headings)
+        names = " ".join(heading.name for heading in block.headings)
         kind += f' data-key="{attribute(f"{block.key} {names}")}"'
     note = paragraph(block.note, "note") if block.note else ""
     return Markup(
@@ -160,17 +166,17 @@ def _cells(
     block: Table, row: Sequence[Cell], before: Sequence[str], bars: Collection[int]
 ) -> Iterator[str]:
     """The cells of a row; a label that stands in the row before already is set back."""
-    labels = sum(one.label for one in block.headings)
-    for place, (one, cell) in enumerate(zip(block.headings, row, strict=True)):
+    labels = sum(heading.label for heading in block.headings)
+    for place, (heading, cell) in enumerate(zip(block.headings, row, strict=True)):
         shown = text(cell.text) + (small(cell.note) if cell.note else "")
-        if one.label:
+        if heading.label:
             repeated = list(before[: place + 1]) == [c.text for c in row[: place + 1]]
             kind = ' class="again"' if repeated and place < labels - 1 else ""
             yield f'<th scope="row"{kind}>{shown}</th>'
             continue
         if place in bars:
             yield f"<td>{'' if cell.bar is None else _bar(cell.bar)}</td>"
-        kind = "" if one.words else ' class="number"'
+        kind = "" if heading.words else ' class="number"'
         if block.live and cell.value is not None:
             kind += f' data-value="{cell.value!r}"'
         if cell.share is not None:
@@ -199,8 +205,8 @@ def render_block(block: Block) -> Markup:
         return figure(block.svg, block.caption or block.words)
     if block.kind == "list":
         return items(block.sentences)
-    one = warning if block.kind == "warning" else paragraph
-    return Markup("".join(map(one, block.sentences)))
+    render = warning if block.kind == "warning" else paragraph
+    return Markup("".join(map(render, block.sentences)))
 
 
 def render_part(document: Document) -> Markup:
@@ -218,8 +224,9 @@ def link_name(name: str) -> str:
 def contents(parts: Iterable[Document]) -> Markup:
     """Links to parts of the page."""
     links = "".join(
-        f'<li><a href="#{link_name(one.name)}">{text(one.title)}</a> {small(one.note)}</li>'
-        for one in parts
+        f'<li><a href="#{link_name(document.name)}">{text(document.title)}</a> '
+        f"{small(document.note)}</li>"
+        for document in parts
     )
     return Markup(f'<nav class="contents" aria-label="Tables"><ol>{links}</ol></nav>')
 

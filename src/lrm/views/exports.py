@@ -38,17 +38,21 @@ def wide_rows(table: StatementTable) -> tuple[list[str], list[list[Any]]]:
     """
     layout = table.layout
     header = [column.name for column in layout.columns]
-    kept = [name for name in _PARTS if name in table.numbers]
+    part_names = [name for name in _PARTS if name in table.numbers]
     for answer in layout.answers:
-        header += [answer if part == "answer" else f"{answer}_{part}" for part in kept]
-    values = [typed_values(one.labels, one.kind) or list(one.labels) for one in layout.columns]
+        header += [answer if part == "answer" else f"{answer}_{part}" for part in part_names]
+    values = [
+        typed_values(table_column.labels, table_column.kind) or list(table_column.labels)
+        for table_column in layout.columns
+    ]
     rows = []
     for row, codes in enumerate(layout.codes.tolist()):
         line: list[Any] = [
-            None if code < 0 else own[code] for own, code in zip(values, codes, strict=True)
+            None if code < 0 else column_values[code]
+            for column_values, code in zip(values, codes, strict=True)
         ]
         for place in range(len(layout.answers)):
-            numbers = (float(table.numbers[part][row, place]) for part in kept)
+            numbers = (float(table.numbers[part][row, place]) for part in part_names)
             line += [None if math.isnan(number) else number for number in numbers]
         rows.append(line)
     return header, rows

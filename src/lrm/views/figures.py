@@ -243,20 +243,20 @@ def errors_drawing(
     width, title
         Those of the drawing.
     """
-    ours, *others = errors
-    baselines = f", {', '.join(others)} as dashed lines" if others else ""
+    ours, *baseline_names = errors
+    baselines = f", {', '.join(baseline_names)} as dashed lines" if baseline_names else ""
     words = f"Standard errors from the largest to the least: {ours} as a filled curve{baselines}"
     drawing = Drawing.blank(width, 3.4, words)
     axes, count = drawing.axes, len(errors[ours])
     axes.stairs(*_stairs(errors[ours]), fill=True, color=FAINT)
     look = {"baseline": None, "color": BEST, "linewidth": 2.0}
     handles = [axes.stairs(*_stairs(errors[ours]), **look)]
-    for name, dash in zip(others, _DASHES, strict=False):
+    for name, dash in zip(baseline_names, _DASHES, strict=False):
         line = axes.stairs(*_stairs(errors[name]), baseline=None, color=INK)
         line.set(linestyle=dash, linewidth=1.1)
         handles.append(line)
-    if others:
-        names = [ours, *others][: len(handles)]
+    if baseline_names:
+        names = [ours, *baseline_names][: len(handles)]
         place = "outside lower center"
         drawing.figure.legend(handles, names, frameon=False, loc=place, ncols=3)
     else:

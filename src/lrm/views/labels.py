@@ -54,7 +54,8 @@ def _dates(values: Sequence[dt.date | dt.datetime | None], *, months: bool) -> l
         return ["" if value is None else value.isoformat(" ")[:16] for value in clock]
     first = all(value.day == 1 for value in known)
     if months or (first and len(known) > 1):
-        return ["" if one is None else f"{MONTHS[one.month - 1]} {one.year}" for one in values]
+        return ["" if date is None else f"{MONTHS[date.month - 1]} {date.year}" for date in values]
     return [
-        "" if one is None else f"{one.day} {MONTHS[one.month - 1]} {one.year}" for one in values
+        "" if date is None else f"{date.day} {MONTHS[date.month - 1]} {date.year}"
+        for date in values
     ]

@@ -86,7 +86,7 @@ def _plan(plan: Plan) -> Markup:
     accuracy = plan.accuracy(unit_privacy(plan.noise))
     queries, cells = plan.workload.shape
     errors = StatementErrors(plan).at(accuracy)
-    told = facts(
+    fact_list = facts(
         [
             ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
             (
@@ -99,8 +99,8 @@ def _plan(plan: Plan) -> Markup:
         ]
     )
     if queries > EXPLICIT_QUERIES:
-        return told
-    return Markup(told + error_figure(plan, accuracy))
+        return fact_list
+    return Markup(fact_list + error_figure(plan, accuracy))
 
 
 def _release(release: Release) -> Markup:

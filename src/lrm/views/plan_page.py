@@ -53,9 +53,9 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     typical = typical_count(errors)
     if typical is not None:
         numbers.append(("error of a count", number(typical), "root mean square"))
-    judged = [one for one in errors if one.relative is not None]
+    judged = [error for error in errors if error.relative is not None]
     if judged:
-        usable = sum(one.verdict == "usable" for one in judged)
+        usable = sum(error.verdict == "usable" for error in judged)
         within = f"within ±{100 * USABLE:.0f} % of their expected size"
         numbers.append(("usable tables", f"{usable} of {len(judged)}", within))
     listed = error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")

@@ -124,11 +124,11 @@ def balance_lines(plan: Plan) -> Lines:
     ]
 
 
-def title(workload: Workload, one: str, several: str) -> str:
+def title(workload: Workload, singular: str, several: str) -> str:
     """How many queries or answers there are, and about which table."""
     domain = workload.domain
     about = f" about {domain.table}" if domain and domain.table else ""
-    return many(len(workload.shown), one, several) + about
+    return many(len(workload.shown), singular, several) + about
 
 
 def mechanism_words(plan: Plan) -> str:

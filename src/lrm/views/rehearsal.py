@@ -54,7 +54,7 @@ def expected_rows(plan: Plan) -> int:
     A table of a hundred thousand uniform rows shows how large a usual answer of each statement is;
     answers grow in proportion to the rows. Without ``-- expected: N`` in the batch, that many.
     """
-    sized = [one for one in plan.workload.tables if one.expected is not None and one.count]
+    sized = [table for table in plan.workload.tables if table.expected is not None and table.count]
     if not sized:
         return USUAL_ROWS
     strong = ZCDP(Fraction(10**6)) if plan.noise == "gaussian" else PureDP(Fraction(1000))
@@ -63,10 +63,10 @@ def expected_rows(plan: Plan) -> int:
         warnings.simplefilter("ignore", PrivacyWarning)  # about rows that nobody has
         pilot = release(plan, _table(plan, USUAL_ROWS), **amounts, ledger=None)
     factors = []
-    for one in sized:
-        answer = float(np.median(np.abs(pilot.rows(*one.rows))))
-        if answer >= 1 and one.expected is not None:
-            factors.append(one.expected / answer)
+    for table in sized:
+        answer = float(np.median(np.abs(pilot.rows(*table.rows))))
+        if answer >= 1 and table.expected is not None:
+            factors.append(table.expected / answer)
     factor = float(np.median(factors)) if factors else 1.0
     return min(max(1, round(USUAL_ROWS * factor)), MOST_ROWS)
 
@@ -90,8 +90,10 @@ def synthetic_rows(domain: Domain, rows: int) -> Any:
 
     random = np.random.default_rng(0)  # of the synthetic rows; noise has no seed
     columns = {
-        one.name: pa.array(_values(one)).take(pa.array(random.integers(0, one.regular, rows)))
-        for one in domain.attributes
+        attribute.name: pa.array(_values(attribute)).take(
+            pa.array(random.integers(0, attribute.regular, rows))
+        )
+        for attribute in domain.attributes
     }
     if domain.unit.column is not None:
         columns[domain.unit.column] = pa.array(np.arange(rows))

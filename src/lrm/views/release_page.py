@@ -192,7 +192,7 @@ def _simulated(release: Release) -> Markup:
 
 
 def _key(release: Release, tables: Sequence[StatementTable]) -> Markup:
-    usable = sum(one.verdict == "usable" for one in tables)
+    usable = sum(table.verdict == "usable" for table in tables)
     return key_numbers(
         [
             (
@@ -249,9 +249,9 @@ def _tables(
     for statement in release.plan.workload.tables:
         if room <= 0:
             break
-        one = statement_table(release, statement, confidence, processed=done, most=room)
-        tables.append(one)
-        room -= one.count
+        table = statement_table(release, statement, confidence, processed=done, most=room)
+        tables.append(table)
+        room -= table.count
     return tables
 
 
@@ -269,7 +269,7 @@ def answer_parts(release: Release, tables: Sequence[StatementTable], file: str |
         folded = part.count > min(OPEN, opened)
         opened -= 0 if folded else part.count
         parts.append(statement_document(part, folded=folded))
-    body = [search_box("Search answers")] if sum(one.count for one in tables) > FEW else []
+    body = [search_box("Search answers")] if sum(table.count for table in tables) > FEW else []
     if len(parts) > FEW // 2:
         body.append(contents(parts))
     body += map(render_part, parts)

@@ -340,8 +340,8 @@ def _group(group: MeasuredGroup) -> dict[str, Any]:
         for axis, basis in zip(group.axes, group.bases, strict=True)
     ]
     sets = [
-        {"axes": list(one), "factor": str(factor), "fold": sign}
-        for one, factor, sign in zip(group.sets, group.factors, group.folds, strict=True)
+        {"axes": list(members), "factor": str(factor), "fold": sign}
+        for members, factor, sign in zip(group.sets, group.factors, group.folds, strict=True)
     ]
     return {"axes": axes, "sets": sets}
 

@@ -98,7 +98,7 @@ def part_title(title: str, name: str) -> str:
     return f"{title}: {name.replace('_', ' ')}" if name else title
 
 
-def named_parts(title: str, counts: int, others: Mapping[str, int]) -> list[tuple[str, int]]:
+def named_parts(title: str, counts: int, answer_counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Titles and numbers of answers of the parts that a statement will have.
 
     Parameters
@@ -110,19 +110,19 @@ def named_parts(title: str, counts: int, others: Mapping[str, int]) -> list[tupl
     others
         Number of answers by the name of a sum, rate, average or quantile.
     """
-    parts = {**({COUNTS: counts} if counts else {}), **others}
+    parts = {**({COUNTS: counts} if counts else {}), **answer_counts}
     several = len(parts) > 1
     return [(part_title(title, name if several else ""), count) for name, count in parts.items()]
 
 
 def statement_parts(batch: Workload) -> list[Part]:
     """The statements of a batch, each as one part of its counts and one for each other answer."""
-    found = []
-    for one in batch.tables:
-        counts = list(_linear(batch, one))
+    part_list = []
+    for statement in batch.tables:
+        counts = list(_linear(batch, statement))
         size = sum(rows.stop - rows.start for rows in counts)
         parts: dict[str, tuple[Kind, int, list[Rows]]] = {}
-        for derived in batch.derived[slice(*one.derived)]:
+        for derived in batch.derived[slice(*statement.derived)]:
             scale, name = scale_of(derived), derived.label.query
             kind: Kind = "derived" if scale is None else "sum"
             known = parts.get(name, (kind, 0, []))
@@ -131,16 +131,20 @@ def statement_parts(batch: Workload) -> list[Part]:
             parts[name] = kind, known[1] + derived.label.count, rows
         several = bool(counts) + len(parts) > 1
         if counts:
-            found.append(Part(one, "count", COUNTS if several else "", size, tuple(counts)))
+            part_list.append(
+                Part(statement, "count", COUNTS if several else "", size, tuple(counts))
+            )
         for name, (kind, count, rows) in parts.items():
-            own = _distinct(rows) if kind == "derived" else rows
-            found.append(Part(one, kind, name if several else "", count, tuple(own)))
-    return found
+            part_rows = _distinct(rows) if kind == "derived" else rows
+            part_list.append(
+                Part(statement, kind, name if several else "", count, tuple(part_rows))
+            )
+    return part_list
 
 
-def _linear(batch: Workload, one: Statement) -> Iterator[Rows]:
+def _linear(batch: Workload, statement: Statement) -> Iterator[Rows]:
     """The linear queries that are answers of a statement."""
-    start, stop = one.rows
+    start, stop = statement.rows
     if start == stop:
         return
     for span in next(spans_of(batch.labels, [(start, stop)])):
@@ -149,7 +153,7 @@ def _linear(batch: Workload, one: Statement) -> Iterator[Rows]:
         start += len(span)
 
 
-def scale_of(one: Derived) -> float | None:
+def scale_of(derived_answer: Derived) -> float | None:
     """The multiple of one query that an answer is, perhaps with a constant added; None for others.
 
     >>> from lrm.workload import Block, Formula
@@ -157,32 +161,32 @@ def scale_of(one: Derived) -> float | None:
     >>> scale_of(twice)
     6.0
     """
-    if not isinstance(one, Computed) or one.formula.core.steps != (0,):
+    if not isinstance(derived_answer, Computed) or derived_answer.formula.core.steps != (0,):
         return None
-    scale = float(one.inputs[0].scale)
-    for step, constant in one.formula.tail:
+    scale = float(derived_answer.inputs[0].scale)
+    for step, constant in derived_answer.formula.tail:
         if step not in {"+", "-", "*", "/"}:
             return None
         scale = scale * constant if step == "*" else scale / constant if step == "/" else scale
     return abs(scale)
 
 
-def _ranges(one: Derived, scale: float) -> list[Rows]:
+def _ranges(derived_answer: Derived, scale: float) -> list[Rows]:
     """The linear queries that a derived answer is computed from, as ranges."""
-    places = np.unique(np.concatenate(list(one.input_rows())))
+    places = np.unique(np.concatenate(list(derived_answer.input_rows())))
     cuts = np.flatnonzero(np.diff(places) != 1) + 1
     return [Rows(int(run[0]), int(run[-1]) + 1, scale) for run in np.split(places, cuts)]
 
 
 def _distinct(rows: Sequence[Rows]) -> list[Rows]:
     """Each query once, however many answers are computed from it."""
-    found: list[Rows] = []
-    for one in sorted(rows):
-        if found and one.start <= found[-1].stop:
-            found[-1] = found[-1]._replace(stop=max(one.stop, found[-1].stop))
+    merged: list[Rows] = []
+    for row_range in sorted(rows):
+        if merged and row_range.start <= merged[-1].stop:
+            merged[-1] = merged[-1]._replace(stop=max(row_range.stop, merged[-1].stop))
         else:
-            found.append(one)
-    return found
+            merged.append(row_range)
+    return merged
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,7 @@ class StatementErrors:
     @cached_property
     def _norms(self) -> tuple[Floats, Floats, list[int], Floats]:
         """By part: the typical and the largest norm, a query of about the typical, its norm."""
-        typical, largest, places, own = [], [], [], []
+        typical, largest, places, near_norms = [], [], [], []
         for part in self.parts:
             square, count, most, near = 0.0, 0, 0.0, (part.rows[0].start, 0.0)
             for start, norms, scale in self._blocks(part):
@@ -256,8 +260,8 @@ class StatementErrors:
             typical.append(math.sqrt(square / count))
             largest.append(most)
             places.append(near[0])
-            own.append(near[1])
-        return np.array(typical), np.array(largest), places, np.array(own)
+            near_norms.append(near[1])
+        return np.array(typical), np.array(largest), places, np.array(near_norms)
 
     def _blocks(self, part: Part) -> Iterator[tuple[int, Floats, float]]:
         """Norms of rows of the reconstruction, so many at a time that they can be held."""
@@ -271,8 +275,8 @@ class StatementErrors:
         """The errors at the guarantee of ``accuracy``."""
         if not self.parts:
             return []
-        typical, largest, places, own = self._norms
-        wider = np.divide(typical, own, out=np.zeros(len(own)), where=own > 0)
+        typical, largest, places, near_norms = self._norms
+        wider = np.divide(typical, near_norms, out=np.zeros(len(near_norms)), where=near_norms > 0)
         wider[np.isclose(wider, 1.0, rtol=1e-9)] = 1.0
         halves = self.half_widths(accuracy, confidence, places) * wider
         columns = (typical * accuracy.deviation, largest * accuracy.deviation, halves)
@@ -296,50 +300,50 @@ def statement_facts(errors: Sequence[StatementError]) -> list[dict[str, Any]]:
     """The same as values that JSON can hold."""
     return [
         {
-            "name": one.part.statement.name,
-            "title": one.part.title,
-            "kind": one.part.kind,
-            "answers": one.part.count,
-            "expected": one.part.statement.expected,
-            "standard_error": one.typical,
-            "largest_standard_error": one.largest,
-            "half_width": one.half,
-            "relative_half_width": one.relative,
-            "verdict": one.verdict or None,
-            "of_even_split": one.ratio,
+            "name": error.part.statement.name,
+            "title": error.part.title,
+            "kind": error.part.kind,
+            "answers": error.part.count,
+            "expected": error.part.statement.expected,
+            "standard_error": error.typical,
+            "largest_standard_error": error.largest,
+            "half_width": error.half,
+            "relative_half_width": error.relative,
+            "verdict": error.verdict or None,
+            "of_even_split": error.ratio,
         }
-        for one in errors
+        for error in errors
     ]
 
 
 def error_table(errors: Sequence[StatementError], confidence: float, title: str = "") -> Table:
     """One row per statement and kind, with a verdict where a comment states the usual size."""
-    judged = any(one.relative is not None for one in errors)
+    judged = any(error.relative is not None for error in errors)
     headings = [
         Heading("statement", words=True, label=True),
         Heading("answers"),
         Heading("standard error"),
         Heading(f"{100 * confidence:.4g} % interval"),
     ]
-    balanced = any(one.ratio is not None for one in errors)
+    balanced = any(error.ratio is not None for error in errors)
     headings += [Heading("of even split")] if balanced else []
     headings += [Heading("of expected"), Heading("verdict", words=True)] if judged else []
     rows = []
-    for one in errors:
+    for error in errors:
         row = [
-            Cell(one.part.title),
-            Cell(f"{one.part.count:,}", value=one.part.count),
-            Cell(number(one.typical), value=one.typical),
-            Cell(f"±{number(one.half)}", value=one.half),
+            Cell(error.part.title),
+            Cell(f"{error.part.count:,}", value=error.part.count),
+            Cell(number(error.typical), value=error.typical),
+            Cell(f"±{number(error.half)}", value=error.half),
         ]
-        if balanced and one.ratio is not None:
-            row.append(Cell(f"{one.ratio:.2f}", value=one.ratio))
+        if balanced and error.ratio is not None:
+            row.append(Cell(f"{error.ratio:.2f}", value=error.ratio))
         if judged:
-            share = one.relative
-            row += [Cell("" if share is None else percent(share), value=share), Cell(one.verdict)]
+            share = error.relative
+            row += [Cell("" if share is None else percent(share), value=share), Cell(error.verdict)]
         rows.append(tuple(row))
     note = ""
-    if any(one.part.kind == "derived" for one in errors):
+    if any(error.part.kind == "derived" for error in errors):
         note = "Rates and averages: the errors of the counts and sums that they are computed from."
     return Table(title, tuple(headings), tuple(rows), note)
 
@@ -349,14 +353,16 @@ def kind_lines(errors: Sequence[StatementError]) -> list[tuple[str, str]]:
     typical = typical_count(errors)
     if typical is None:
         return []
-    listed = all(not one.part.statement.answers for one in errors)  # of a matrix, with any weights
+    listed = all(
+        not error.part.statement.answers for error in errors
+    )  # of a matrix, with any weights
     name = "error of a query" if listed else "error of a count"
     return [(name, f"{number(typical)} (root mean square)")]
 
 
 def typical_count(errors: Iterable[StatementError]) -> float | None:
     """The root mean square of the standard errors of all counts; None where there is none."""
-    counts = [(one.typical, one.part.count) for one in errors if one.part.kind == "count"]
+    counts = [(error.typical, error.part.count) for error in errors if error.part.kind == "count"]
     total = sum(count for _, count in counts)
     return math.sqrt(sum(e * e * count for e, count in counts) / total) if total else None
 
@@ -370,17 +376,17 @@ def usable_amounts(errors: Sequence[StatementError], privacy: Privacy) -> tuple[
         sign, amount, power = "ε", float(privacy.epsilon), 1
     else:
         sign, amount, power = "ρ", float(zcdp_of(privacy).rho), 2
-    shares = [one.relative for one in errors if one.relative is not None]
+    shares = [error.relative for error in errors if error.relative is not None]
     return sign, sorted(amount * (share / USABLE) ** power for share in shares)
 
 
 def usable_sentence(errors: Sequence[StatementError], privacy: Privacy) -> str:
     """How many tables are usable at a guarantee; empty where no size is expected."""
-    judged = [one for one in errors if one.relative is not None]
+    judged = [error for error in errors if error.relative is not None]
     if not judged:
         return ""
-    usable = sum(one.verdict == "usable" for one in judged)
-    counts = sum(one.part.kind == "count" for one in errors)
+    usable = sum(error.verdict == "usable" for error in judged)
+    counts = sum(error.part.kind == "count" for error in errors)
     some = "" if len(judged) == counts else " with an expected size"
     sign, amounts = usable_amounts(errors, privacy)
     rest = "" if usable == len(judged) else f"; all are from {sign} = {amounts[-1]:.2g} on"

@@ -100,7 +100,7 @@ def facts_text(block: Facts, width: int) -> str:
 
 
 def _texts(block: Table) -> list[list[str]]:
-    return [[f"{one.text} {one.note}".strip() for one in row] for row in block.rows]
+    return [[f"{cell.text} {cell.note}".strip() for cell in row] for row in block.rows]
 
 
 def table_text(block: Table, width: int) -> str:
@@ -111,8 +111,8 @@ def table_text(block: Table, width: int) -> str:
     """
     lines = [*_wrapped(block.title, width)] if block.title else []
     rows = _texts(block)
-    labels = [i for i, one in enumerate(block.headings) if one.label]
-    numbers = [i for i, one in enumerate(block.headings) if not one.label]
+    labels = [i for i, heading in enumerate(block.headings) if heading.label]
+    numbers = [i for i, heading in enumerate(block.headings) if not heading.label]
     parts = _parts(block, rows, labels, numbers, width)
     if parts is None:
         lines += _records(block, rows, width)
@@ -138,42 +138,42 @@ def _parts(
         return None
     for count in range(math.ceil(len(numbers) / 2), 0, -1):
         cut = [numbers[i : i + count] for i in range(0, len(numbers), count)]
-        if all(_widths(block, rows, [*labels, *one], width) is not None for one in cut):
-            return [[*labels, *one] for one in cut]
+        if all(_widths(block, rows, [*labels, *part], width) is not None for part in cut):
+            return [[*labels, *part] for part in cut]
     return None
 
 
 def _widths(
-    block: Table, rows: Sequence[Sequence[str]], chosen: Sequence[int], room: int
+    block: Table, rows: Sequence[Sequence[str]], places: Sequence[int], room: int
 ) -> list[int] | None:
     """A width for each column, in which every number is whole; None where there is no room."""
-    wanted, least = [], []
-    for i in chosen:
+    natural, least = [], []
+    for i in places:
         heading = block.headings[i]
         cell = max((_width(row[i]) for row in rows), default=0)
-        wanted.append(max(_width(heading.name), cell))
+        natural.append(max(_width(heading.name), cell))
         words = max((_width(word) for word in heading.name.split()), default=0)
-        least.append(min(wanted[-1], LEAST_WORDS) if heading.words else max(cell, words))
-    spare = room - sum(least) - 2 * (len(chosen) - 1)
+        least.append(min(natural[-1], LEAST_WORDS) if heading.words else max(cell, words))
+    spare = room - sum(least) - 2 * (len(places) - 1)
     if spare < 0:
         return None
-    for k in sorted(range(len(chosen)), key=lambda k: not block.headings[chosen[k]].words):
-        more = min(spare, wanted[k] - least[k])
+    for k in sorted(range(len(places)), key=lambda k: not block.headings[places[k]].words):
+        more = min(spare, natural[k] - least[k])
         least[k] += more
         spare -= more
     return least
 
 
 def _grid(
-    block: Table, rows: Sequence[Sequence[str]], chosen: Sequence[int], room: int
+    block: Table, rows: Sequence[Sequence[str]], places: Sequence[int], room: int
 ) -> list[str]:
-    widths = _widths(block, rows, chosen, room)
+    widths = _widths(block, rows, places, room)
     assert widths is not None  # noqa: S101 - the columns were chosen to fit
-    left = [block.headings[i].words for i in chosen]
-    lines = _row([block.headings[i].name for i in chosen], widths, left, bottom=True)
+    left = [block.headings[i].words for i in places]
+    lines = _row([block.headings[i].name for i in places], widths, left, bottom=True)
     lines.append("  ".join("─" * width for width in widths))
     for row in rows:
-        lines += _row([row[i] for i in chosen], widths, left)
+        lines += _row([row[i] for i in places], widths, left)
     return lines
 
 
@@ -184,12 +184,12 @@ def _row(
     cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
     height = max(map(len, cells))
     if bottom:
-        cells = [[""] * (height - len(one)) + one for one in cells]
+        cells = [[""] * (height - len(cell_lines)) + cell_lines for cell_lines in cells]
     lines = []
     for place in range(height):
         parts = [
-            _padded(one[place] if place < len(one) else "", width, left=to_left)
-            for one, width, to_left in zip(cells, widths, left, strict=True)
+            _padded(cell_lines[place] if place < len(cell_lines) else "", width, left=to_left)
+            for cell_lines, width, to_left in zip(cells, widths, left, strict=True)
         ]
         lines.append("  ".join(parts).rstrip())
     return lines
@@ -200,7 +200,7 @@ def _records(block: Table, rows: Sequence[Sequence[str]], width: int) -> list[st
     lines: list[str] = []
     for row in rows:
         pairs = tuple(
-            (one.name, text) for one, text in zip(block.headings, row, strict=True) if text
+            (heading.name, text) for heading, text in zip(block.headings, row, strict=True) if text
         )
         lines += ["", facts_text(Facts(pairs), width)]
     return [*lines, ""] if lines else []

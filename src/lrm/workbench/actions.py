@@ -94,8 +94,8 @@ class Actions:
 
     def warm_up(self) -> None:
         """Compile something, so that the first question need not wait for imports."""
-        asked = Text("questions.sql", "SELECT COUNT(*) FROM t WHERE a % 2 = 0")
-        self._compiler.compile(Text("domain.yaml", WARM_UP), asked)
+        questions = Text("questions.sql", "SELECT COUNT(*) FROM t WHERE a % 2 = 0")
+        self._compiler.compile(Text("domain.yaml", WARM_UP), questions)
 
     def call(self, name: str, params: Params) -> dict[str, Any]:
         """Do what the page asks for."""
@@ -189,13 +189,13 @@ class Actions:
 
     def _plans(self, outcome: Outcome) -> dict[str, str | None]:
         """The plans of the batch that are there already."""
-        found: dict[str, str | None] = {"pure": None, "gaussian": None}
+        plan_names: dict[str, str | None] = {"pure": None, "gaussian": None}
         if outcome.key is not None and outcome.equal_key is not None:
             for noise in ("pure", "gaussian"):
-                found[noise] = self.folder.find_plan(noise, outcome.key)
+                plan_names[noise] = self.folder.find_plan(noise, outcome.key)
                 if outcome.key != outcome.equal_key:
-                    found[f"{noise} equal"] = self.folder.find_plan(noise, outcome.equal_key)
-        return found
+                    plan_names[f"{noise} equal"] = self.folder.find_plan(noise, outcome.equal_key)
+        return plan_names
 
     def _plan(self, params: Params) -> dict[str, Any]:
         """Plan the saved texts in the background."""
@@ -265,22 +265,22 @@ class Actions:
         name = self._plan_name(params)
         rated = self._rated(name)
         plan = rated.plan
-        given, privacy = _guarantee(plan, params)
+        amounts, privacy = _guarantee(plan, params)
         statements = asked_statements(plan.workload) if statements is None else statements
         errors = rated.at(privacy, confidence)
-        own = placed(statements, errors)
-        beside, said = self._beside(params, plan, privacy, statements, confidence)
-        key, words = key_html(statements, own, privacy.symbols, _NOISES[plan.noise])
-        command = ["explain", name, *amount_options(given)]
+        placed_errors = placed(statements, errors)
+        beside, advice = self._beside(params, plan, privacy, statements, confidence)
+        key, words = key_html(statements, placed_errors, privacy.symbols, _NOISES[plan.noise])
+        command = ["explain", name, *amount_options(amounts)]
         if confidence != 0.95:
             command += ["--confidence", f"{confidence:g}"]
         return {
             "plan": name,
-            "statements": table_of(statements, own, confidence, beside),
+            "statements": table_of(statements, placed_errors, confidence, beside),
             "rows": rows_of(statements),
             "key": key,
             "said": words,
-            "beside": said,
+            "beside": advice,
             "facts": statement_facts(errors),
             "typical": plan.accuracy(privacy).root_mean_squared_error,
             "queries": plan.workload.shape[0],
@@ -302,7 +302,7 @@ class Actions:
             return None, ""
         title = params.text("beside_name", "") or name
         other = self._rated(self._plan_name(params, "beside"))
-        stated, said = privacy, ""
+        stated, advice = privacy, ""
         if (other.plan.noise == "gaussian") != (plan.noise == "gaussian"):
             epsilon, delta = params.text("epsilon", ""), params.text("delta", "")
             if not epsilon:
@@ -310,9 +310,9 @@ class Actions:
             both = privacy_of("laplace", epsilon), privacy_of("gaussian", epsilon, delta or "1e-9")
             stated = both[other.plan.noise == "gaussian"]
             pair = (other.plan, plan) if plan.noise == "gaussian" else (plan, other.plan)
-            said = advice_between(*pair, *both)
-        found = placed(statements, other.at(stated, confidence))
-        return Beside(title, found), said
+            advice = advice_between(*pair, *both)
+        placed_errors = placed(statements, other.at(stated, confidence))
+        return Beside(title, placed_errors), advice
 
     def _worst(self, params: Params) -> dict[str, Any]:
         """The largest errors answer by answer, and how near the plan is to the best possible."""
@@ -324,27 +324,27 @@ class Actions:
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms beside the plan."""
         rated = self._rated(self._plan_name(params))
-        given, privacy = _guarantee(rated.plan, params)
-        asked = ["compare", params.text("batch"), "--domain", params.text("domain")]
+        amounts, privacy = _guarantee(rated.plan, params)
+        arguments = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
-        command = typed([*asked, *extra, *amount_options(given)])
+        command = typed([*arguments, *extra, *amount_options(amounts)])
         return {"html": render_block(rated.rivals(privacy)), "command": command}
 
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
         name = self._plan_name(params)
         statement = params.number("statement", -1)
-        wanted = params.number("wanted")
-        found = inverse(self._rated(name), wanted, None if statement < 0 else int(statement))
+        target = params.number("wanted")
+        amount_facts = inverse(self._rated(name), target, None if statement < 0 else int(statement))
         if statement < 0:
-            return {**found, "command": typed(["explain", name, "--rmse", f"{wanted:g}"])}
-        exact = ["explain", name, f"--{found['name']}", found["amount"]]
-        return {**found, "command": typed(exact)}
+            return {**amount_facts, "command": typed(["explain", name, "--rmse", f"{target:g}"])}
+        exact = ["explain", name, f"--{amount_facts['name']}", amount_facts["amount"]]
+        return {**amount_facts, "command": typed(exact)}
 
     def _ledger(self, params: Params) -> str:
         """The ledger that the page names; its own by what is shown of an address."""
-        given = params.text("ledger")
-        return self.ledger if given in {"", shown(self.ledger)} else given
+        ledger_text = params.text("ledger")
+        return self.ledger if ledger_text in {"", shown(self.ledger)} else ledger_text
 
     def _budgets(self, params: Params) -> dict[str, Any]:
         ledger = self._ledger(params)
@@ -360,11 +360,11 @@ class Actions:
         if declared is None:
             raise UsageError("the domain says whom a budget protects; correct its errors first")
         Ledger.open(ledger).create(table, limit, accounting, unit=declared.unit)
-        asked = ["budget", "create", table, "--limit", limit, "--domain", domain.name]
-        kept = ["--accounting", "rho"] if accounting == "rho" else []
+        arguments = ["budget", "create", table, "--limit", limit, "--domain", domain.name]
+        options = ["--accounting", "rho"] if accounting == "rho" else []
         return {
             **self._budgets(params),
-            "command": typed([*asked, *kept, "--ledger", ledger]),
+            "command": typed([*arguments, *options, "--ledger", ledger]),
         }
 
     def _dry_run(self, params: Params) -> dict[str, Any]:
@@ -374,12 +374,12 @@ class Actions:
             raise UsageError("name the table: a file of the folder, or an address")
         rated = self._rated(name)
         self._check_current(rated.plan, params)
-        given, _ = _guarantee(rated.plan, params)
+        amounts, _ = _guarantee(rated.plan, params)
         ledger, budget = self._ledger(params), params.text("budget", "")
-        command = release_command(name, table, given, ledger, budget)
+        command = release_command(name, table, amounts, ledger, budget)
         files = (name, params.text("domain"), params.text("batch"))
-        wanted = Wanted(command, files, rated.plan, table, given, ledger, budget or None)
-        return {**self.cashier.dry_run(wanted), "ledger": shown(ledger), "plan": name}
+        request = Wanted(command, files, rated.plan, table, amounts, ledger, budget or None)
+        return {**self.cashier.dry_run(request), "ledger": shown(ledger), "plan": name}
 
     def _check_current(self, plan: Plan, params: Params) -> None:
         """Refuse a plan that is not of the questions that the page shows."""
@@ -387,9 +387,9 @@ class Actions:
         outcome = self._compiler.compile(domain, batch)
         if outcome.domain is None or outcome.problems:
             raise UsageError("correct the errors of the domain and the questions first")
-        asked = compile_whole(batch, outcome.domain)
-        own = plan.workload.domain
-        if own != outcome.domain or asked.digest != plan.batch_digest:
+        questions = compile_whole(batch, outcome.domain)
+        plan_domain = plan.workload.domain
+        if plan_domain != outcome.domain or questions.digest != plan.batch_digest:
             raise UsageError(
                 "the plan is of other questions than those in the editor; choose the plan of these "
                 "questions, or release that one with lrm release"
@@ -406,8 +406,8 @@ class Actions:
         answered = self._release_of(name).query(text)
         tables = statement_tables(answered, params.number("confidence", 0.95), most=SHOWN_ANSWERS)
         parts = [
-            single_numbers(one) if isinstance(one, list) else one.table()
-            for one in grouped_tables(tables)
+            single_numbers(group) if isinstance(group, list) else group.table()
+            for group in grouped_tables(tables)
         ]
         return {
             "html": "".join(map(render_block, parts)),
@@ -435,10 +435,10 @@ class Actions:
 
     def fetch(self, key: str) -> Download | None:
         """Make the file of an address; None where there is none, or it was fetched before."""
-        asked = self._downloads.pop(key, None)
-        if asked is None:
+        request = self._downloads.pop(key, None)
+        if request is None:
             return None
-        name, form = asked
+        name, form = request
         stem = Path(name).stem
         release = self._release_of(name)  # first: any file may be called so, a table as well
         if form == "lrm":
@@ -456,10 +456,12 @@ class Actions:
 
 def _guarantee(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
     """The amounts as they were given, and the guarantee that they mean."""
-    given = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
+    amounts = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
     if plan.noise != "gaussian":  # the page sends δ along, for a Gaussian plan beside this one
-        given.pop("delta", None)
-    if not given:
+        amounts.pop("delta", None)
+    if not amounts:
         raise BudgetError("give an amount, such as 0.1")
     noise: Noise = plan.noise
-    return given, privacy_of(noise, given.get("epsilon"), given.get("delta"), given.get("rho"))
+    return amounts, privacy_of(
+        noise, amounts.get("epsilon"), amounts.get("delta"), amounts.get("rho")
+    )

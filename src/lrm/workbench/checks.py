@@ -70,8 +70,8 @@ class Keys:
     def admit(self, token: str) -> str | None:
         """Exchange the token for a key, once; None where it is wrong or was used before."""
         # JSON can write half of a character, which has no bytes of its own.
-        given = token.encode(errors="surrogatepass")
-        right = hmac.compare_digest(given, self.token.encode())
+        encoded = token.encode(errors="surrogatepass")
+        right = hmac.compare_digest(encoded, self.token.encode())
         with self._lock:
             if not right or self._used:
                 return None
@@ -82,7 +82,7 @@ class Keys:
 
     def knows(self, key: str | None) -> bool:
         """Whether a visitor with this key was let in."""
-        given = (key or "").encode()
+        encoded = (key or "").encode()
         with self._lock:
-            same = [hmac.compare_digest(given, known.encode()) for known in self._keys]
+            same = [hmac.compare_digest(encoded, known.encode()) for known in self._keys]
         return any(same)

@@ -85,9 +85,11 @@ def run(command: Sequence[str], folder: Path, *, as_json: bool = True) -> Ran:
         start_new_session=True,
         check=False,
     )
-    said = [line.removeprefix("lrm: ") for line in done.stderr.splitlines() if line.strip()]
-    warned = tuple(line.removeprefix("warning: ") for line in said if line.startswith("warning: "))
+    messages = [line.removeprefix("lrm: ") for line in done.stderr.splitlines() if line.strip()]
+    warned = tuple(
+        line.removeprefix("warning: ") for line in messages if line.startswith("warning: ")
+    )
     if done.returncode:
-        failed = [line for line in said if not line.startswith("warning: ")]
+        failed = [line for line in messages if not line.startswith("warning: ")]
         return Ran(None, (failed or ["the command ended without a result"])[-1], warned)
     return Ran(json.loads(done.stdout) if as_json else {}, "", warned)

@@ -133,11 +133,11 @@ class Outcome:
                 **({} if self.domain is None else domain_facts(self.domain)),
             },
             "batch": {
-                "problems": [one.facts for one in self.problems],
-                "warnings": [one.facts for one in self.warnings],
-                "answers": sum(one.count for one in self.statements),
+                "problems": [entry.facts for entry in self.problems],
+                "warnings": [entry.facts for entry in self.warnings],
+                "answers": sum(entry.count for entry in self.statements),
                 "statement_count": len(self.statements),
-                "statements": [one.facts for one in self.statements[:LISTED]],
+                "statements": [entry.facts for entry in self.statements[:LISTED]],
             },
             "key": self.key,
             "pending": self.pending,
@@ -152,8 +152,12 @@ def domain_facts(domain: Domain) -> dict[str, Any]:
         "limit": domain.unit.limit,
         "cells": how_many(domain.size),
         "attributes": [
-            {"name": one.name, "kind": one.kind, "values": list(one.labels[:LISTED])}
-            for one in domain.attributes
+            {
+                "name": attribute.name,
+                "kind": attribute.kind,
+                "values": list(attribute.labels[:LISTED]),
+            }
+            for attribute in domain.attributes
         ],
         "html": domain_table(domain),
     }
@@ -204,36 +208,36 @@ class Compiler:
 
     def _compile_statements(self, domain: Domain, cut: list[Chunk], seconds: float) -> Outcome:
         problems: list[Problem] = []
-        told: list[Problem] = []
-        found: list[Asked] = []
+        warned: list[Problem] = []
+        statements: list[Asked] = []
         taken, pending = TakenLabels(), 0
         with caught():  # a size that is no number is told below
             every = outcomes(cut, domain, self._memory, seconds)
-        for one in every:
-            chunk = one.chunk
-            if one.made is None and one.error is None:
+        for outcome in every:
+            chunk = outcome.chunk
+            if outcome.made is None and outcome.error is None:
                 pending += 1
                 continue
             weight, problem = _weight(chunk)
             problems += [problem] if problem else []
             expected, doubt = _expected(chunk)
-            told += [doubt] if doubt else []
-            if one.made is None:
-                problems += [_problem(one.error)] if one.error is not None else []
+            warned += [doubt] if doubt else []
+            if outcome.made is None:
+                problems += [_problem(outcome.error)] if outcome.error is not None else []
                 continue
-            told += [_problem(warning) for warning in one.made.warnings]
-            labels = Labels(one.made.labels(domain))
+            warned += [_problem(warning) for warning in outcome.made.warnings]
+            labels = Labels(outcome.made.labels(domain))
             clash = next(filter(None, map(taken.add, labels.parts)), None)
             if clash is not None:
                 problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
-            table = one.made.selects[0][2]
-            parts = _parts(one.made, table.title, domain)
-            found.append(Asked(chunk.line, table.title, weight, expected, parts))
-        weights = [asked.importance for asked in found]
+            table = outcome.made.selects[0][2]
+            parts = _parts(outcome.made, table.title, domain)
+            statements.append(Asked(chunk.line, table.title, weight, expected, parts))
+        weights = [statement.importance for statement in statements]
         words = [chunk.words for chunk in cut]
-        own, equal = (None, None) if problems or pending else _keys(domain, words, weights)
-        told_all = tuple(problems), tuple(told), tuple(found)
-        return Outcome(domain, None, *told_all, own, equal, pending)
+        weighted_key, equal = (None, None) if problems or pending else _keys(domain, words, weights)
+        told_all = tuple(problems), tuple(warned), tuple(statements)
+        return Outcome(domain, None, *told_all, weighted_key, equal, pending)
 
 
 def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
@@ -251,42 +255,46 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
             compiled = parse_batch(batch.text, domain, batch.name)
         except LrmError as reason:
             return Outcome(domain, None, (_problem(reason),), (), (), None, None)
-    told = tuple(Problem(1, message) for message in warned)
+    problems = tuple(Problem(1, message) for message in warned)
     key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
     short = key.hexdigest()[:16]
-    return Outcome(domain, None, (), told, asked_statements(compiled), short, short)
+    return Outcome(domain, None, (), problems, asked_statements(compiled), short, short)
 
 
 def asked_statements(batch: Workload) -> tuple[Asked, ...]:
     """The statements of a compiled batch."""
-    found = []
-    for one, group in groupby(statement_parts(batch), key=lambda part: part.statement):
+    statements = []
+    for statement, group in groupby(statement_parts(batch), key=lambda part: part.statement):
         parts = list(group)
         start = parts[0].rows[0].start
         weight = 1.0 if batch.importance is None else float(batch.importance[start])
         named = tuple((part.title, part.count) for part in parts)
-        found.append(Asked(one.line or 1, one.title, weight, one.expected, named))
-    return tuple(found)
+        statements.append(
+            Asked(statement.line or 1, statement.title, weight, statement.expected, named)
+        )
+    return tuple(statements)
 
 
 def _parts(made: Made, title: str, domain: Domain) -> tuple[tuple[str, int], ...]:
     """The counts of a statement, and its other answers by name."""
-    counts, others = 0, dict[str, int]()
+    counts, answer_counts = 0, dict[str, int]()
     for answer in made.answers:
         if isinstance(answer, Answer):
             blocks = (answer.names.label(domain, *block) for block in answer.blocks)
             counts += sum(label.count for label in blocks)
         else:
             name = answer.label.query
-            others[name] = others.get(name, 0) + answer.label.count
-    return tuple(named_parts(title, counts, others))
+            answer_counts[name] = answer_counts.get(name, 0) + answer.label.count
+    return tuple(named_parts(title, counts, answer_counts))
 
 
 def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) -> tuple[str, str]:
     parts = [version("lrm"), domain.digest, words]
     both = (parts, [*parts, weights])
-    equal, own = (hashlib.sha256(json.dumps(one).encode()).hexdigest()[:16] for one in both)
-    return (equal if all(weight == 1 for weight in weights) else own), equal
+    equal, weighted_key = (
+        hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16] for content in both
+    )
+    return (equal if all(weight == 1 for weight in weights) else weighted_key), equal
 
 
 def _problem(reason: LrmError) -> Problem:
@@ -311,16 +319,18 @@ def _weight(chunk: Chunk) -> tuple[float, Problem | None]:
 
 def _expected(chunk: Chunk) -> tuple[float | None, Problem | None]:
     """The size of a usual answer, as a comment before the statement says (workbench only)."""
-    said = next(filter(None, map(_EXPECTED.fullmatch, chunk.comments)), None)
-    if said is None:
+    size_match = next(filter(None, map(_EXPECTED.fullmatch, chunk.comments)), None)
+    if size_match is None:
         return None, None
     try:
-        size = float(said[1].replace(",", ""))
+        size = float(size_match[1].replace(",", ""))
     except ValueError:
         size = math.nan
     if 0 < size < math.inf:
         return size, None
-    words = f"the expected size before this statement must be a number above 0, not {said[1]!r}"
+    words = (
+        f"the expected size before this statement must be a number above 0, not {size_match[1]!r}"
+    )
     return None, Problem(chunk.line, words)
 
 

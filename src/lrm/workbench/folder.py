@@ -54,19 +54,19 @@ class Folder:
 
     def files(self) -> dict[str, list[str]]:
         """The names of the files of each kind: domains, questions, plans, …; releases by age."""
-        found: dict[str, list[str]] = {
+        by_kind: dict[str, list[str]] = {
             kind: [] for kind in ("domain", "batch", "plan", "release", "table", "ledger")
         }
         names = [path.name for path in self.root.iterdir() if path.is_file()]
         for name in sorted(name for name in names if not name.startswith(".")):
             kind = self._kind(name)
-            if kind in found:
-                found[kind].append(name)
-        found["release"].sort(key=self._age, reverse=True)
+            if kind in by_kind:
+                by_kind[kind].append(name)
+        by_kind["release"].sort(key=self._age, reverse=True)
         # What a release has written beside itself is no table to release.
-        answers = {Path(name).with_suffix(".csv").name for name in found["release"]}
-        found["table"] = [name for name in found["table"] if name not in answers]
-        return found
+        answers = {Path(name).with_suffix(".csv").name for name in by_kind["release"]}
+        by_kind["table"] = [name for name in by_kind["table"] if name not in answers]
+        return by_kind
 
     def _age(self, name: str) -> float:
         """Seconds since a file was written, up to a constant; the newest where it is gone."""
@@ -165,15 +165,19 @@ class Folder:
 
     def set_back(self, noise: str, key: str) -> None:
         """Call the plan of a batch a quick one, so that a better one is searched for."""
-        own, quick = (self.root / self.plan_name(noise, key, quick=one) for one in (False, True))
-        if own.exists():
-            own.replace(quick)
+        full_plan, quick = (
+            self.root / self.plan_name(noise, key, quick=is_quick) for is_quick in (False, True)
+        )
+        if full_plan.exists():
+            full_plan.replace(quick)
 
     def make_room(self) -> None:
         """Remove the oldest of the plans that were made in the background."""
         place = self.root / PLANS
-        own = [path for path in place.glob("*.lrm") if _OWN_PLAN.fullmatch(path.name)]
-        for path in sorted(own, key=lambda one: one.stat().st_mtime)[:-MOST_PLANS]:
+        plan_paths = [path for path in place.glob("*.lrm") if _OWN_PLAN.fullmatch(path.name)]
+        for path in sorted(plan_paths, key=lambda plan_path: plan_path.stat().st_mtime)[
+            :-MOST_PLANS
+        ]:
             path.unlink(missing_ok=True)
 
     def unused(self, stem: str) -> str:

@@ -49,26 +49,28 @@ def placed(statements: Sequence[Asked], errors: Sequence[StatementError]) -> Pla
     """
     groups: dict[str, list[list[StatementError]]] = {}
     before = None
-    for one in errors:
-        known = groups.setdefault(one.part.statement.title, [])
-        if one.part.statement != before:
+    for error in errors:
+        known = groups.setdefault(error.part.statement.title, [])
+        if error.part.statement != before:
             known.append([])
-        before = one.part.statement
-        known[-1].append(one)
-    found: dict[tuple[int, int], StatementError] = {}
-    for place, asked in enumerate(statements):
-        waiting = groups.get(asked.title)
+        before = error.part.statement
+        known[-1].append(error)
+    placed_errors: dict[tuple[int, int], StatementError] = {}
+    for place, statement in enumerate(statements):
+        waiting = groups.get(statement.title)
         if waiting:
-            own = waiting.pop(0)
-            found.update({(place, k): one for k, one in enumerate(own[: len(asked.parts)])})
-    return found
+            group = waiting.pop(0)
+            placed_errors.update(
+                {(place, k): error for k, error in enumerate(group[: len(statement.parts)])}
+            )
+    return placed_errors
 
 
-def relative(asked: Asked, one: StatementError | None) -> float | None:
+def relative(statement: Asked, error: StatementError | None) -> float | None:
     """Half an interval beside the size that the text states now."""
-    if one is None or asked.expected is None or one.part.kind != "count":
+    if error is None or statement.expected is None or error.part.kind != "count":
         return None
-    return one.half / asked.expected
+    return error.half / statement.expected
 
 
 def table_of(
@@ -86,15 +88,15 @@ def table_of(
     ]
     if beside is not None:
         headings[3:3] = [Heading(beside.name, field="other"), Heading("times", field="times")]
-    counts = [one.half for one in errors.values() if one.part.kind == "count"]
+    counts = [error.half for error in errors.values() if error.part.kind == "count"]
     most = max(counts, default=0.0) or 1.0
     rows = []
-    for place, asked in enumerate(statements[:LISTED]):
-        for k, (title, count) in enumerate(asked.parts):
-            one = errors.get((place, k))
-            row = _row(asked, title, count, one, most, first=k == 0)
+    for place, statement in enumerate(statements[:LISTED]):
+        for k, (title, count) in enumerate(statement.parts):
+            error = errors.get((place, k))
+            row = _row(statement, title, count, error, most, first=k == 0)
             if beside is not None:
-                row[3:3] = _other(one, beside.errors.get((place, k)))
+                row[3:3] = _other(error, beside.errors.get((place, k)))
             rows.append(tuple(row))
     hidden = len(statements) - LISTED
     title = "Errors by statement" + (f"; {hidden:,} more are not listed" if hidden > 0 else "")
@@ -104,41 +106,41 @@ def table_of(
 def rows_of(statements: Sequence[Asked]) -> list[dict[str, int | bool]]:
     """For each row of the table: where its statement begins, and whether it is the first of it."""
     return [
-        {"line": asked.line, "first": k == 0}
-        for asked in statements[:LISTED]
-        for k in range(len(asked.parts))
+        {"line": statement.line, "first": k == 0}
+        for statement in statements[:LISTED]
+        for k in range(len(statement.parts))
     ]
 
 
 def _row(  # noqa: PLR0913 - what a row is made of
-    asked: Asked,
+    statement: Asked,
     title: str,
     count: int,
-    one: StatementError | None,
+    error: StatementError | None,
     most: float,
     *,
     first: bool,
 ) -> list[Cell]:
-    note = f"line {asked.line}"
-    if one is not None and one.part.kind == "derived":
+    note = f"line {statement.line}"
+    if error is not None and error.part.kind == "derived":
         note += "; errors of what it is computed from"
-    share = relative(asked, one)
+    share = relative(statement, error)
     judged = Cell("") if share is None else Cell(percent(share), verdict(share), value=share)
     bar = None
-    if one is not None and one.part.kind == "count":
-        end = one.half / most
+    if error is not None and error.part.kind == "count":
+        end = error.half / most
         bar = (0.0, end, end, end)
-    elif one is None:
+    elif error is None:
         bar = (0.0, 0.0, 0.0, 0.0)
-    size = "" if asked.expected is None else f"{asked.expected:.12g}"
+    size = "" if statement.expected is None else f"{statement.expected:.12g}"
     return [
         Cell(title, note),
         Cell(f"{count:,}", value=count),
-        _number(None if one is None else one.half, "±", bar),
-        _number(None if one is None else one.largest),
-        Cell(size if first else "", value=asked.expected),
+        _number(None if error is None else error.half, "±", bar),
+        _number(None if error is None else error.largest),
+        Cell(size if first else "", value=statement.expected),
         judged,
-        Cell(f"{asked.importance:.12g}" if first else "", value=asked.importance),
+        Cell(f"{statement.importance:.12g}" if first else "", value=statement.importance),
     ]
 
 
@@ -150,10 +152,10 @@ def _number(
     return Cell(f"{sign}{number(value)}", bar=bar, value=value)
 
 
-def _other(one: StatementError | None, other: StatementError | None) -> list[Cell]:
-    if one is None or other is None or not one.half:
+def _other(error: StatementError | None, other: StatementError | None) -> list[Cell]:
+    if error is None or other is None or not error.half:
         return [Cell(UNKNOWN), Cell(UNKNOWN)]
-    times = other.half / one.half
+    times = other.half / error.half
     return [_number(other.half, "±"), Cell(f"{times:.3g}×", value=times)]
 
 
@@ -164,11 +166,11 @@ def key_html(
     typical = typical_count(errors.values())
     shares = [
         share
-        for (place, _), one in errors.items()
-        if (share := relative(statements[place], one)) is not None
+        for (place, _), entry in errors.items()
+        if (share := relative(statements[place], entry)) is not None
     ]
     usable = sum(verdict(share) == "usable" for share in shares)
-    answers = sum(one.count for one in statements)
+    answers = sum(entry.count for entry in statements)
     error = UNKNOWN if typical is None else number(typical)
     html = key_numbers(
         [
@@ -193,22 +195,25 @@ def key_html(
 
 def remaining_html(budgets: Sequence[Budget], table: str) -> Markup:
     """What is left for a table."""
-    for one in budgets:
-        if one.table == table:
-            pairs = [*zip(BUDGET_COLUMNS, budget_row(one), strict=True)]
-            return render_block(Facts((*pairs, ("protects", one.unit.words))))
+    for budget in budgets:
+        if budget.table == table:
+            pairs = [*zip(BUDGET_COLUMNS, budget_row(budget), strict=True)]
+            return render_block(Facts((*pairs, ("protects", budget.unit.words))))
     if not budgets:
         return paragraph("This ledger has no budget yet.", "note")
-    names = ", ".join(one.table for one in budgets[:8])
+    names = ", ".join(budget.table for budget in budgets[:8])
     return paragraph(f"This ledger has budgets of {names}.", "note")
 
 
 def ledger_html(budgets: Sequence[Budget], entries: Sequence[Entry], count: int) -> Markup:
     """All budgets of a ledger, and what was ever spent, the newest first."""
-    kept = plain_table("Budgets", BUDGET_COLUMNS, map(budget_row, budgets), words=("accounting",))
+    budget_table = plain_table(
+        "Budgets", BUDGET_COLUMNS, map(budget_row, budgets), words=("accounting",)
+    )
     title = f"{many(count, 'entry', 'entries')}, the newest first"
     words = ("date", "table", "entry", "purpose")
-    rows = [entry_row(one) for one in reversed(entries)]
+    rows = [entry_row(entry) for entry in reversed(entries)]
     return Markup(
-        render_block(kept) + render_block(plain_table(title, ENTRY_COLUMNS, rows, words=words))
+        render_block(budget_table)
+        + render_block(plain_table(title, ENTRY_COLUMNS, rows, words=words))
     )

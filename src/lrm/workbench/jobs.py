@@ -74,15 +74,15 @@ class Planner:
                 self._job = Job(key, noise, state="done")
                 return
             self._job = started = Job(key, noise)
-            asked = {"domain": vars(domain), "batch": vars(batch), "steps": missing}
-            started.process = _launch(asked, self._folder)
+            request = {"domain": vars(domain), "batch": vars(batch), "steps": missing}
+            started.process = _launch(request, self._folder)
             threading.Thread(target=self._follow, args=(started,), daemon=True).start()
 
     def _steps(self, key: str, equal_key: str, noise: str, effort: str) -> list[dict[str, Any]]:
         """A quick plan, a good one, and quick ones to compare with."""
         name = self._folder.plan_name
         quick = name(noise, key, quick=True)
-        other = next(one for one in NOISES if one != noise)
+        other = next(candidate for candidate in NOISES if candidate != noise)
         steps: list[dict[str, Any]] = [
             {"noise": noise, "effort": effort, "file": name(noise, key), "before": quick},
         ]
@@ -144,7 +144,7 @@ class Planner:
             job.process.wait()
 
 
-def _launch(asked: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
+def _launch(request: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "lrm.workbench.planning"],  # -P: no module of the folder
         cwd=folder.root,
@@ -155,7 +155,7 @@ def _launch(asked: dict[str, Any], folder: Folder) -> subprocess.Popen[str]:
         start_new_session=True,  # Ctrl-C at the terminal is the server's
     )
     if process.stdin is not None:
-        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.write(json.dumps(request) + "\n")
         process.stdin.close()
     return process
 

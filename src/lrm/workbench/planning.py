@@ -79,21 +79,23 @@ def _plan(batch: Any, step: dict[str, Any]) -> bool:
     last = 0.0
     factor = 1 if batch.domain is None else batch.domain.unit.factor
 
-    def on_step(found: Any) -> None:
+    def on_step(progress: Any) -> None:
         nonlocal last
         if os.getppid() != parent:
             raise StopSolver  # nobody waits for it any more
         if time.monotonic() - last > PAUSE:
             last = time.monotonic()
-            error = found.error * factor**2 if found.error < float("inf") else None
-            _tell(stage=found.stage, round=found.iteration, error=error, noise=noise)
+            error = progress.error * factor**2 if progress.error < float("inf") else None
+            _tell(stage=progress.stage, round=progress.iteration, error=error, noise=noise)
 
     _tell(stage="compiled", round=0, error=None, noise=noise, effort=step["effort"])
     made = plan(batch, noise=noise, effort=step["effort"], on_step=on_step)
     before = Path(step["before"]) if step["before"] else None
     if before is not None and before.exists():
         with contextlib.suppress(LrmError):  # a file that somebody has edited gives way
-            made = min(made, load_plan(before), key=lambda one: one.weighted_strategy_error)
+            made = min(
+                made, load_plan(before), key=lambda candidate: candidate.weighted_strategy_error
+            )
     file.parent.mkdir(exist_ok=True)
     made.save(str(file))
     if before is not None:

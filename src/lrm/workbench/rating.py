@@ -40,8 +40,8 @@ class Rated:
 
     def worst(self, privacy: Privacy, confidence: float) -> Table:
         """The answers of largest error, one by one."""
-        found = worst_queries(self.plan, self.plan.accuracy(privacy), confidence, TOP)
-        rows = [(label.name, number(error), f"±{number(half)}") for label, error, half in found]
+        queries = worst_queries(self.plan, self.plan.accuracy(privacy), confidence, TOP)
+        rows = [(label.name, number(error), f"±{number(half)}") for label, error, half in queries]
         columns = ("answer", "standard error", f"{100 * confidence:.4g} % interval")
         title = f"The {len(rows)} largest" if rows else "There are too many answers to list them"
         return plain_table(title, columns, rows)
@@ -60,27 +60,29 @@ class Rated:
         return plain_table(title, BASELINE_COLUMNS, baseline_rows(scaled))
 
 
-def advice_between(one: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:
+def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:
     """Noise for pure epsilon or Gaussian noise: which to take."""
-    both = SideBySide(*(Comparison((Outcome("best", plan),)) for plan in (one, gaussian)))
+    both = SideBySide(*(Comparison((Outcome("best", plan),)) for plan in (laplace, gaussian)))
     return advice(side_by_side_facts(both, pure, approximate))
 
 
-def inverse(rated: Rated, wanted: float, statement: int | None) -> dict[str, str]:
+def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str]:
     """The least amount with which a typical query, or the worst of a statement, has an error."""
     plan = rated.plan
     if statement is None:
-        found = plan.privacy_for(rmse=wanted)
+        privacy = plan.privacy_for(rmse=target)
     else:
         tables = plan.workload.tables
         if not 0 <= statement < len(tables):
             raise UsageError("the plan has no such statement; wait until the batch is planned")
         unit = plan.accuracy(unit_privacy(plan.noise))
         name = tables[statement].name
-        own = [one for one in rated.at(unit.privacy, 0.95) if one.part.statement.name == name]
-        if not own or not own[0].largest:
+        errors = [
+            error for error in rated.at(unit.privacy, 0.95) if error.part.statement.name == name
+        ]
+        if not errors or not errors[0].largest:
             raise BudgetError("the answers of this statement have no error at any amount")
-        rmse = unit.root_mean_squared_error * (wanted / own[0].largest)
-        found = plan.privacy_for(rmse=rmse)
-    ((name, amount),) = asdict(found).items()
+        rmse = unit.root_mean_squared_error * (target / errors[0].largest)
+        privacy = plan.privacy_for(rmse=rmse)
+    ((name, amount),) = asdict(privacy).items()
     return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}

@@ -44,12 +44,12 @@ def budgets(ledger: str, table: str) -> dict[str, Any]:
     if not is_address(ledger) and not Path(ledger).exists():
         return {"tables": [], "budgets": [], "html": remaining_html([], table), "history": ""}
     book = Ledger.open(ledger)
-    kept, entries = book.budgets(), book.history()
+    budget_list, entries = book.budgets(), book.history()
     return {
-        "tables": [one.table for one in kept],
-        "budgets": [budget_facts(one) for one in kept],
-        "html": remaining_html(kept, table),
-        "history": ledger_html(kept, entries[-HISTORY:], len(entries)),
+        "tables": [record.table for record in budget_list],
+        "budgets": [budget_facts(record) for record in budget_list],
+        "html": remaining_html(budget_list, table),
+        "history": ledger_html(budget_list, entries[-HISTORY:], len(entries)),
     }
 
 
@@ -111,49 +111,55 @@ class Cashier:
         with self._lock:
             return None if self._current is None else self._current.shown
 
-    def dry_run(self, asked: Wanted) -> dict[str, Any]:
+    def dry_run(self, request: Wanted) -> dict[str, Any]:
         """Check all that a release checks, and issue a ticket for it."""
         with self._lock:
             self._check_idle()
         stem = self._folder.unused("answers")
-        files = {name: self._digest(name) for name in asked.files}
-        whole = [*asked.command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
+        files = {name: self._digest(name) for name in request.files}
+        full_command = [*request.command, "-o", f"{stem}.lrm", "--csv", f"{stem}.csv"]
         with caught() as warned:
-            found = preview(
-                asked.plan, asked.table, **asked.amounts, ledger=asked.ledger, budget=asked.budget
+            preview_result = preview(
+                request.plan,
+                request.table,
+                **request.amounts,
+                ledger=request.ledger,
+                budget=request.budget,
             )
-        after, unit = found.budget, found.unit
+        after, unit = preview_result.budget, preview_result.unit
         if after is None:
             raise UsageError("name the ledger that pays")
-        paid = after.cost(found.cost, unit)
+        paid = after.cost(preview_result.cost, unit)
         before = replace(after, spent=after.spent - paid)
-        ticket = Ticket(secrets.token_urlsafe(16), whole, stem, asked.ledger, before, files)
+        ticket = Ticket(
+            secrets.token_urlsafe(16), full_command, stem, request.ledger, before, files
+        )
         name = after.accounting.value
-        left, limit = (spell_amount(one, "down") for one in (after.remaining, after.limit))
-        answers = many(len(asked.plan.workload.shown), "answer", "answers")
+        left, limit = (spell_amount(value, "down") for value in (after.remaining, after.limit))
+        answers = many(len(request.plan.workload.shown), "answer", "answers")
         written = [f"{stem}{end}" for end in (".lrm", ".csv", ".html")]
-        lines = (("table", shown(asked.table)), ("answers", answers))
+        lines = (("table", shown(request.table)), ("answers", answers))
         with self._lock:
             self._tickets = {ticket.id: ticket} | {
-                key: one for key, one in self._tickets.items() if one.state != "ready"
+                key: value for key, value in self._tickets.items() if value.state != "ready"
             }
         return {
             "ticket": ticket.id,
-            "command": typed([*whole, "--dry-run"]),
-            "release_command": typed(whole),
-            "warnings": [*warned, *asked.plan.warnings],
+            "command": typed([*full_command, "--dry-run"]),
+            "release_command": typed(full_command),
+            "warnings": [*warned, *request.plan.warnings],
             "cost": f"{spell_amount(paid, 'up')} {name}",
             "budget": after.table,
             "left": f"{left} of {limit} {name}",
             "files": written,
-            "html": render_block(Facts((*lines, *preview_lines(found)))),
+            "html": render_block(Facts((*lines, *preview_lines(preview_result)))),
             "confirm_html": render_block(
                 Facts(
                     (
                         *lines,
                         ("protects", unit.words),
                         *((("rows", unit.limit),) if unit.limit else ()),
-                        ("guarantee", found.privacy.symbols),
+                        ("guarantee", preview_result.privacy.symbols),
                         ("files", ", ".join(written)),
                     )
                 )
@@ -190,12 +196,12 @@ class Cashier:
                 raise FileConflict(
                     f"{name} has changed since the dry run; nothing was spent, make a new dry run"
                 )
-        kept = Ledger.open(ticket.ledger).budget(ticket.budget.table)
-        if kept != ticket.budget:
+        current = Ledger.open(ticket.ledger).budget(ticket.budget.table)
+        if current != ticket.budget:
             ticket.state = "void"
             raise LedgerError(
-                f"the budget of '{kept.table}' has changed since the dry run: "
-                f"{spell_amount(kept.remaining, 'down')} {kept.accounting.value} is left; "
+                f"the budget of '{current.table}' has changed since the dry run: "
+                f"{spell_amount(current.remaining, 'down')} {current.accounting.value} is left; "
                 "nothing was spent, make a new dry run"
             )
 
@@ -211,14 +217,16 @@ class Cashier:
         try:
             ran = run(ticket.command, self._folder.root)
         except Exception as reason:  # noqa: BLE001 - its message may hold an address
-            said = f"the release was given up ({type(reason).__name__}); the ledger may have paid"
-            ran = Ran(None, f"{said}: see its history")
+            message = (
+                f"the release was given up ({type(reason).__name__}); the ledger may have paid"
+            )
+            ran = Ran(None, f"{message}: see its history")
         page = ""
         if ran.facts is not None:
             page = self._write_page(ticket.stem)
         with self._lock:
-            found = () if ran.facts is None else ran.facts["warnings"]
-            ticket.error, ticket.warnings = ran.error or page, (*ran.warnings, *found)
+            release_warnings = () if ran.facts is None else ran.facts["warnings"]
+            ticket.error, ticket.warnings = ran.error or page, (*ran.warnings, *release_warnings)
             ticket.state = "failed" if ran.facts is None else "done"
 
     def _write_page(self, stem: str) -> str:

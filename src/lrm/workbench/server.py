@@ -166,14 +166,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send_once(self, key: str) -> None:
         try:
-            found = self.server.actions.fetch(key)
+            download = self.server.actions.fetch(key)
         except (LrmError, OSError) as reason:
             self._refuse(400, _sentence(reason))
             return
-        if found is None:
+        if download is None:
             self._refuse(404, "this address was used already; ask for the file again")
             return
-        name, kind, data = found
+        name, kind, data = download
         if kind.startswith("text/html"):
             extra = {"Content-Security-Policy": REPORT_POLICY}
         else:
@@ -234,12 +234,12 @@ class Handler(BaseHTTPRequestHandler):
         from lrm.workbench.params import Params  # noqa: PLC0415 - after the server listens
 
         try:
-            found = self.server.actions.call(name, Params(values))
+            answer = self.server.actions.call(name, Params(values))
         except FileConflict as reason:
             self._refuse(409, str(reason), close=False)
         except LrmError as reason:
-            given = values.values() if isinstance(values, dict) else ()
-            texts = [one for one in given if isinstance(one, str)]
+            inputs = values.values() if isinstance(values, dict) else ()
+            texts = [value for value in inputs if isinstance(value, str)]
             sentence = redacted(_sentence(reason), [*texts, self.server.ledger])
             self._refuse(400, sentence, close=False)
         except OSError as reason:  # a name too long for a file, a folder without rights
@@ -248,7 +248,7 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as reason:  # noqa: BLE001 - the page shows that it happened
             self._refuse(500, _internal(reason), close=False)
         else:
-            self._send_json(200, found)
+            self._send_json(200, answer)
 
     def _refuse(self, status: int, sentence: str, *, close: bool = True) -> None:
         """Send a sentence; close where the body of the request was perhaps not read."""

@@ -50,7 +50,7 @@ class Settings:
         texts = (self.amount, self.delta)
         if self.noise not in KINDS:
             raise UsageError(f"noise must be one of {', '.join(KINDS)}")
-        if not all(isinstance(one, str) and len(one) <= LONGEST for one in texts):
+        if not all(isinstance(text, str) and len(text) <= LONGEST for text in texts):
             raise UsageError(f"amount and delta must be texts of at most {LONGEST} characters")
         if self.confidence not in LEVELS:
             raise UsageError(f"confidence must be one of {', '.join(map(str, LEVELS))}")

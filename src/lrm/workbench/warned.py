@@ -24,10 +24,10 @@ def caught() -> Iterator[list[str]]:
     >>> told
     ['mind the gap']
     """
-    told: list[str] = []
-    with _CATCHING, warnings.catch_warnings(record=True) as found:
+    messages: list[str] = []
+    with _CATCHING, warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         try:
-            yield told
+            yield messages
         finally:
-            told += [str(one.message) for one in found]
+            messages += [str(record.message) for record in records]

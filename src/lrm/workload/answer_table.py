@@ -79,8 +79,8 @@ class AnswerTable:
     def attributes(self) -> tuple[str, ...]:
         """The columns of groups: in the order of SELECT, where the answers come from SQL."""
         known = self.labels.attributes
-        own = (one.name for one in self.groups if one.name in known)
-        return tuple(dict.fromkeys([*own, *known]))
+        group_names = (column.name for column in self.groups if column.name in known)
+        return tuple(dict.fromkeys([*group_names, *known]))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class AnswerTable:
 
         spans = next(spans_of(self.labels, [(0, len(self))]))
         columns = LabelColumns()
-        kinds = {one.name: one for one in self.groups}
+        kinds = {group_column.name: group_column for group_column in self.groups}
         groups = [
             typed_column(columns.group(spans, name), kinds.get(name, Column(name)))
             for name in self.attributes
@@ -226,10 +226,10 @@ def group_titles(attributes: Sequence[str], taken: Sequence[str]) -> list[str]:
 
 def find_query(labels: Labels, query: str) -> tuple[Labels, list[tuple[int, int]]]:
     """The labels of one query's answers and the ranges of their positions."""
-    found, ranges = labels.of_query(query)
+    query_labels, ranges = labels.of_query(query)
     if not ranges:
         raise WorkloadError(_unknown(query, labels))
-    return found, ranges
+    return query_labels, ranges
 
 
 def _unknown(query: str, labels: Labels) -> str:

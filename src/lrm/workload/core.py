@@ -95,8 +95,8 @@ class Workload:
             )
         set_field = object.__setattr__
         set_field(self, "queries", checked)
-        given = _frame_labels(queries) if names is None and labels is None else labels
-        set_field(self, "labels", _checked_labels(names, given, m))
+        query_labels = _frame_labels(queries) if names is None and labels is None else labels
+        set_field(self, "labels", _checked_labels(names, query_labels, m))
         set_field(self, "importance", _checked_importance(importance, m))
         set_field(self, "domain", domain)
         set_field(self, "derived", tuple(derived))
@@ -127,7 +127,9 @@ class Workload:
         """What every answer is called that is shown: queries that are not hidden, then derived."""
         if not self.derived:
             return self.labels
-        return Labels([*self.labels.shown_parts(), *(one.label for one in self.derived)])
+        return Labels(
+            [*self.labels.shown_parts(), *(derived_answer.label for derived_answer in self.derived)]
+        )
 
     @cached_property
     def tables(self) -> tuple[Statement, ...]:
@@ -142,16 +144,16 @@ class Workload:
         seal = hashlib.sha256(self.queries.digest.encode() + self.labels.digest.encode())
         if self.importance is not None:
             seal.update(self.importance.tobytes())
-        for one in self.derived:
-            seal.update(json.dumps(one.facts(lines=False)).encode() + b"\n")
+        for derived_answer in self.derived:
+            seal.update(json.dumps(derived_answer.facts(lines=False)).encode() + b"\n")
         for display in self.display:
             seal.update(json.dumps(display.facts).encode() + b"\n")
         return seal.hexdigest()
 
     def __repr__(self) -> str:
         m, n = self.shape
-        asked = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
-        return f"<Workload: {asked} ({self.queries.kind})>"
+        extent = f"{many(m, 'query', 'queries')} over {many(n, 'cell', 'cells')}"
+        return f"<Workload: {extent} ({self.queries.kind})>"
 
     def _repr_html_(self) -> str:
         return html_of(self)

@@ -80,19 +80,19 @@ class CrossTabs:
         raise IndexError(index)
 
     def _table(self, order: int, index: int) -> Label:
-        chosen: list[Axis] = []
+        table_axes: list[Axis] = []
         answers = 1  # of one table over the attributes that are chosen so far
         for i, axis in enumerate(self.axes):
-            left = order - len(chosen)
+            left = order - len(table_axes)
             if not left:
                 break
             inside = answers * len(axis[1]) * self._answers[left - 1][i + 1]
             if index < inside:
-                chosen.append(axis)
+                table_axes.append(axis)
                 answers *= len(axis[1])
             else:
                 index -= inside
-        return Grouped(self.query, tuple(chosen), self.line).label(index)
+        return Grouped(self.query, tuple(table_axes), self.line).label(index)
 
     def __iter__(self) -> Iterator[Label]:
         return chain.from_iterable(self.tables())
@@ -101,10 +101,10 @@ class CrossTabs:
         """A label that both parts have, if there is one; its line is that of ``other``."""
         if other.query != self.query:
             return None
-        own = dict(self.axes)
+        own_axes = dict(self.axes)
         shared: list[tuple[str, str]] = []
         for attribute, labels in other.axes:
-            known = frozenset(own.get(attribute, ()))
+            known = frozenset(own_axes.get(attribute, ()))
             both = next((label for label in labels if label in known), None)
             if both is not None:
                 shared.append((attribute, both))

@@ -55,10 +55,12 @@ class Block:
 
     def rows(self, shape: Sequence[int]) -> Indices:
         """The query of each group, in the order of the groups."""
-        found = np.array([self.start], dtype=np.int64)
+        row_numbers = np.array([self.start], dtype=np.int64)
         for stride, size in zip(self.strides, shape, strict=True):
-            found = np.add.outer(found, stride * np.arange(size, dtype=np.int64)).reshape(-1)
-        return found
+            row_numbers = np.add.outer(
+                row_numbers, stride * np.arange(size, dtype=np.int64)
+            ).reshape(-1)
+        return row_numbers
 
     def check(self, shape: Sequence[int], queries: int) -> None:
         """Refuse a block that leaves the batch."""
@@ -79,8 +81,8 @@ class Block:
         """Read what `facts` returned."""
         if isinstance(facts, list) and len(facts) == 3:
             start, strides, scale = facts
-            whole = [start, *strides] if isinstance(strides, list) else [None]
-            if all(type(one) is int for one in whole) and type(scale) is float:
+            integers = [start, *strides] if isinstance(strides, list) else [None]
+            if all(type(number) is int for number in integers) and type(scale) is float:
                 return cls(start, tuple(strides), scale)
         raise WorkloadError("an input of a derived answer must be [query, [strides], scale]")
 
@@ -246,9 +248,9 @@ Derived = Computed | Quantile
 
 def check_derived(derived: Sequence[Derived], queries: int) -> None:
     """Refuse derived answers that such a batch cannot have, or too many of them."""
-    for one in derived:
-        one.check(queries)
-    count = sum(one.label.count for one in derived)
+    for derived_answer in derived:
+        derived_answer.check(queries)
+    count = sum(derived_answer.label.count for derived_answer in derived)
     if count > MOST_DERIVED:
         raise WorkloadError(
             f"a batch may have at most {MOST_DERIVED:,} rates, averages and quantiles, not "

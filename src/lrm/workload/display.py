@@ -86,17 +86,17 @@ class OrderKey:
     ) -> list[tuple[bool, float]]:
         """Numbers that sort the groups by this key; NULL and what is missing are kept separate."""
         places = {label: place for place, label in enumerate(self.labels or ())}
-        found: list[tuple[bool, float]] = []
+        keys: list[tuple[bool, float]] = []
         for group in groups:
             value: float | None = values.get(group)
             if self.labels is not None:
                 label = dict(group).get(self.column)
                 value = None if label in {None, NULL} else places.get(str(label))
             if value is None or math.isnan(value):
-                found.append((not self.nulls_first, 0.0))
+                keys.append((not self.nulls_first, 0.0))
             else:
-                found.append((self.nulls_first, -value if self.descending else value))
-        return found
+                keys.append((self.nulls_first, -value if self.descending else value))
+        return keys
 
 
 RankFunction = Literal["rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile"]
@@ -135,9 +135,11 @@ class Rank:
     buckets: int = 1
 
     def __post_init__(self) -> None:
-        texts = isinstance(self.name, str) and all(isinstance(one, str) for one in self.partition)
-        whole = type(self.buckets) is int and self.buckets > 0
-        if not texts or not whole or self.function not in get_args(RankFunction):
+        texts = isinstance(self.name, str) and all(
+            isinstance(column, str) for column in self.partition
+        )
+        buckets_valid = type(self.buckets) is int and self.buckets > 0
+        if not texts or not buckets_valid or self.function not in get_args(RankFunction):
             raise WorkloadError("a rank must have a name, a function of SQL, keys and columns")
 
     def values(
@@ -154,12 +156,14 @@ class Rank:
         for place, group in enumerate(groups):
             labels = dict(group)
             parts.setdefault(tuple(map(labels.get, self.partition)), []).append(place)
-        found: dict[Group, float] = {}
+        group_numbers: dict[Group, float] = {}
         for members in parts.values():
             members.sort(key=keys.__getitem__)
             numbers = self._numbers([keys[place] for place in members])
-            found |= {groups[place]: one for place, one in zip(members, numbers, strict=True)}
-        return {group: found[group] for group in groups}
+            group_numbers |= {
+                groups[place]: number for place, number in zip(members, numbers, strict=True)
+            }
+        return {group: group_numbers[group] for group in groups}
 
     def _numbers(self, keys: Sequence[tuple[Any, ...]]) -> list[float]:
         """The numbers of groups that are in order."""
@@ -169,7 +173,11 @@ class Rank:
         if self.function == "ntile":
             size, more = divmod(count, self.buckets)
             sizes = (size + (bucket < more) for bucket in range(min(self.buckets, count)))
-            return [float(bucket + 1) for bucket, own in enumerate(sizes) for _ in range(own)]
+            return [
+                float(bucket + 1)
+                for bucket, bucket_size in enumerate(sizes)
+                for _ in range(bucket_size)
+            ]
         first = [place for place in range(count) if not place or keys[place] != keys[place - 1]]
         runs = list(zip(first, [*first[1:], count], strict=True))
         numbers: list[float] = []
@@ -238,13 +246,18 @@ class Display:
     qualify: tuple[tuple[Bound, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.queries or not all(isinstance(one, str) for one in self.queries + self.hidden):
+        if not self.queries or not all(
+            isinstance(element, str) for element in self.queries + self.hidden
+        ):
             raise WorkloadError("a display needs the names of its answers")
-        numbered = {one.name for one in self.ranks}
+        numbered = {element.name for element in self.ranks}
         known = {*self.queries, *self.hidden} - numbered
-        if not {one.answer for clause in self.having for one in clause} <= known:
+        if not {element.answer for clause in self.having for element in clause} <= known:
             raise WorkloadError("HAVING must compare answers of its own statement")
-        if not {one.answer for clause in self.qualify for one in clause} <= known | numbered:
+        if (
+            not {element.answer for clause in self.qualify for element in clause}
+            <= known | numbered
+        ):
             raise WorkloadError("QUALIFY must compare answers and ranks of its own statement")
         for number in (self.offset, 0 if self.limit is None else self.limit):
             if type(number) is not int or number < 0:
@@ -255,14 +268,14 @@ class Display:
     ) -> list[Group]:
         """The groups that are displayed, in order, by the noisy answers of each query."""
         ranks = self.rank_values(groups, answers)
-        kept = self._kept(groups, answers, self.having)
-        kept = self._kept(kept, {**answers, **ranks}, self.qualify)
-        order = list(range(len(kept)))
+        shown_groups = self._kept(groups, answers, self.having)
+        shown_groups = self._kept(shown_groups, {**answers, **ranks}, self.qualify)
+        order = list(range(len(shown_groups)))
         for key in reversed(self.order):
-            keys = key.sort_keys(kept, {**answers, **ranks}.get(key.column, {}))
+            keys = key.sort_keys(shown_groups, {**answers, **ranks}.get(key.column, {}))
             order.sort(key=keys.__getitem__)
         end = None if self.limit is None else self.offset + self.limit
-        return [kept[place] for place in order[self.offset : end]]
+        return [shown_groups[place] for place in order[self.offset : end]]
 
     def rank_values(
         self, groups: Sequence[Group], answers: Mapping[str, Mapping[Group, float]]
@@ -270,8 +283,8 @@ class Display:
         """The numbers of the groups that HAVING leaves, by rank."""
         if not self.ranks:
             return {}
-        kept = self._kept(groups, answers, self.having)
-        return {one.name: one.values(kept, answers) for one in self.ranks}
+        having_groups = self._kept(groups, answers, self.having)
+        return {rank.name: rank.values(having_groups, answers) for rank in self.ranks}
 
     @staticmethod
     def _kept(
@@ -284,7 +297,7 @@ class Display:
             group
             for group in groups
             if all(
-                any(one.holds(answers[one.answer].get(group, math.nan)) for one in clause)
+                any(bound.holds(answers[bound.answer].get(group, math.nan)) for bound in clause)
                 for clause in clauses
             )
         ]
@@ -296,13 +309,13 @@ class Display:
                 continue
             clauses = [" OR ".join(map(str, clause)) for clause in bounds]
             several = len(clauses) > 1
-            said = (
+            conditions = (
                 f"({text})" if several and len(clause) > 1 else text
                 for text, clause in zip(clauses, bounds, strict=True)
             )
-            parts.append(f"{word} " + " AND ".join(said))
+            parts.append(f"{word} " + " AND ".join(conditions))
         if self.order:
-            keys = (one.column + (" DESC" if one.descending else "") for one in self.order)
+            keys = (key.column + (" DESC" if key.descending else "") for key in self.order)
             parts.append("ORDER BY " + ", ".join(keys))
         if self.limit is not None:
             parts.append(f"LIMIT {self.limit}")
@@ -317,7 +330,8 @@ class Display:
             "queries": list(self.queries),
             "hidden": list(self.hidden),
             "having": [
-                [[one.answer, one.operation, one.value] for one in clause] for clause in self.having
+                [[bound.answer, bound.operation, bound.value] for bound in clause]
+                for clause in self.having
             ],
             "order": [key.facts for key in self.order],
             "limit": self.limit,
@@ -327,9 +341,10 @@ class Display:
         if not self.ranks:
             return facts
         qualify = [
-            [[one.answer, one.operation, one.value] for one in clause] for clause in self.qualify
+            [[bound.answer, bound.operation, bound.value] for bound in clause]
+            for clause in self.qualify
         ]
-        return {**facts, "ranks": [one.facts for one in self.ranks], "qualify": qualify}
+        return {**facts, "ranks": [bound.facts for bound in self.ranks], "qualify": qualify}
 
     @classmethod
     def from_facts(cls, facts: Any) -> Display:
@@ -344,13 +359,13 @@ class Display:
                 facts["offset"],
                 tuple(
                     Rank(
-                        one["name"],
-                        one["function"],
-                        tuple(map(OrderKey.from_facts, one["order"])),
-                        tuple(one["partition"]),
-                        one["buckets"],
+                        part_facts["name"],
+                        part_facts["function"],
+                        tuple(map(OrderKey.from_facts, part_facts["order"])),
+                        tuple(part_facts["partition"]),
+                        part_facts["buckets"],
                     )
-                    for one in facts.get("ranks", ())
+                    for part_facts in facts.get("ranks", ())
                 ),
                 _clauses(facts.get("qualify", ())),
             )
@@ -359,4 +374,4 @@ class Display:
 
 
 def _clauses(facts: Any) -> tuple[tuple[Bound, ...], ...]:
-    return tuple(tuple(Bound(*one) for one in clause) for clause in facts)
+    return tuple(tuple(Bound(*bound_facts) for bound_facts in clause) for clause in facts)

@@ -56,8 +56,8 @@ class Formula:
         if "round" in self.core.steps:
             raise WorkloadError("round may only come last in a formula")
         for step, constant in self.tail:
-            whole = constant == round(constant) and _LEAST_DIGITS <= constant <= _MOST_DIGITS
-            if step == "round" and not whole:
+            is_integer = constant == round(constant) and _LEAST_DIGITS <= constant <= _MOST_DIGITS
+            if step == "round" and not is_integer:
                 raise WorkloadError("a formula rounds to between -12 and 12 digits")
             if step == "/" and constant == 0.0:
                 raise WorkloadError("a formula must not divide by 0")
@@ -89,18 +89,18 @@ class Formula:
     @cached_property
     def tail(self) -> tuple[tuple[str, float], ...]:
         """The last operations that have one operand and a constant, in the order of application."""
-        found: list[tuple[str, float]] = []
+        tail_steps: list[tuple[str, float]] = []
         steps = list(self.steps)
         while steps:
             if steps[-1] in _RISING:
-                found.append((str(steps[-1]), 0.0))
+                tail_steps.append((str(steps[-1]), 0.0))
                 del steps[-1]
             elif len(steps) > 2 and steps[-1] in _BINARY and isinstance(steps[-2], float):
-                found.append((str(steps[-1]), steps[-2]))
+                tail_steps.append((str(steps[-1]), steps[-2]))
                 del steps[-2:]
             else:
                 break
-        return tuple(reversed(found))
+        return tuple(reversed(tail_steps))
 
     @cached_property
     def core(self) -> Formula:
@@ -123,8 +123,8 @@ class Formula:
     def value(self, inputs: Floats) -> Floats:
         """Values for inputs × groups; nan where there is none."""
         core = self.core.dual(inputs)[0][0]
-        found = self.finish(np.where(np.isfinite(core), core, np.nan))
-        return np.where(np.isfinite(found), found, np.nan)
+        values = self.finish(np.where(np.isfinite(core), core, np.nan))
+        return np.where(np.isfinite(values), values, np.nan)
 
     def dual(self, inputs: Floats) -> tuple[Dual, list[Dual]]:
         """Value and gradient of a core, and those of its divisors and of the arguments of ln."""
@@ -139,28 +139,28 @@ class Formula:
             elif isinstance(step, float):
                 stack.append((np.full(inputs.shape[1], step), zero))
             elif step in _UNARY:
-                one = stack.pop()
-                stack.append(_UNARY_DUALS[step](one))
+                operand = stack.pop()
+                stack.append(_UNARY_DUALS[step](operand))
                 if step == "ln":
-                    divisors.append(one)
+                    divisors.append(operand)
             else:
-                two, one = stack.pop(), stack.pop()
-                stack.append(_combined(step, one, two))
+                two, operand = stack.pop(), stack.pop()
+                stack.append(_combined(step, operand, two))
                 if step == "/":
                     divisors.append(two)
         return stack[0], divisors
 
     def steepness(self, values: Floats) -> Floats:
         """How much the tail stretches small changes of the core's values."""
-        found = np.ones_like(values)
+        slope = np.ones_like(values)
         for step, constant in self.tail:
             if step in "*/":
-                found = found * (abs(constant) if step == "*" else 1.0 / abs(constant))
+                slope = slope * (abs(constant) if step == "*" else 1.0 / abs(constant))
             elif step in _RISING:
                 with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                    found = found * _UNARY_DUALS[step]((values, np.ones_like(values)))[1]
+                    slope = slope * _UNARY_DUALS[step]((values, np.ones_like(values)))[1]
             values = _tail(values, step, constant)
-        return found
+        return slope
 
     @property
     def is_ratio(self) -> bool:
@@ -178,15 +178,15 @@ class Formula:
             elif step in _UNARY:
                 stack.append(f"{step}({_bare(stack.pop())})")
             else:
-                two, one = stack.pop(), stack.pop()
+                two, operand = stack.pop(), stack.pop()
                 if step == "round":
-                    stack.append(f"round({_bare(one)}, {two})")
+                    stack.append(f"round({_bare(operand)}, {two})")
                 elif step == "else":
-                    stack.append(f"coalesce({_bare(one)}, {two})")
+                    stack.append(f"coalesce({_bare(operand)}, {two})")
                 elif step == "*" and _is_number(two):
-                    stack.append(f"({two} * {one})")
+                    stack.append(f"({two} * {operand})")
                 else:
-                    stack.append(f"({one} {step} {two})")
+                    stack.append(f"({operand} {step} {two})")
         return _bare(stack[0])
 
     @classmethod
@@ -198,8 +198,8 @@ class Formula:
         return cls(tuple(steps))
 
 
-def _combined(step: str, one: Dual, two: Dual) -> Dual:
-    (a, da), (b, db) = one, two
+def _combined(step: str, left: Dual, two: Dual) -> Dual:
+    (a, da), (b, db) = left, two
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if step == "+":
             return a + b, da + db
@@ -214,29 +214,29 @@ def _combined(step: str, one: Dual, two: Dual) -> Dual:
         return quotient, (da - quotient * db) / b
 
 
-def _root(one: Dual) -> Dual:
-    value, gradient = one
+def _root(operand: Dual) -> Dual:
+    value, gradient = operand
     root = np.sqrt(np.maximum(value, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return root, np.where(root > 0, 0.5 * gradient / root, 0.0)
 
 
-def _logarithm(one: Dual) -> Dual:
-    value, gradient = one
+def _logarithm(operand: Dual) -> Dual:
+    value, gradient = operand
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(value <= 0, -np.inf, np.log(value))
-        return found, np.where(value > 0, gradient / value, np.nan)
+        logarithm = np.where(value <= 0, -np.inf, np.log(value))
+        return logarithm, np.where(value > 0, gradient / value, np.nan)
 
 
-def _power(one: Dual) -> Dual:
-    value, gradient = one
+def _power(operand: Dual) -> Dual:
+    value, gradient = operand
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.exp(value)
-        return found, found * gradient
+        power = np.exp(value)
+        return power, power * gradient
 
 
-def _size(one: Dual) -> Dual:
-    value, gradient = one
+def _size(operand: Dual) -> Dual:
+    value, gradient = operand
     return np.abs(value), np.sign(value) * gradient
 
 

@@ -48,7 +48,7 @@ def spans_of(labels: Labels, ranges: Iterable[tuple[int, int]]) -> Iterator[list
     table: Numbered | Named | Grouped | None = None
     begin = end = 0
     for start, stop in ranges:
-        found = []
+        spans = []
         place = start
         while place < stop:
             while end <= place:
@@ -56,9 +56,9 @@ def spans_of(labels: Labels, ranges: Iterable[tuple[int, int]]) -> Iterator[list
                 begin, end = end, end + len(table)
             assert table is not None  # noqa: S101 - the loop above has set it
             last = min(stop, end)
-            found.append(Span(table, place - begin, last - begin))
+            spans.append(Span(table, place - begin, last - begin))
             place = last
-        yield found
+        yield spans
 
 
 @dataclass

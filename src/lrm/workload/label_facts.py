@@ -105,12 +105,14 @@ def _part(fact: Any) -> Part:
 
 
 def _orders(orders: Any, attributes: int) -> tuple[int, ...]:
-    given = _list(orders)
-    if not given or not all(type(order) is int and 0 <= order <= attributes for order in given):
+    order_list = _list(orders)
+    if not order_list or not all(
+        type(order) is int and 0 <= order <= attributes for order in order_list
+    ):
         raise WorkloadError("the orders of cross-tabs must be numbers of attributes")
-    if attributes * max(given) > _MOST_PLACES:
+    if attributes * max(order_list) > _MOST_PLACES:
         raise WorkloadError(f"cross-tabs of {attributes:,} attributes are too many to be labelled")
-    return tuple(given)
+    return tuple(order_list)
 
 
 def _axis(axis: Any) -> Axis:

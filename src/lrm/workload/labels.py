@@ -112,9 +112,9 @@ class Labels(Sequence[Label]):
                     parts.append(part)
                     ranges.append((start, end))
             elif isinstance(part, Named):
-                own = [start + i for i, name in enumerate(part.queries) if name == query]
-                parts += [Named((query,))] * len(own)
-                ranges += [(i, i + 1) for i in own]
+                query_places = [start + i for i, name in enumerate(part.queries) if name == query]
+                parts += [Named((query,))] * len(query_places)
+                ranges += [(i, i + 1) for i in query_places]
             elif part.clash(query):
                 number = int(query.removeprefix("q"))
                 parts.append(Numbered(1, number))
@@ -230,7 +230,7 @@ class Names(Sequence[str]):
         if not isinstance(other, Sequence) or isinstance(other, str):
             return NotImplemented
         return len(self) == len(other) and all(
-            one == two for one, two in zip(self, other, strict=True)
+            left == two for left, two in zip(self, other, strict=True)
         )
 
     __hash__ = None  # type: ignore[assignment] # equal to lists, which have none

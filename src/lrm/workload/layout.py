@@ -58,8 +58,8 @@ class Layout:
 
     def taken(self, rows: Sequence[int] | Codes) -> Layout:
         """Some of the rows, in the order given."""
-        chosen = np.asarray(rows, dtype=np.int64)
-        return replace(self, codes=self.codes[chosen], positions=self.positions[chosen])
+        row_numbers = np.asarray(rows, dtype=np.int64)
+        return replace(self, codes=self.codes[row_numbers], positions=self.positions[row_numbers])
 
     def groups(self) -> list[Group]:
         """The group of each row, as labels have it."""
@@ -84,25 +84,25 @@ def find_answers(batch: Workload, name: str) -> tuple[Labels, list[tuple[int, in
         _check_one(batch, name)
         return shown.of_query(name)
     statement, answer = _qualified(batch, name)
-    if statement is None and any(one.name == name for one in batch.tables):
+    if statement is None and any(table.name == name for table in batch.tables):
         return statement_labels(batch, find_statement(batch, name))
     if statement is None:
         return find_query(shown, name)
     labels, ranges = statement_labels(batch, statement)
-    own, inner = labels.of_query(answer)
+    answer_labels, inner = labels.of_query(answer)
     starts = np.cumsum([0, *(stop - start for start, stop in ranges)]).tolist()
-    found = []
+    positions = []
     for start, stop in inner:
         place = int(np.searchsorted(starts, start, side="right")) - 1
-        found.append(
+        positions.append(
             (start + ranges[place][0] - starts[place], stop + ranges[place][0] - starts[place])
         )
-    return own, found
+    return answer_labels, positions
 
 
 def _users(batch: Workload, name: str) -> list[int]:
     """The numbers of the statements that have an answer of this name, counted from 1."""
-    return [number for number, one in enumerate(batch.tables, 1) if name in one.answers]
+    return [number for number, table in enumerate(batch.tables, 1) if name in table.answers]
 
 
 def _check_one(batch: Workload, name: str) -> None:
@@ -130,16 +130,16 @@ def find_statement(batch: Workload, name: str) -> Statement:
     """
     tables = batch.tables
     _check_one(batch, name)
-    for one in tables:
-        if one.name == name:
-            return one
+    for table in tables:
+        if table.name == name:
+            return table
     statement, _ = _qualified(batch, name)
     users = _users(batch, name)
     if statement is not None or users:
         return statement or tables[users[0] - 1]
     if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
         return tables[int(name) - 1]
-    listed = ", ".join(repr(one.name) for one in tables[:8])
+    listed = ", ".join(repr(table.name) for table in tables[:8])
     more = f" and {len(tables) - 8:,} more" if len(tables) > 8 else ""
     raise WorkloadError(f"no statement is called {name!r}; there are {listed}{more}")
 
@@ -156,11 +156,13 @@ def layout_of(batch: Workload, statement: Statement, most: int | None = None) ->
     for span in spans[:-1]:
         places.append(places[-1] + len(span))
     before = _shown_place(batch, batch.shape[0])
-    before += sum(one.label.count for one in batch.derived[: statement.derived[0]])
-    for one in batch.derived[slice(*statement.derived)]:
-        spans.append(Span(one.label, 0, one.label.count))
+    before += sum(
+        derived_answer.label.count for derived_answer in batch.derived[: statement.derived[0]]
+    )
+    for derived_answer in batch.derived[slice(*statement.derived)]:
+        spans.append(Span(derived_answer.label, 0, derived_answer.label.count))
         places.append(before)
-        before += one.label.count
+        before += derived_answer.label.count
     return _joined(statement, spans, places[-len(spans) :] if spans else [])
 
 
@@ -168,9 +170,11 @@ def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, lis
     """The labels of a statement's answers, and the ranges of their positions among those shown."""
     start, stop = (_shown_place(batch, row) for row in statement.rows)
     first = _shown_place(batch, batch.shape[0])
-    first += sum(one.label.count for one in batch.derived[: statement.derived[0]])
-    own = sum(one.label.count for one in batch.derived[slice(*statement.derived)])
-    ranges = [one for one in ((start, stop), (first, first + own)) if one[0] < one[1]]
+    first += sum(piece.label.count for piece in batch.derived[: statement.derived[0]])
+    derived_count = sum(piece.label.count for piece in batch.derived[slice(*statement.derived)])
+    ranges = [
+        piece for piece in ((start, stop), (first, first + derived_count)) if piece[0] < piece[1]
+    ]
     spans = [span for part in spans_of(batch.shown, ranges) for span in part]
     return Labels(span.part for span in spans), ranges
 
@@ -191,29 +195,31 @@ def _list_layout(batch: Workload, statement: Statement, most: int | None) -> Lay
 
 def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) -> Layout:
     columns = [_labelled(column, spans) for column in statement.columns]
-    known = [{label: code for code, label in enumerate(one.labels)} for one in columns]
+    known = [{label: code for code, label in enumerate(labelled.labels)} for labelled in columns]
     names = {name: place for place, name in enumerate(statement.answers)}
     codes, answers, positions = [], [], []
     for span, place in zip(spans, places, strict=True):
         part = span.part
         assert isinstance(part, Grouped)  # noqa: S101 - lists have no answers in their statement
-        own = np.full((len(span), len(columns)), -1, dtype=np.int64)
+        span_codes = np.full((len(span), len(columns)), -1, dtype=np.int64)
         for number, column in enumerate(columns):
             if column.name in part.attributes:
                 axis = part.attributes.index(column.name)
                 labels = part.axes[axis][1]
-                own[:, number] = np.array([known[number][one] for one in labels])[span.places(axis)]
-        codes.append(own)
+                span_codes[:, number] = np.array([known[number][labelled] for labelled in labels])[
+                    span.places(axis)
+                ]
+        codes.append(span_codes)
         answers.append(np.full(len(span), names.setdefault(part.query, len(names))))
         positions.append(np.arange(place, place + len(span)))
     every = np.concatenate(codes)
     # A total comes after the groups that it adds up.
-    last = np.where(every < 0, [len(one.labels) for one in columns], every)
+    last = np.where(every < 0, [len(labelled.labels) for labelled in columns], every)
     rows, inverse = np.unique(last, axis=0, return_inverse=True)
-    found = np.full((len(rows), len(names)), -1, dtype=np.int64)
-    found[inverse.reshape(-1), np.concatenate(answers)] = np.concatenate(positions)
-    rows[rows == [len(one.labels) for one in columns]] = -1
-    return Layout(statement, tuple(columns), tuple(names), rows, found)
+    table_positions = np.full((len(rows), len(names)), -1, dtype=np.int64)
+    table_positions[inverse.reshape(-1), np.concatenate(answers)] = np.concatenate(positions)
+    rows[rows == [len(labelled.labels) for labelled in columns]] = -1
+    return Layout(statement, tuple(columns), tuple(names), rows, table_positions)
 
 
 def _labelled(column: Column, spans: Sequence[Span]) -> Column:

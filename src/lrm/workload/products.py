@@ -106,16 +106,16 @@ def marginals(
     (162196001, 'count[a98=9, a99=9, a100=9]')
     """
     checked = attribute_sizes(sizes)
-    wanted = (orders,) if isinstance(orders, int) else tuple(map(operator.index, orders))
+    order_numbers = (orders,) if isinstance(orders, int) else tuple(map(operator.index, orders))
     kinds = [factor] * len(checked) if isinstance(factor, str) else list(factor)
     if len(kinds) != len(checked) or "total" in kinds:
         raise WorkloadError(
             "expected one factor, 'identity', 'prefix' or 'all-ranges', or one per attribute"
         )
-    batch = cross_tabs(checked, wanted, kinds)
+    batch = cross_tabs(checked, order_numbers, kinds)
     queries = product_map(batch)
     axes = tuple(_axis(i, choices[1], always=True) for i, choices in enumerate(batch.factors))
-    labels = Labels([CrossTabs(name, tuple(axis for axis in axes if axis), wanted)])
+    labels = Labels([CrossTabs(name, tuple(axis for axis in axes if axis), order_numbers)])
     return Workload(queries, labels=labels)
 
 
@@ -163,16 +163,16 @@ def product_map(batch: ProductBatch) -> LinearMap:
     >>> product_map(product_batch([8], [["prefix"]])).kind
     'prefix'
     """
-    found = ProductMap(batch)
+    linear_map = ProductMap(batch)
     if len(batch.sizes) > 1:
-        return found
+        return linear_map
     if batch.terms == 1 and batch.simple and batch.coefficients[0] == 1.0:
         (factor,) = batch.summands(0)[0][1]
         if factor.has_closed_forms:
             return factor
         if factor.kind == "identity":
             return SparseMap(factor.sparse())
-    return SparseMap(found.sparse()) if found.is_flat else found
+    return SparseMap(linear_map.sparse()) if linear_map.is_flat else linear_map
 
 
 def _axis(attribute: int, factor: LinearMap, *, always: bool = False) -> Axis | None:

@@ -53,36 +53,36 @@ def _statements(workloads: Sequence[Workload]) -> list[Statement]:
     """The tables of all parts, where any of them has statements; else labels say as much."""
     if not any(part.statements for part in workloads):
         return []
-    found: list[Statement] = []
+    statements: list[Statement] = []
     queries = derived = displays = 0
     for part in workloads:
-        found += shift(part.tables, queries, derived, displays)
+        statements += shift(part.tables, queries, derived, displays)
         queries += part.shape[0]
         derived += len(part.derived)
         displays += len(part.display)
-    return distinct_names(found)
+    return distinct_names(statements)
 
 
 def _derived(workloads: Sequence[Workload]) -> Iterator[Derived]:
     before = 0
     for workload in workloads:
-        yield from (one.shifted(before) for one in workload.derived)
+        yield from (derived_answer.shifted(before) for derived_answer in workload.derived)
         before += workload.shape[0]
 
 
 def _queries(workloads: Sequence[Workload]) -> LinearMap | sp.csr_array:
-    maps = [one.queries for one in workloads]
+    maps = [linear_map.queries for linear_map in workloads]
     if len(maps) == 1:
         return maps[0]
-    products = [one.products for one in workloads if one.products is not None]
-    if len(products) == len(maps) and len({one.sizes for one in products}) == 1:
-        return ProductMap(stacked([one.batch for one in products]))
-    if not all(one.is_flat for one in products):
+    products = [linear_map.products for linear_map in workloads if linear_map.products is not None]
+    if len(products) == len(maps) and len({linear_map.sizes for linear_map in products}) == 1:
+        return ProductMap(stacked([linear_map.batch for linear_map in products]))
+    if not all(linear_map.is_flat for linear_map in products):
         raise WorkloadError(
             f"a batch over the product of attributes ({how_many(maps[0].shape[1])} cells) is too "
             "large to be joined with a matrix; build both from the same attributes"
         )
-    return sp.csr_array(sp.vstack([one.sparse() for one in maps], format="csr"))
+    return sp.csr_array(sp.vstack([linear_map.sparse() for linear_map in maps], format="csr"))
 
 
 def _importance(workloads: Sequence[Workload]) -> Floats | None:

@@ -68,7 +68,7 @@ class Column:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        texts = isinstance(self.name, str) and all(isinstance(one, str) for one in self.labels)
+        texts = isinstance(self.name, str) and all(isinstance(label, str) for label in self.labels)
         if not texts or self.kind not in get_args(Kind):
             raise WorkloadError("a column of a statement must have a name, a kind and labels")
 
@@ -108,10 +108,10 @@ def kind_of(values: Iterable[object]) -> Kind:
         "date": "date",
         "datetime": "timestamp",
     }
-    found = {kinds.get(type(value).__name__, "text") for value in values if value is not None}
-    if found == {"integer", "number"}:
+    value_kinds = {kinds.get(type(value).__name__, "text") for value in values if value is not None}
+    if value_kinds == {"integer", "number"}:
         return "number"
-    return found.pop() if len(found) == 1 else "text"
+    return value_kinds.pop() if len(value_kinds) == 1 else "text"
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ class Statement:
 
     def joined(self, other: Statement) -> Statement:
         """One statement of the answers of both, such as those of two parts of UNION ALL."""
-        columns = {one.name: one for one in self.columns}
-        for one in other.columns:
-            known = columns.setdefault(one.name, one)
-            labels = tuple(dict.fromkeys(known.labels + one.labels))
-            kind = known.kind if known.kind == one.kind else "text"
-            columns[one.name] = Column(one.name, kind, labels)
+        columns = {column.name: column for column in self.columns}
+        for column in other.columns:
+            known = columns.setdefault(column.name, column)
+            labels = tuple(dict.fromkeys(known.labels + column.labels))
+            kind = known.kind if known.kind == column.kind else "text"
+            columns[column.name] = Column(column.name, kind, labels)
         return replace(
             self,
             columns=tuple(columns.values()),
@@ -183,7 +183,7 @@ class Statement:
         return {
             "name": self.name,
             "title": self.title,
-            "columns": [[one.name, one.kind, list(one.labels)] for one in self.columns],
+            "columns": [[column.name, column.kind, list(column.labels)] for column in self.columns],
             "answers": list(self.answers),
             "rows": list(self.rows),
             "derived": list(self.derived),
@@ -197,7 +197,7 @@ class Statement:
         """Read what `facts` returned; anything else is a WorkloadError."""
         try:
             columns = [Column(name, kind, tuple(labels)) for name, kind, labels in facts["columns"]]
-            found = cls(
+            statement = cls(
                 facts["name"],
                 facts["title"],
                 tuple(columns),
@@ -210,17 +210,17 @@ class Statement:
             )
         except (TypeError, KeyError, ValueError):
             raise WorkloadError("a statement is not of the expected form") from None
-        texts = [found.name, found.title, *found.answers]
-        whole = [one for one in (found.line, found.display) if one is not None]
-        size = 1.0 if found.expected is None else found.expected
+        texts = [statement.name, statement.title, *statement.answers]
+        integers = [value for value in (statement.line, statement.display) if value is not None]
+        size = 1.0 if statement.expected is None else statement.expected
         if not (
-            all(isinstance(one, str) for one in texts)
-            and all(type(one) is int and one >= 0 for one in whole)
+            all(isinstance(value, str) for value in texts)
+            and all(type(value) is int and value >= 0 for value in integers)
             and type(size) is float
             and 0 < size < float("inf")
         ):
             raise WorkloadError("a statement is not of the expected form")
-        return found
+        return statement
 
 
 def _range(value: Any) -> tuple[int, int]:
@@ -234,11 +234,13 @@ def check_statements(
     statements: Sequence[Statement], queries: int, derived: int, displays: int
 ) -> None:
     """Raise an error where a statement has answers that the batch does not have."""
-    for one in statements:
-        beyond = one.rows[1] > queries or one.derived[1] > derived
-        if beyond or (one.display is not None and one.display >= displays):
-            raise WorkloadError(f"statement {one.name!r} has answers that the batch does not have")
-    if len({one.name for one in statements}) < len(statements):
+    for statement in statements:
+        beyond = statement.rows[1] > queries or statement.derived[1] > derived
+        if beyond or (statement.display is not None and statement.display >= displays):
+            raise WorkloadError(
+                f"statement {statement.name!r} has answers that the batch does not have"
+            )
+    if len({statement.name for statement in statements}) < len(statements):
         raise WorkloadError("two statements of a batch have the same name")
 
 
@@ -246,12 +248,12 @@ def shift(
     statements: Iterable[Statement], queries: int, derived: int, displays: int
 ) -> Iterator[Statement]:
     """The same statements where their answers come later in a larger batch."""
-    for one in statements:
+    for statement in statements:
         yield replace(
-            one,
-            rows=(one.rows[0] + queries, one.rows[1] + queries),
-            derived=(one.derived[0] + derived, one.derived[1] + derived),
-            display=None if one.display is None else one.display + displays,
+            statement,
+            rows=(statement.rows[0] + queries, statement.rows[1] + queries),
+            derived=(statement.derived[0] + derived, statement.derived[1] + derived),
+            display=None if statement.display is None else statement.display + displays,
         )
 
 
@@ -263,17 +265,17 @@ def distinct_names(statements: Iterable[Statement]) -> list[Statement]:
     ['n', 'n_by_sex']
     """
     taken: set[str] = set()
-    found = []
-    for one in statements:
-        name = one.name
-        if name in taken and one.columns:
-            name = f"{name}_by_{'_'.join(column.name for column in one.columns)}"
+    renamed = []
+    for statement in statements:
+        name = statement.name
+        if name in taken and statement.columns:
+            name = f"{name}_by_{'_'.join(column.name for column in statement.columns)}"
         number, stem = 2, name
         while name in taken:
             name, number = f"{stem}_{number}", number + 1
         taken.add(name)
-        found.append(replace(one, name=name))
-    return found
+        renamed.append(replace(statement, name=name))
+    return renamed
 
 
 def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
@@ -284,10 +286,10 @@ def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
     >>> title_of(["by_month"], ["hospital", "month"]), title_of(["by_month"], ["month"])
     ('by month and hospital', 'by month')
     """
-    names = _listed([_words(one) for one in answers])
-    by = [_words(one) for one in columns]
+    names = _listed([_words(name) for name in answers])
+    by = [_words(name) for name in columns]
     if re.match(r"(?i)by\b", names):
-        more = _listed([one for one in by if one not in names])
+        more = _listed([name for name in by if name not in names])
         return f"{names} and {more}" if more else names
     return f"{names} by {_listed(by)}" if by else names
 
@@ -309,35 +311,37 @@ def statements_of(
 
     Queries without groups that follow each other are one list.
     """
-    found: dict[object, Statement] = {}
+    by_key: dict[object, Statement] = {}
     start = 0
     for part in islice(labels.tables(), MOST_TABLES):
         stop = start + len(part)
         if not (isinstance(part, Grouped) and part.hidden):
-            _put(found, replace(_of_part(part, domain), rows=(start, stop)))
+            _put(by_key, replace(_of_part(part, domain), rows=(start, stop)))
         start = stop
-    for place, one in enumerate(derived[:MOST_TABLES]):
-        own = replace(_of_part(one.label, domain), answers=(one.label.query,))
-        _put(found, replace(own, derived=(place, place + 1)))
-    displayed = {name: place for place, one in enumerate(display) for name in one.queries}
-    return tuple(distinct_names(_titled(one, displayed) for one in found.values()))
+    for place, entry in enumerate(derived[:MOST_TABLES]):
+        statement = replace(_of_part(entry.label, domain), answers=(entry.label.query,))
+        _put(by_key, replace(statement, derived=(place, place + 1)))
+    displayed = {name: place for place, entry in enumerate(display) for name in entry.queries}
+    return tuple(distinct_names(_titled(entry, displayed) for entry in by_key.values()))
 
 
-def _put(found: dict[object, Statement], one: Statement) -> None:
+def _put(by_key: dict[object, Statement], statement: Statement) -> None:
     """Join a table to the statement that it belongs to, or begin a new one."""
-    if one.line is not None and one.answers:
-        found[one.line] = found[one.line].joined(one) if one.line in found else one
+    if statement.line is not None and statement.answers:
+        by_key[statement.line] = (
+            by_key[statement.line].joined(statement) if statement.line in by_key else statement
+        )
         return
-    last = next(reversed(found), None)
-    if last is not None and _are_single(found[last], one):
-        found[last] = found[last].joined(one)
+    last = next(reversed(by_key), None)
+    if last is not None and _are_single(by_key[last], statement):
+        by_key[last] = by_key[last].joined(statement)
     else:
-        found[f"table {len(found)}"] = one
+        by_key[f"table {len(by_key)}"] = statement
 
 
-def _are_single(one: Statement, other: Statement) -> bool:
+def _are_single(left: Statement, other: Statement) -> bool:
     """Whether two statements are queries without groups that follow each other."""
-    return not (one.answers or other.answers) and one.rows[1] == other.rows[0]
+    return not (left.answers or other.answers) and left.rows[1] == other.rows[0]
 
 
 def _of_part(part: Numbered | Named | Grouped, domain: Domain | None) -> Statement:
@@ -349,25 +353,25 @@ def _of_part(part: Numbered | Named | Grouped, domain: Domain | None) -> Stateme
 
 def _column(domain: Domain | None, name: str, labels: Sequence[str]) -> Column:
     known = () if domain is None else domain.attributes
-    attribute = next((one for one in known if one.name == name), None)
+    attribute = next((candidate for candidate in known if candidate.name == name), None)
     # Ranges and running totals of an attribute have labels of their own.
     if attribute is None or tuple(labels[:3]) != attribute.labels[:3]:
         return Column(name)
     return Column.of(attribute)
 
 
-def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def _around(left: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """The range that holds both; an empty one adds nothing."""
-    if one[0] == one[1] or other[0] == other[1]:
-        return one if other[0] == other[1] else other
-    return min(one[0], other[0]), max(one[1], other[1])
+    if left[0] == left[1] or other[0] == other[1]:
+        return left if other[0] == other[1] else other
+    return min(left[0], other[0]), max(left[1], other[1])
 
 
-def _titled(one: Statement, displayed: dict[str, int]) -> Statement:
-    if not one.answers:
-        return replace(one, title="Answers")
-    title = title_of(one.answers, [column.name for column in one.columns])
-    return replace(one, title=title, display=displayed.get(one.answers[0]))
+def _titled(statement: Statement, displayed: dict[str, int]) -> Statement:
+    if not statement.answers:
+        return replace(statement, title="Answers")
+    title = title_of(statement.answers, [column.name for column in statement.columns])
+    return replace(statement, title=title, display=displayed.get(statement.answers[0]))
 
 
 def _month(text: str) -> dt.date:
@@ -431,7 +435,11 @@ def typed_column(texts: Any, column: Column) -> Any:
             "timestamp": pa.timestamp("us"),
         }
         return pa.array(values, types[column.kind]).take(encoded.indices)
-    order = list(dict.fromkeys([*(one for one in column.labels if one in set(labels)), *labels]))
+    order = list(
+        dict.fromkeys(
+            [*(known_label for known_label in column.labels if known_label in set(labels)), *labels]
+        )
+    )
     place = {label: code for code, label in enumerate(order)}
     codes = pa.array([place[label] for label in labels], pa.int32()).take(encoded.indices)
     return pa.DictionaryArray.from_arrays(codes, pa.array(order, pa.string()), ordered=True)
@@ -439,11 +447,11 @@ def typed_column(texts: Any, column: Column) -> Any:
 
 def group_columns(tables: Iterable[Statement]) -> tuple[Column, ...]:
     """The columns of all statements by name; of text where statements disagree."""
-    found: dict[str, Column] = {}
-    for one in tables:
-        for column in one.columns:
-            known = found.setdefault(column.name, column)
+    columns: dict[str, Column] = {}
+    for statement in tables:
+        for column in statement.columns:
+            known = columns.setdefault(column.name, column)
             kind: Kind = known.kind if known.kind == column.kind else "text"
             labels = tuple(dict.fromkeys(known.labels + column.labels))
-            found[column.name] = Column(column.name, kind, labels)
-    return tuple(found.values())
+            columns[column.name] = Column(column.name, kind, labels)
+    return tuple(columns.values())

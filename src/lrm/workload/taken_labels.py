@@ -103,19 +103,19 @@ class TakenLabels:
         several = self._tabs.setdefault(part.query, [])
         products = [
             other
-            for (query, _), found in self._products.items()
+            for (query, _), earlier in self._products.items()
             if query == part.query
-            for other in found
+            for other in earlier
         ]
         singles = [
             _alone(label)
-            for (query, _), found in self._single.items()
+            for (query, _), earlier in self._single.items()
             if query == part.query
-            for label in found.values()
+            for label in earlier.values()
         ]
-        others: list[Grouped | CrossTabs] = [*several, *products, *singles]
-        clashes = (part.repeats(other) for other in others)
-        clash = next((found for found in clashes if found is not None), None)
+        taken_parts: list[Grouped | CrossTabs] = [*several, *products, *singles]
+        clashes = (part.repeats(other) for other in taken_parts)
+        clash = next((earlier for earlier in clashes if earlier is not None), None)
         several.append(part)
         return clash
 

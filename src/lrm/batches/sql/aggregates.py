@@ -80,11 +80,11 @@ def aggregate(bind: Binds, node: exp.Expr) -> Expr:
     """Build an aggregate of one or two expressions."""
     known = isinstance(node, exp.AggFunc)
     names = node.sql_names() if isinstance(node, exp.AggFunc) else [node.name.upper()]
-    name = next(one for one in names if one in NAMES)
+    name = next(candidate for candidate in names if candidate in NAMES)
     if known:
         only(node, "this", "expression")
-    given = [node.this, node.args.get("expression")] if known else node.expressions
-    inner = [one for one in given if one is not None]
+    operands = [node.this, node.args.get("expression")] if known else node.expressions
+    inner = [candidate for candidate in operands if candidate is not None]
     if not inner:
         raise refuse("aggregate", f"{name} without an expression", AGGREGATES, at=place(node))
     if type(inner[0]) is exp.Distinct:
@@ -110,8 +110,12 @@ def _bracket(bind: Binds, node: exp.Expr) -> Expr:
     """``APPROX_QUANTILES(x, 100)[OFFSET(50)]`` of BigQuery."""
     inner, place_of = node.this, node.expressions
     parts = inner.args.get("expression") if type(inner) is exp.ApproxQuantiles else None
-    numbers = [one.name for one in (parts, *place_of) if type(one) is exp.Literal]
-    if len(numbers) != 2 or not all(one.isdigit() for one in numbers) or int(numbers[0]) < 1:
+    numbers = [literal.name for literal in (parts, *place_of) if type(literal) is exp.Literal]
+    if (
+        len(numbers) != 2
+        or not all(literal.isdigit() for literal in numbers)
+        or int(numbers[0]) < 1
+    ):
         raise refuse_node(node, AGGREGATES)
     count, place_in = map(int, numbers)
     place_in -= int(node.args.get("offset") or 0)
@@ -135,12 +139,12 @@ def _within(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate(name, (this,), level=level, at=bind.at(node.this, this))
 
 
-def _level(bind: Binds, node: exp.Expr | None, whole: exp.Expr) -> float:
+def _level(bind: Binds, node: exp.Expr | None, quantile_node: exp.Expr) -> float:
     number = None if node is None or type(node) is exp.Array else bind.expr(node)
     if not isinstance(number, ir.Number):
         advice = "write one quantile per level: QUANTILE_CONT(x, 0.9)"
-        found = "a quantile without one constant level"
-        raise refuse("quantile", found, advice, at=place(whole))
+        construct = "a quantile without one constant level"
+        raise refuse("quantile", construct, advice, at=place(quantile_node))
     level = float(number.text)
     if not 0 < level < 1:
         sentence = f"the level of a quantile must be between 0 and 1, not {level:g}"
@@ -175,8 +179,8 @@ def _window(bind: Binds, node: exp.Expr) -> Expr:
     kind = type(inner)
     if kind is exp.Anonymous and folded(inner.name) == "ratio_to_report":
         (this,) = map(bind.expr, inner.expressions)
-        whole = _over(bind, "SUM", (this,), node, spec)
-        return ir.Binary("/", this, whole, at=this.at)
+        window_total = _over(bind, "SUM", (this,), node, spec)
+        return ir.Binary("/", this, window_total, at=this.at)
     if kind in _RANKS:
         return _over(bind, _RANKS[kind], _buckets(bind, inner), node, spec)
     if kind not in _WINDOWS or type(inner.this) is exp.Distinct:
@@ -193,7 +197,9 @@ def _over(
         name,
         args,
         tuple(map(bind.expr, spec.args.get("partition_by") or ())),
-        () if order is None else tuple(sort_key(bind, one) for one in order.expressions),
+        ()
+        if order is None
+        else tuple(sort_key(bind, order_node) for order_node in order.expressions),
         None if frame is None else _frame(frame, node),
         at=bind.at(node.this, *args),
     )

@@ -92,11 +92,11 @@ class Piece:
 
     def cells(self, axis: int) -> tuple[Cells_ | None, Cells_ | None]:
         """The cells of an attribute here and in the whole block; None for all."""
-        found = [
-            next((one.order for one in rows if one.axis == axis), None)
+        cell_orders = [
+            next((axis_rows.order for axis_rows in rows if axis_rows.axis == axis), None)
             for _, rows in (self.block, self.whole)
         ]
-        return found[0], found[1]
+        return cell_orders[0], cell_orders[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,16 +130,21 @@ class Compiled:
         if any(leaf.counted is not None for leaf in self.asked.leaves):
             ways.append(self._way(group, centred=True))
         pieces = [piece for block in blocks for piece in self._pieces(group, block)]
-        found = [self._derived(piece, names, ways, binning) for piece in pieces]
+        derived_answers = [self._derived(piece, names, ways, binning) for piece in pieces]
         sets = self.grouped.sets
         plain = binning is None and len(sets) == 1
-        if plain and all(_is_part(one, sets[0]) for one in found):
-            parts = [one.ways[0][1][0] for one in found]  # running totals are linear
-            return [Answer(names, [(one.axes, one.rows)], one.products) for one in parts]
-        return list(found)
+        if plain and all(_is_part(derived_part, sets[0]) for derived_part in derived_answers):
+            parts = [
+                derived_part.ways[0][1][0] for derived_part in derived_answers
+            ]  # running totals are linear
+            return [
+                Answer(names, [(derived_part.axes, derived_part.rows)], derived_part.products)
+                for derived_part in parts
+            ]
+        return list(derived_answers)
 
     def _quantile(self, block: GroupBlock, names: Names, products: list[Product]) -> QuantileAnswer:
-        axes, kept = block
+        axes, kept_rows = block
         quantile = self.asked.quantile
         assert quantile is not None  # noqa: S101 - asked of quantiles
         assert quantile.level is not None  # noqa: S101 - same
@@ -150,18 +155,18 @@ class Compiled:
         axis = column.axis
         attribute = self.cells.domain.attributes[axis]
         if axis in axes:
-            found = f"a quantile of {column.name} by {column.name}"
-            raise refuse("quantile", found, "group by others", column)
+            feature = f"a quantile of {column.name} by {column.name}"
+            raise refuse("quantile", feature, "group by others", column)
         cells, lows, highs = cell_ends(attribute, column)
         order = np.array(cells, dtype=np.intp)
         if len(cells) * attribute.size > LONG and np.array_equal(order, np.arange(len(cells))):
             # All prefixes of a long attribute need no array, with those of NULL after the others.
             order = np.arange(attribute.size)
-            products = [_plain_until(len(cells), axis, one) for one in products]
+            products = [_plain_until(len(cells), axis, cell_product) for cell_product in products]
         labels = tuple(f"up to {attribute.labels[cell]}" for cell in order)
         running = Rows(axis, order, np.zeros_like(order), np.arange(len(order)), labels)
-        part = Part(tuple(sorted((*axes, axis))), products, (*kept, running))
-        label = names.label(self.cells.domain, axes, kept)
+        part = Part(tuple(sorted((*axes, axis))), products, (*kept_rows, running))
+        label = names.label(self.cells.domain, axes, kept_rows)
         ends = tuple(lows.tolist()), tuple(highs.tolist())
         return QuantileAnswer(label, axes, quantile.level, part, axis, method_of(quantile), *ends)
 
@@ -172,17 +177,22 @@ class Compiled:
             for step in self.asked.steps
             if isinstance(step, Size) and isinstance(step.of, ir.GroupCount)
         }
-        windows = {one.node: one for one in self._windows.values() if one.counts_groups}
+        windows = {
+            element.node: element for element in self._windows.values() if element.counts_groups
+        }
         if not windows:
             return [Piece(block, block, sizes)]
         self._check_even(block, next(iter(windows)))
-        axes, kept = block
-        own = {one.axis: one for one in kept}
+        axes, kept_rows = block
+        rows_by_axis = {element.axis: element for element in kept_rows}
         shape = self.cells.domain.shape
         lengths: dict[int, dict[Expr, NDArray[np.float64]]] = {}
         for node, window in windows.items():
-            others = [axis for axis in axes if axis not in window.within]
-            base = math.prod(len(own[one]) if one in own else shape[one] for one in others)
+            outside_axes = [axis for axis in axes if axis not in window.within]
+            base = math.prod(
+                len(rows_by_axis[element]) if element in rows_by_axis else shape[element]
+                for element in outside_axes
+            )
             if self.grouped.keys:
                 there = window.held(group) if window.by_keys else np.array(window.present)
                 base *= int(there.sum())
@@ -191,14 +201,14 @@ class Compiled:
                 if window.needs_some and not base:
                     return []
             elif window.needs_some:
-                cells = own[window.axis].order if window.axis in own else None
+                cells = rows_by_axis[window.axis].order if window.axis in rows_by_axis else None
                 rows = window.rows(cells)
                 length = (rows.last - rows.first + 1).astype(np.float64)
                 lengths.setdefault(window.axis, {})[node] = base * length
-        found = [Piece(block, block, sizes)]
+        pieces = [Piece(block, block, sizes)]
         for axis, by_node in lengths.items():
-            found = [one for piece in found for one in self._split(piece, axis, by_node)]
-        return found
+            pieces = [element for piece in pieces for element in self._split(piece, axis, by_node)]
+        return pieces
 
     def _split(
         self, piece: Piece, axis: int, lengths: dict[Expr, NDArray[np.float64]]
@@ -209,34 +219,37 @@ class Compiled:
         cells = piece.cells(axis)[0]
         every = np.arange(self.cells.domain.shape[axis]) if cells is None else cells
         labels = self.cells.domain.attributes[axis].labels
-        axes, kept = piece.block
-        found = []
+        axes, kept_rows = piece.block
+        pieces = []
         for code, column in enumerate(different.T.tolist()):
             if not all(column):
                 continue  # LAG has no answer in the first group
             inside = every[codes.reshape(-1) == code]
-            rows = kept
+            rows = kept_rows
             if len(inside) < len(every):
-                others = [one for one in kept if one.axis != axis]
+                other_rows = [axis_rows for axis_rows in kept_rows if axis_rows.axis != axis]
                 rows = tuple(
-                    sorted([*others, Rows.single(axis, inside, labels)], key=lambda one: one.axis)
+                    sorted(
+                        [*other_rows, Rows.single(axis, inside, labels)],
+                        key=lambda axis_rows: axis_rows.axis,
+                    )
                 )
             sizes = {**piece.sizes, **dict(zip(lengths, column, strict=True))}
-            found.append(Piece((axes, rows), piece.whole, sizes))
-        return found
+            pieces.append(Piece((axes, rows), piece.whole, sizes))
+        return pieces
 
     def _check_even(self, block: GroupBlock, node: Expr) -> None:
         """Check that all groups of the expressions have the same groups of attributes."""
         if self.grouped.later:
             advice = "write the condition before the first OVER"
-            found = "LAG, AVG or ROWS in OVER (…) before a condition on groups"
-            raise refuse("nested", found, advice, node)
-        expected = [(one.axis, one.key) for one in block[1]]
+            construct = "LAG, AVG or ROWS in OVER (…) before a condition on groups"
+            raise refuse("nested", construct, advice, node)
+        expected = [(element.axis, element.key) for element in block[1]]
         for blocks in self.grouped.blocks:
-            for one in blocks:
-                if len(blocks) > 1 or [(rows.axis, rows.key) for rows in one[1]] != expected:
-                    found = "LAG, AVG or ROWS in OVER (…) where WHERE leaves uneven groups"
-                    raise refuse("window", found, "filter each column for itself", node)
+            for element in blocks:
+                if len(blocks) > 1 or [(rows.axis, rows.key) for rows in element[1]] != expected:
+                    construct = "LAG, AVG or ROWS in OVER (…) where WHERE leaves uneven groups"
+                    raise refuse("window", construct, "filter each column for itself", node)
 
     def _derived(
         self,
@@ -245,11 +258,14 @@ class Compiled:
         ways: Sequence[tuple[Steps, list[list[Product]]]],
         binning: float | None,
     ) -> DerivedAnswer:
-        axes, kept = piece.block
-        label = names.label(self.cells.domain, axes, kept)
+        axes, kept_rows = piece.block
+        label = names.label(self.cells.domain, axes, kept_rows)
         made = [
             (
-                [piece.sizes[one.of] if isinstance(one, Size) else _known(one) for one in steps],
+                [
+                    piece.sizes[step.of] if isinstance(step, Size) else _known(step)
+                    for step in steps
+                ],
                 [self._part(place, products, piece) for place, products in enumerate(parts)],
             )
             for steps, parts in ways
@@ -277,33 +293,35 @@ class Compiled:
         counts = {leaf.counted for leaf in self.asked.leaves}
         inputs = np.array([[1.0 if k in counts else 0.0] for k in range(len(bounds))])
         steps, _ = self._way(group, centred=False)
-        formula = Formula(tuple(1.0 if isinstance(one, Size) else _known(one) for one in steps))
+        formula = Formula(tuple(1.0 if isinstance(step, Size) else _known(step) for step in steps))
         (value, gradient), _ = formula.core.dual(inputs)
         moved = sum(abs(float(gradient[k, 0])) * (bound or 0.0) for k, bound in enumerate(bounds))
         return moved * float(formula.steepness(value)[0])
 
     def _part(self, place: int, products: list[Product], piece: Piece) -> Part:
-        axes, kept = piece.block
+        axes, kept_rows = piece.block
         window = self._windows.get(place)
         if window is None:
-            apart = self.asked.leaves[place].apart
-            return Part((), products, fixed=False) if apart else Part(axes, products, kept)
-        rows = {one.axis: one for one in kept if one.axis in window.within}
+            is_apart = self.asked.leaves[place].apart
+            return Part((), products, fixed=False) if is_apart else Part(axes, products, kept_rows)
+        rows = {
+            axis_rows.axis: axis_rows for axis_rows in kept_rows if axis_rows.axis in window.within
+        }
         if window.axis is not None:
-            cells, whole = piece.cells(window.axis)
-            running = window.rows(whole if window.counts_groups else None)
+            cells, block_cells = piece.cells(window.axis)
+            running = window.rows(block_cells if window.counts_groups else None)
             if cells is not None:
-                every = whole if window.counts_groups else None
+                every = block_cells if window.counts_groups else None
                 at = cells if every is None else np.searchsorted(every, cells)
                 running = running.taken(at)
             rows[window.axis] = running
-        asked = tuple(sorted(rows.values(), key=lambda one: one.axis))
-        return Part(tuple(sorted(window.within)), products, asked, fixed=window.by_keys)
+        part_rows = tuple(sorted(rows.values(), key=lambda axis_rows: axis_rows.axis))
+        return Part(tuple(sorted(window.within)), products, part_rows, fixed=window.by_keys)
 
     @cached_property
     def _windows(self) -> dict[int, Window]:
         """What each leaf with a window adds up over."""
-        found = {}
+        leaf_windows = {}
         for place, leaf in enumerate(self.asked.leaves):
             if leaf.window is None:
                 continue
@@ -315,10 +333,10 @@ class Compiled:
                 way_out = "write one statement per set"
                 raise refuse("window", "OVER beside several grouping sets", way_out, leaf.window)
             by = self.grouped
-            there = [bool(one) for one in by.blocks]
+            there = [bool(blocks) for blocks in by.blocks]
             domain = self.cells.domain
-            found[place] = window_of(leaf.window, sets[0], by.keys, by.groups, there, domain)
-        return found
+            leaf_windows[place] = window_of(leaf.window, sets[0], by.keys, by.groups, there, domain)
+        return leaf_windows
 
     def _tables(self, place: int, group: KeyGroup) -> Sequence[Weighed]:
         """The cells of the groups that a leaf is of."""
@@ -328,7 +346,7 @@ class Compiled:
         return () if self.asked.leaves[place].apart else group.tables
 
     def _products(self, weights: Weights, tables: Sequence[Weighed]) -> list[Product]:
-        return products_of(tuple(one.times(tables) for one in weights), self.cells)
+        return products_of(tuple(summand.times(tables) for summand in weights), self.cells)
 
     def _way(self, group: KeyGroup, *, centred: bool) -> tuple[Steps, list[list[Product]]]:
         """Formula and products; numbers of averages are added up from their centre where wanted.
@@ -336,14 +354,17 @@ class Compiled:
         Noise on a sum of numbers far from 0 would be out of proportion to that of the counts.
         """
         leaves = self.asked.leaves
-        weights = [own for own, _ in self.weights]
+        weights = [leaf_weights for leaf_weights, _ in self.weights]
         parts = [
-            self._products(own, self._tables(place, group)) for place, own in enumerate(weights)
+            self._products(leaf_weights, self._tables(place, group))
+            for place, leaf_weights in enumerate(weights)
         ]
         centres: dict[int, float] = {}
         for place, leaf in enumerate(leaves):
             if centred and leaf.counted is not None:
-                first = next(k for k, one in enumerate(leaves) if one.counted == leaf.counted)
+                first = next(
+                    k for k, other_leaf in enumerate(leaves) if other_leaf.counted == leaf.counted
+                )
                 low, high = reach(parts[first])
                 centres[place] = (low + high) / 2 if max(-low, high) > 1 else 0.0
         moved = [
@@ -364,20 +385,20 @@ class Compiled:
         return _without_zero(steps), moved
 
 
-def _is_part(one: DerivedAnswer, axes: GroupingSet) -> bool:
+def _is_part(derived_answer: DerivedAnswer, axes: GroupingSet) -> bool:
     """Whether a derived answer is one of its linear parts."""
-    (steps, parts), *_ = one.ways
+    (steps, parts), *_ = derived_answer.ways
     return steps == [0] and parts[0].axes == axes
 
 
-def _plain_until(count: int, axis: int, one: Product) -> Product:
+def _plain_until(count: int, axis: int, cell_product: Product) -> Product:
     """A product with the same weights on the first cells, and the constant one beyond them."""
-    coefficient, vectors = one
+    coefficient, vectors = cell_product
     vector = vectors.get(axis)
     if vector is None or np.any(vector[:count] != vector[0]) or not vector[0]:
-        return one
-    others = {other: weights for other, weights in vectors.items() if other != axis}
-    return coefficient * float(vector[0]), others
+        return cell_product
+    other_vectors = {other: weights for other, weights in vectors.items() if other != axis}
+    return coefficient * float(vector[0]), other_vectors
 
 
 def _moved(
@@ -388,7 +409,7 @@ def _moved(
     counts = weights[leaf.counted]
     if not leaf.square:
         return (*weights[place], *multiplied(counts, -centre))
-    plain = next(k for k, one in enumerate(first) if one.counted == leaf.counted)
+    plain = next(k for k, other_leaf in enumerate(first) if other_leaf.counted == leaf.counted)
     return (
         *weights[place],
         *multiplied(weights[plain], -2 * centre),
@@ -403,10 +424,15 @@ def _known(step: Step | Centre | Size) -> Step:
 
 def _without_zero(steps: Steps) -> Steps:
     """The same formula without adding 0."""
-    found: Steps = []
+    nonzero_steps: Steps = []
     for step in steps:
-        if step == "+" and found and found[-1] == 0.0 and isinstance(found[-1], float):
-            found.pop()
+        if (
+            step == "+"
+            and nonzero_steps
+            and nonzero_steps[-1] == 0.0
+            and isinstance(nonzero_steps[-1], float)
+        ):
+            nonzero_steps.pop()
         else:
-            found.append(step)
-    return found
+            nonzero_steps.append(step)
+    return nonzero_steps

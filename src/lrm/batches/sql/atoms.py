@@ -143,12 +143,12 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
         return result
     first, last, points = _places(attribute, values)
     counts = np.searchsorted(points, last, "right") - np.searchsorted(points, first)
-    whole = np.zeros(len(first), dtype=bool)
+    is_covered = np.zeros(len(first), dtype=bool)
     if isinstance(attribute, SteppedAttribute):
         # Exact beyond 2^53, and where a cell without an end has 2^63 values.
-        others = last.astype(np.uint64) - first.astype(np.uint64)
-        whole = np.maximum(counts - 1, 0).astype(np.uint64) == others
-    result[: len(first)] = np.where(counts == 0, FALSE, np.where(whole, TRUE, TRUE | FALSE))
+        gaps = last.astype(np.uint64) - first.astype(np.uint64)
+        is_covered = np.maximum(counts - 1, 0).astype(np.uint64) == gaps
+    result[: len(first)] = np.where(counts == 0, FALSE, np.where(is_covered, TRUE, TRUE | FALSE))
     return result
 
 
@@ -255,7 +255,9 @@ def _compare_categories(
             "(engines differ about it); list the declared values with IN"
         )
     truth = _ON_NUMBERS[operation]
-    result[: attribute.regular] = [TRUE if truth(one, value) else FALSE for one in attribute.values]
+    result[: attribute.regular] = [
+        TRUE if truth(category, value) else FALSE for category in attribute.values
+    ]
     other = attribute.special_cell("(other)")
     if other is not None:
         declared = operation == "=" and value in attribute.values

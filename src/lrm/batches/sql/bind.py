@@ -72,9 +72,9 @@ class Binder:
 
     def at(self, node: exp.Expr, *children: Expr) -> int | None:
         """Where an expression begins: where its first word is."""
-        own = node.meta.get("start")
-        known = [one.at for one in children if one.at is not None]
-        return min([*known, own]) if own is not None else min(known, default=None)
+        node_start = node.meta.get("start")
+        known = [child.at for child in children if child.at is not None]
+        return min([*known, node_start]) if node_start is not None else min(known, default=None)
 
     def aggregate(self, node: exp.Expr) -> Expr:
         """Build an aggregate that sqlglot does not know."""
@@ -120,8 +120,10 @@ class Binder:
         left, right = self.expr(node.this), self.expr(node.expression)
         # Of whole numbers, some dialects drop the fraction: `rewrite` knows which are whole.
         step = "div" if node.args.get("typed") else _BINARY[type(node)]
-        found = ir.Binary(step, left, right, at=self.at(node, left, right))
-        return ir.Not(found, at=found.at) if node.args.get("negate") else found  # NOT LIKE
+        comparison = ir.Binary(step, left, right, at=self.at(node, left, right))
+        return (
+            ir.Not(comparison, at=comparison.at) if node.args.get("negate") else comparison
+        )  # NOT LIKE
 
     def _escape(self, node: exp.Expr) -> Expr:
         """``a LIKE b ESCAPE c`` as a function."""
@@ -129,8 +131,8 @@ class Binder:
         if type(node.this) not in names:
             raise refuse_node(node, PREDICATES)
         args = tuple(map(self.expr, (node.this.this, node.this.expression, node.expression)))
-        found = ir.Call(names[type(node.this)], args, at=args[0].at)
-        return ir.Not(found, at=found.at) if node.this.args.get("negate") else found
+        like_call = ir.Call(names[type(node.this)], args, at=args[0].at)
+        return ir.Not(like_call, at=like_call.at) if node.this.args.get("negate") else like_call
 
     def _compared(self, node: exp.Expr) -> Expr:
         """A comparison; ``1 < a < 3`` would compare a truth with 3, which DuckDB does not do."""
@@ -138,7 +140,7 @@ class Binder:
         listed = self._listed(node)
         if listed is not None:
             return listed
-        if any(type(one) in _COMPARED for one in (node.this, node.expression)):
+        if any(type(operand) in _COMPARED for operand in (node.this, node.expression)):
             text = node.sql(dialect="duckdb")
             advice = "join two comparisons by AND, or write parentheses"
             raise refuse("syntax", f"the chain {text}", advice, at=place(node))
@@ -163,8 +165,8 @@ class Binder:
         if type(items) is not exp.Array:
             return None
         this = self.expr(node.this)
-        found = ir.In(this, tuple(map(self.expr, items.expressions)), at=this.at)
-        return found if type(node) is exp.EQ else ir.Not(found, at=this.at)
+        membership = ir.In(this, tuple(map(self.expr, items.expressions)), at=this.at)
+        return membership if type(node) is exp.EQ else ir.Not(membership, at=this.at)
 
     def _chain(self, node: exp.Expr) -> Expr:
         """``((a AND b) AND c) …`` as one node, without recursion: batches hold long chains."""
@@ -176,8 +178,8 @@ class Binder:
             inner = inner.this
         made = ir.And if kind is exp.And else ir.Or
         items: list[Expr] = []
-        for one in (inner, *reversed(parts)):
-            built = self.expr(one)
+        for operand in (inner, *reversed(parts)):
+            built = self.expr(operand)
             items += built.items if isinstance(built, made) else [built]
         return made(tuple(items), at=items[0].at)
 
@@ -191,10 +193,10 @@ class Binder:
         this, other = self.expr(node.this), node.expression
         if type(other) not in {exp.Null, exp.Boolean}:
             raise refuse_node(node, PREDICATES)
-        found: Expr = ir.IsNull(this, at=this.at)
+        predicate: Expr = ir.IsNull(this, at=this.at)
         if type(other) is exp.Boolean:
-            found = ir.Binary("IS", this, self.expr(other), at=this.at)
-        return ir.Not(found, at=found.at) if node.args.get("negate") else found
+            predicate = ir.Binary("IS", this, self.expr(other), at=this.at)
+        return ir.Not(predicate, at=predicate.at) if node.args.get("negate") else predicate
 
     def _in(self, node: exp.Expr) -> Expr:
         this = self.expr(node.this)
@@ -213,7 +215,7 @@ class Binder:
             if not isinstance(low, ir.Number) or not isinstance(high, ir.Number):
                 advice = "write the smaller constant first"
                 raise refuse("clause", "BETWEEN SYMMETRIC", advice, this)
-            low, high = sorted([low, high], key=lambda one: Decimal(one.text))
+            low, high = sorted([low, high], key=lambda endpoint: Decimal(endpoint.text))
         return ir.Between(this, low, high, at=this.at)
 
     def _tuple(self, node: exp.Expr) -> Expr:

@@ -52,8 +52,12 @@ def is_binned(attribute: Attribute) -> bool:
 
 def sums_bins(node: Expr, cells: Cells) -> bool:
     """Whether an aggregate may add up numbers in bins."""
-    sums = (one for one in node.walk() if isinstance(one, ir.Aggregate) and one.name == "SUM")
-    axes = {axis for one in sums for argument in one.args for axis in argument.axes}
+    sums = (
+        descendant
+        for descendant in node.walk()
+        if isinstance(descendant, ir.Aggregate) and descendant.name == "SUM"
+    )
+    axes = {axis for descendant in sums for argument in descendant.args for axis in argument.axes}
     return reads_bins(axes, cells)
 
 
@@ -64,13 +68,15 @@ def reads_bins(axes: Iterable[int], cells: Cells) -> bool:
 
 def middle(node: Expr, cells: Cells) -> int:
     """A whole number near the middle of a column's numbers; 0 for any other expression."""
-    for one in node.walk():
-        if isinstance(one, ir.Attribute) and is_binned(cells.domain.attributes[one.axis]):
+    for descendant in node.walk():
+        if isinstance(descendant, ir.Attribute) and is_binned(
+            cells.domain.attributes[descendant.axis]
+        ):
             advice = (
                 "products of numbers in bins or by knots are not known; "
                 "declare the attribute as integers"
             )
-            raise refuse("aggregate", f"a correlation of {one.name!r}", advice, node)
+            raise refuse("aggregate", f"a correlation of {descendant.name!r}", advice, node)
     attribute = cells.domain.attributes[node.axis] if isinstance(node, ir.Attribute) else None
     if not isinstance(attribute, Integers):
         return 0
@@ -88,10 +94,10 @@ def represented(attribute: Attribute) -> tuple[Floats, Floats, NDArray[np.bool_]
     if null is not None:
         open_cells[null] = False
     lows, highs = _regular_ends(attribute)
-    own = getattr(attribute, "representatives", None)
+    representatives = getattr(attribute, "representatives", None)
     middle = np.where(np.isfinite(lows + highs), (lows + highs) / 2, np.nan)
     regular = slice(0, attribute.regular)
-    values[regular] = middle if own is None else np.array(own)
+    values[regular] = middle if representatives is None else np.array(representatives)
     halves[regular] = np.maximum(values[regular] - lows, highs - values[regular])
     halves[np.isinf(halves)] = UNBOUNDED
     open_cells[regular] = np.isnan(values[regular])
@@ -168,18 +174,18 @@ class Form:
 
 def linear_form(node: Expr, cells: Cells) -> Form | None:
     """Read an expression as a sum of columns, one of which is in bins; None for any other."""
-    found = _form(node)
-    if found is None:
+    linear_sum = _form(node)
+    if linear_sum is None:
         return None
     columns: dict[int, float] = {}
-    for axis, factor in found[0]:
+    for axis, factor in linear_sum[0]:
         columns[axis] = columns.get(axis, 0.0) + factor
     attributes = [cells.domain.attributes[axis] for axis in columns]
     if not any(map(is_binned, attributes)):
         return None
-    if any(isinstance(one, Categories | Dates) for one in attributes):
+    if any(isinstance(attribute, Categories | Dates) for attribute in attributes):
         return None
-    return Form(tuple(columns.items()), found[1])
+    return Form(tuple(columns.items()), linear_sum[1])
 
 
 _Sum = tuple["Sequence[tuple[int, float]]", float]
@@ -204,7 +210,7 @@ def _form(node: Expr) -> _Sum | None:
 def _joined(step: str, left: _Sum, right: _Sum) -> _Sum | None:
     if step in {"+", "-"}:
         sign = 1.0 if step == "+" else -1.0
-        columns = [*left[0], *((axis, sign * one) for axis, one in right[0])]
+        columns = [*left[0], *((axis, sign * coefficient) for axis, coefficient in right[0])]
         return columns, left[1] + sign * right[1]
     if step == "*" and not left[0]:
         left, right = right, left
@@ -216,4 +222,4 @@ def _joined(step: str, left: _Sum, right: _Sum) -> _Sum | None:
 def _times(form: _Sum | None, factor: float) -> _Sum | None:
     if form is None:
         return None
-    return [(axis, one * factor) for axis, one in form[0]], form[1] * factor
+    return [(axis, coefficient * factor) for axis, coefficient in form[0]], form[1] * factor

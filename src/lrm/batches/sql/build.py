@@ -58,18 +58,18 @@ def build(chunk: Chunk, domain: Domain) -> Built:
     except SqlError as error:
         if chunk.dialect is not None or error.code not in _SPELLING:
             raise
-        found = _guessed(chunk, domain)
-        if not found:
+        readings = _guessed(chunk, domain)
+        if not readings:
             raise
-        if any(one.plan != found[0].plan for one in found[1:]):
-            names = ", ".join(one.chunk.dialect or "" for one in found)
+        if any(reading.plan != readings[0].plan for reading in readings[1:]):
+            names = ", ".join(reading.chunk.dialect or "" for reading in readings)
             advice = (
                 f"{names} have it, and mean different things; declare the dialect before the first "
-                "statement, such as -- dialect: " + (found[0].chunk.dialect or "")
+                "statement, such as -- dialect: " + (readings[0].chunk.dialect or "")
             )
             what = error.found or "this statement"
             raise refuse("dialect", f"{what} in DuckDB's SQL", advice, at=error.at) from None
-        return found[0]
+        return readings[0]
 
 
 def _build(chunk: Chunk, domain: Domain, *, guessed: bool = False) -> Built:
@@ -82,18 +82,18 @@ def _build(chunk: Chunk, domain: Domain, *, guessed: bool = False) -> Built:
 
 def _guessed(chunk: Chunk, domain: Domain) -> list[Built]:
     """The statement in each of the other dialects that has it."""
-    found = []
+    readings = []
     for dialect in OTHERS:
         try:
-            found.append(_build(chunk.read_as(dialect), domain, guessed=True))
+            readings.append(_build(chunk.read_as(dialect), domain, guessed=True))
         except (SqlError, RecursionError):
             continue
-    return found
+    return readings
 
 
-def same_table(one: str, two: str) -> bool:
+def same_table(first_name: str, two: str) -> bool:
     """Whether two names mean one table: the last part decides where one has fewer parts."""
-    names = [[part for part in _parts(name) if part not in _DEFAULT] for name in (one, two)]
+    names = [[part for part in _parts(name) if part not in _DEFAULT] for name in (first_name, two)]
     shared = min(map(len, names))
     return shared > 0 and names[0][-shared:] == names[1][-shared:]
 
@@ -113,10 +113,12 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.attributes: dict[str, Expr] = {
-            folded(one.name): ir.Attribute(axis, one.name)
-            for axis, one in enumerate(self.domain.attributes)
+            folded(declaration.name): ir.Attribute(axis, declaration.name)
+            for axis, declaration in enumerate(self.domain.attributes)
         }
-        self.lookups = {folded(one.name): one for one in self.domain.lookups}
+        self.lookups = {
+            folded(declaration.name): declaration for declaration in self.domain.lookups
+        }
 
     def statement(self, tree: exp.Expr) -> rel.UnionAll:
         """Build a statement: SELECTs that UNION ALL joins."""
@@ -125,11 +127,11 @@ class Builder:
         if type(tree) is exp.Union:
             order = tree.args.get("order")
             if order is not None:
-                keys = [self._end_key(one) for one in order.expressions]
+                keys = [self._end_key(sql_node) for sql_node in order.expressions]
             count = None if tree.args.get("limit") is None else row_count(tree.args["limit"])
             offset = 0 if tree.args.get("offset") is None else row_count(tree.args["offset"])
             clauses = [tree.args.get(part) for part in ("order", "limit", "offset")]
-            at = next((place(one) for one in clauses if one is not None), None)
+            at = next((place(sql_node) for sql_node in clauses if sql_node is not None), None)
         parts: list[rel.Plan] = []
         places: list[int | None] = []
         names: list[str | None] = []
@@ -145,7 +147,7 @@ class Builder:
         self, tree: exp.Expr, known: Known, *, top: bool = False
     ) -> list[tuple[exp.Expr, Known]]:
         """The SELECTs that UNION ALL joins: each is answered for itself."""
-        found: list[tuple[exp.Expr, Known]] = []
+        selects: list[tuple[exp.Expr, Known]] = []
         waiting: list[tuple[exp.Expr, Known, bool]] = [(tree, known, top)]
         while waiting:
             node, names, ending = waiting.pop()
@@ -160,14 +162,14 @@ class Builder:
                 names = self.with_names(node, names)
                 waiting.append((_unwrapped(node), names, False))
             else:
-                found.append((node, names))
-        return found
+                selects.append((node, names))
+        return selects
 
     def _part_names(self, plan: rel.Plan) -> list[str | None]:
         """The aliases that later parts of UNION ALL take, where texts distinguish the parts."""
         items = items_of(plan)
-        texts = any(isinstance(one.expr, ir.Text | ir.Number) for one in items)
-        return [one.alias for one in items] if texts else []
+        texts = any(isinstance(item.expr, ir.Text | ir.Number) for item in items)
+        return [item.alias for item in items] if texts else []
 
     def _end_key(self, node: exp.Expr) -> rel.EndKey:
         only(node, "this", "desc", "nulls_first")
@@ -184,12 +186,12 @@ class Builder:
         if clause is None:
             return known
         only(clause, "expressions")
-        found = dict(known)
+        sub_selects = dict(known)
         for table in clause.expressions:
             only(table, "this", "alias")
             only(table.args["alias"], "this")
-            found[folded(table.alias)] = self.query(table.this, found)
-        return found
+            sub_selects[folded(table.alias)] = self.query(table.this, sub_selects)
+        return sub_selects
 
     def query(self, node: exp.Expr, known: Known, names: Sequence[str | None] = ()) -> rel.Plan:
         """Build one SELECT."""
@@ -227,7 +229,7 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
     only(node, "this", "with_", "order", "limit", "offset")
     ending = {part: node.args[part] for part in ("order", "limit", "offset") if node.args.get(part)}
     if not ending:
-        found: exp.Expr = node.this
-        return found
+        inner_node: exp.Expr = node.this
+        return inner_node
     source = exp.From(this=exp.Subquery(this=node.this))
     return exp.Select(expressions=[exp.Star()], from_=source, **ending)

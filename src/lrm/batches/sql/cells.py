@@ -138,26 +138,30 @@ class Cells:
 
     # expressions
 
-    def values(self, node: Expr, said: str = "") -> Values:
+    def values(self, node: Expr, description: str = "") -> Values:
         """Evaluate an expression on declared values; cells without one value are noted as cut."""
-        found = self.context.expressions.get(node)
-        if found is None:
-            asked = self._question(node, said or shown(node))
+        node_values = self.context.expressions.get(node)
+        if node_values is None:
+            question = self._question(node, description or shown(node))
             try:
-                found = self.context.evaluator.values(asked)
+                node_values = self.context.evaluator.values(question)
             except SqlError as error:
                 raise _at(error, node) from None
-            self.context.expressions[node] = found
-        sides = range(len(found.axes))
-        for side, (axis, classes) in enumerate(zip(found.axes, found.classes, strict=True)):
-            others = tuple(one for one in sides if one != side)
-            cells = (found.undecided.any(axis=others) & found.several[side])[classes]
+            self.context.expressions[node] = node_values
+        sides = range(len(node_values.axes))
+        for side, (axis, classes) in enumerate(
+            zip(node_values.axes, node_values.classes, strict=True)
+        ):
+            other_sides = tuple(other_side for other_side in sides if other_side != side)
+            cells = (node_values.undecided.any(axis=other_sides) & node_values.several[side])[
+                classes
+            ]
             if cells.any():
-                sentence = f"{said or shown(node)} is not constant on"
+                sentence = f"{description or shown(node)} is not constant on"
                 self.cuts.append(Cut(node, sentence, axis, cells))
-        return found
+        return node_values
 
-    def _question(self, node: Expr, said: str) -> Question:
+    def _question(self, node: Expr, description: str) -> Question:
         """Put columns for what cells answer: conditions, labels, lookups and monotone chains."""
         check_lengths(node)
         raw: set[int] = set()
@@ -165,38 +169,38 @@ class Cells:
         columns: list[CellColumn] = []
         seen: dict[Expr, str | None] = {}  # equal conditions have the same truth on a row
 
-        def named(one: Expr) -> str | None:
-            if one not in seen:
-                seen[one] = new_name(one)
-            return seen[one]
+        def named(inner_node: Expr) -> str | None:
+            if inner_node not in seen:
+                seen[inner_node] = new_name(inner_node)
+            return seen[inner_node]
 
-        def new_name(one: Expr) -> str | None:
-            atom = self.atom(one)
+        def new_name(inner_node: Expr) -> str | None:
+            atom = self.atom(inner_node)
             if atom is not None:
                 conditions.append(atom)
                 return f"p{len(conditions) - 1}"
-            column = self._cell_column(one)
+            column = self._cell_column(inner_node)
             if column is not None:
                 columns.append(column)
                 return f"c{len(columns) - 1}"
-            if isinstance(one, ir.Attribute):
-                self._check_points(one, node, said)
-                raw.add(one.axis)
-                return f"a{one.axis}"
+            if isinstance(inner_node, ir.Attribute):
+                self._check_points(inner_node, node, description)
+                raw.add(inner_node.axis)
+                return f"a{inner_node.axis}"
             return None
 
         text = render(node, named)
-        return Question(said, text, frozenset(raw), tuple(conditions), tuple(columns))
+        return Question(description, text, frozenset(raw), tuple(conditions), tuple(columns))
 
-    def _check_points(self, column: ir.Attribute, node: Expr, said: str) -> None:
+    def _check_points(self, column: ir.Attribute, node: Expr, description: str) -> None:
         attribute = self.domain.attributes[column.axis]
         if isinstance(attribute, Numbers):
-            raise fail("cut", undivided(attribute, f"used in {said}"), node)
+            raise fail("cut", undivided(attribute, f"used in {description}"), node)
         if isinstance(attribute, Bins):
             edges = [edge for edge in attribute.edges if abs(edge) != float("inf")]
             example = f"{column.name} < {edges[len(edges) // 2]:g}"
             sentence = (
-                f"{said} is not constant on the cells of {attribute.name!r}, which are "
+                f"{description} is not constant on the cells of {attribute.name!r}, which are "
                 f"intervals; compare the column itself with an edge, such as {example}"
             )
             raise fail("cut", sentence, node)
@@ -215,34 +219,38 @@ class Cells:
     def _looked_up(self, node: ir.LookedUp) -> CellColumn:
         assert isinstance(node.key, ir.Attribute)  # noqa: S101 - `rewrite` checks it
         axis = node.key.axis
-        lookup = next(one for one in self.domain.lookups if one.name == node.lookup)
+        lookup = next(entry for entry in self.domain.lookups if entry.name == node.lookup)
         values = lookup.on_cells(self.domain.attributes[axis], node.column or None)
-        distinct = [one for one in dict.fromkeys(values) if one not in {None, DIFFERENT}]
-        order = {one: place for place, one in enumerate(distinct)} | {None: -1, DIFFERENT: -2}
-        return CellColumn(axis, pa.array(distinct), np.array([order[one] for one in values]))
+        distinct = [entry for entry in dict.fromkeys(values) if entry not in {None, DIFFERENT}]
+        order = {entry: place for place, entry in enumerate(distinct)} | {None: -1, DIFFERENT: -2}
+        return CellColumn(axis, pa.array(distinct), np.array([order[entry] for entry in values]))
 
     def _chain_axis(self, node: Expr) -> int | None:
         """The attribute in bins of which a node is a chain of monotone functions."""
         if isinstance(node, ir.LookedUp | ir.CellLabel) or ir.is_constant(node):
             return None
-        found = chain(node)
-        if found is None or not isinstance(self.domain.attributes[found.axis], Bins):
+        chain_column = chain(node)
+        if chain_column is None or not isinstance(self.domain.attributes[chain_column.axis], Bins):
             return None
-        return found.axis
+        return chain_column.axis
 
     def _on_cells(self, node: Expr, axis: int) -> CellColumn:
         """The values of a monotone expression, cell by cell."""
-        found = self.context.on_cells.get(node)
-        if found is None:
-            found = self._at_ends(node, axis)
+        cell_column = self.context.on_cells.get(node)
+        if cell_column is None:
+            cell_column = self._at_ends(node, axis)
             for condition in turning(node):
                 turns = self._at_ends(condition, axis).places == _UNKNOWN
-                found = replace(found, places=np.where(turns, _UNKNOWN, found.places))
-            self.context.on_cells[node] = found
-        return found
+                cell_column = replace(
+                    cell_column, places=np.where(turns, _UNKNOWN, cell_column.places)
+                )
+            self.context.on_cells[node] = cell_column
+        return cell_column
 
     def _at_ends(self, node: Expr, axis: int) -> CellColumn:
-        text = render(node, lambda one: f"a{axis}" if isinstance(one, ir.Attribute) else None)
+        text = render(
+            node, lambda inner_node: f"a{axis}" if isinstance(inner_node, ir.Attribute) else None
+        )
         try:
             return self.context.evaluator.on_cells(shown(node), text, axis)
         except SqlError as error:
@@ -263,11 +271,11 @@ class Cells:
             return Truth((self.spread(truths, axis),))
         if isinstance(node, ir.Attribute):
             return self._flag(node)
-        found = self.values(node)
-        if found.kind not in {"BOOLEAN", ""}:  # none where it is known on no cell
+        node_values = self.values(node)
+        if node_values.kind not in {"BOOLEAN", ""}:  # none where it is known on no cell
             what = f"{shown(node)} as a condition"
             raise refuse("constant", what, "compare it with a constant", node)
-        return Truth((self.placed(found, found.truths()),))
+        return Truth((self.placed(node_values, node_values.truths()),))
 
     def _flag(self, node: ir.Attribute) -> Truth:
         """A boolean attribute as a condition."""
@@ -292,8 +300,8 @@ class Cells:
             return self._in(node)
         if isinstance(node, ir.Between):
             sides = [("<=", node.high), (">=", node.low)][::-1]
-            found = [self._comparison(node, op, node.this, value) for op, value in sides]
-            return _joined(all_of, found)
+            comparisons = [self._comparison(node, op, node.this, value) for op, value in sides]
+            return _joined(all_of, comparisons)
         if isinstance(node, ir.Binary) and node.op in COMPARISONS:
             left, right, operation = node.left, node.right, node.op
             if isinstance(right, ir.Attribute) or not left.axes:
@@ -317,17 +325,17 @@ class Cells:
             raise refuse("null", *ADVICE["null"], node)
         # = and <> are not monotone, but <= and >= are.
         parts = ["<=", ">="] if operation in {"=", "<>"} else [operation]
-        found = []
+        axis_truths = []
         for part in parts:
             compared = ir.Binary(part, left, right, at=node.at)
             known = self._on_cells(compared, axis)
-            bits = [TRUE if one else FALSE for one in known.values.to_pylist()]
+            bits = [TRUE if is_true else FALSE for is_true in known.values.to_pylist()]
             truths = np.array([*bits, TRUE | FALSE, NULL], dtype=np.uint8)[known.places]
-            found.append((axis, truths))
-        _, truths = _joined(all_of, found) or found[0]
+            axis_truths.append((axis, truths))
+        _, truths = _joined(all_of, axis_truths) or axis_truths[0]
         truths = NOT[truths] if operation == "<>" else truths
-        whole = node if isinstance(node, ir.Binary) else ir.Binary(operation, left, right)
-        self._cut(node, axis, truths, lambda: f"{shown(whole)} cuts through")
+        comparison = node if isinstance(node, ir.Binary) else ir.Binary(operation, left, right)
+        self._cut(node, axis, truths, lambda: f"{shown(comparison)} cuts through")
         return axis, truths
 
     def _in(self, node: ir.In) -> tuple[int, Truths] | None:
@@ -336,12 +344,14 @@ class Cells:
         if not isinstance(node.this, ir.Attribute):
             if self._chain_axis(node.this) is None or isinstance(node.this, ir.Row):
                 return None
-            found = [self._comparison(node, "=", node.this, one) for one in node.items]
-            return _joined(any_of, found)
+            comparisons = [
+                self._comparison(node, "=", node.this, candidate) for candidate in node.items
+            ]
+            return _joined(any_of, comparisons)
         axis = node.this.axis
         attribute = self.domain.attributes[axis]
         constants = [self._constant(item, node) for item in node.items]
-        values = list(dict.fromkeys((type(one), one) for one in constants))
+        values = list(dict.fromkeys((type(candidate), candidate) for candidate in constants))
         try:
             truths = among(attribute, [value for _, value in values])
         except SqlError as error:
@@ -349,21 +359,21 @@ class Cells:
         self._note(node, axis, truths, [value for _, value in values])
         return axis, truths
 
-    def _constant(self, node: Expr, whole: Expr) -> Constant:
+    def _constant(self, node: Expr, outer_node: Expr) -> Constant:
         """Read a constant of a condition, or compute one such as ``2 * 500``."""
         if isinstance(node, ir.Number):
             return Decimal(node.text)
         if isinstance(node, ir.Text | ir.Boolean):
             return node.value
         if isinstance(node, ir.Null):
-            raise refuse("null", *ADVICE["null"], whole)
+            raise refuse("null", *ADVICE["null"], outer_node)
         if isinstance(node, ir.Cast) and node.to == "DATE" and isinstance(node.this, ir.Text):
             try:
                 return date(node.this.value)
             except SqlError as error:
                 raise _at(error, node) from None
-        found = self.values(node)
-        value: Constant | None = as_constant(found.distinct)
+        constant_values = self.values(node)
+        value: Constant | None = as_constant(constant_values.distinct)
         if value is None:
             raise refuse("constant", f"the constant {shown(node)}", PREDICATES, node)
         return value
@@ -383,7 +393,9 @@ class Cells:
     def _note(self, node: Expr, axis: int, truths: Truths, values: Sequence[Constant]) -> None:
         """Note the cells that a comparison cuts, and constants that are not declared."""
         attribute = self.domain.attributes[axis]
-        strange = [one for one in (undeclared(attribute, value) for value in values) if one]
+        strange = [
+            remark for remark in (undeclared(attribute, value) for value in values) if remark
+        ]
         sentence: Callable[[], str] = lambda: f"{shown(node)} cuts through"  # noqa: E731 - shorter
         hint = ""
         if strange:
@@ -433,7 +445,7 @@ def _joined(
     combine: Callable[[Sequence[Truth]], Truth], parts: Sequence[tuple[int, Truths] | None]
 ) -> tuple[int, Truths] | None:
     """AND or OR of conditions on one attribute, cell by cell; None where one has no truths."""
-    known = [one for one in parts if one is not None]
+    known = [axis_truths for axis_truths in parts if axis_truths is not None]
     if len(known) < len(parts) or not known:
         return None
     axis = known[0][0]

@@ -42,8 +42,8 @@ class Clauses:
         self.origin = From(builder, known, node.args.get("where"))
         self.sources, self.scope = self.origin.sources, self.origin.scope
         self.bind = Binder(self.scope)
-        for one in node.args.get("windows") or []:
-            self.scope.windows[folded(one.name)] = one
+        for window_node in node.args.get("windows") or []:
+            self.scope.windows[folded(window_node.name)] = window_node
 
     def plan(self) -> rel.Plan:
         """Build it."""
@@ -51,28 +51,30 @@ class Clauses:
         source = node.args.get("from_")
         if source is None:
             only(node, "expressions", "with_")
-            items = [self._item(one, place_) for place_, one in enumerate(node.expressions)]
-            if not all(one.expr.has(ir.Scalar) for one in items):
+            items = [self._item(element, place_) for place_, element in enumerate(node.expressions)]
+            if not all(element.expr.has(ir.Scalar) for element in items):
                 raise refuse("clause", "SELECT without FROM", "name the table", at=place(node))
             return rel.Aggregate(rel.Scan(), ((),), tuple(items), grouped=False)
         plan = self.origin.plan(source, node.args.get("joins") or [])
         items = list(
             chain.from_iterable(
-                self._items(one, number) for number, one in enumerate(node.expressions)
+                self._items(element, number) for number, element in enumerate(node.expressions)
             )
         )
         where = node.args.get("where")
         if where is not None:
             only(where, "this")
-            parts = [one for one in flat(where.this) if id(one) not in self.origin.taken]
-            for one in parts:
-                plan = rel.Filter(plan, self.bind.expr(one))
+            parts = [
+                element for element in flat(where.this) if id(element) not in self.origin.taken
+            ]
+            for element in parts:
+                plan = rel.Filter(plan, self.bind.expr(element))
         group, order = node.args.get("group"), node.args.get("order")
         sets = ((),) if group is None else self._sets(group, items)
         having, qualify = self._condition("having"), self._condition("qualify")
         keys = () if order is None else self._order(order, items)
-        every = [*(one.expr for one in items), *keys, *having, *qualify]
-        if group is not None or any(one.has(ir.Aggregate) for one in every):
+        every = [*(element.expr for element in items), *keys, *having, *qualify]
+        if group is not None or any(element.has(ir.Aggregate) for element in every):
             plan = rel.Aggregate(plan, sets, tuple(items), grouped=group is not None)
         else:
             plan = rel.Project(plan, tuple(items))
@@ -105,9 +107,9 @@ class Clauses:
         distinct = self.node.args.get("distinct")
         if distinct is None:
             return
-        shown = {one.expr for one in items}
+        shown = {element.expr for element in items}
         if not grouped or len(sets) > 1 or not shown.issuperset(sets[0]):
-            only(self.node, *(one for one in _PARTS if one != "distinct"))
+            only(self.node, *(element for element in _PARTS if element != "distinct"))
         only(distinct)
 
     # the columns of SELECT
@@ -118,17 +120,17 @@ class Clauses:
             return [self._item(node, number)]
         only(star)
         table = folded(node.table) if type(node) is exp.Column else ""
-        found = []
+        items = []
         for source in self.sources:
             if table not in {"", source.alias}:
                 continue
             columns = source.columns
             if source.kind == "lookup":
-                columns = {key: one for key, one in columns.items() if _is_own(one)}
-            found += [rel.Item(one, None, name_of(one)) for one in columns.values()]
-        if not found:
+                columns = {key: column for key, column in columns.items() if _is_own(column)}
+            items += [rel.Item(column, None, name_of(column)) for column in columns.values()]
+        if not items:
             raise self.origin.unknown(node)
-        return found
+        return items
 
     def _item(self, node: exp.Expr, number: int) -> rel.Item:
         alias, inner = None, node
@@ -137,14 +139,14 @@ class Clauses:
             alias, inner = node.alias, node.this
         elif number < len(self.names):
             alias = self.names[number]
-        found = self.bind.expr(inner)
+        expression = self.bind.expr(inner)
         inner = bare(inner)
-        name = alias or (name_of(found) if type(inner) is exp.Column else "")
+        name = alias or (name_of(expression) if type(inner) is exp.Column else "")
         if type(inner) is exp.Column and not name:
             name = inner.name
         if alias is not None:
-            self.scope.aliases.setdefault(folded(alias), found)
-        return rel.Item(found, alias, name)
+            self.scope.aliases.setdefault(folded(alias), expression)
+        return rel.Item(expression, alias, name)
 
     # GROUP BY and ORDER BY
 
@@ -156,13 +158,17 @@ class Clauses:
         """
         if group.args.get("all"):
             only(group, "all")
-            return (tuple(one.expr for one in items if not _is_answer(one.expr)),)
+            return (tuple(member.expr for member in items if not _is_answer(member.expr)),)
         elements = list(group.expressions)
         for part, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
-            given = group.args.get(part) or []
-            if [type(one) for one in given] == [kind] and not given[0].expressions and elements:
+            set_nodes = group.args.get(part) or []
+            if (
+                [type(member) for member in set_nodes] == [kind]
+                and not set_nodes[0].expressions
+                and elements
+            ):
                 elements = [kind(expressions=elements)]  # WITH ROLLUP
-            elif given:
+            elif set_nodes:
                 only(group, "expressions")
         only(group, "expressions", "rollup", "cube")
         factors = [self._element(node, items) for node in elements]
@@ -188,31 +194,39 @@ class Clauses:
                 )
                 raise SqlError(sentence, code="size", at=place(node))
             sizes = range(len(units), -1, -1)
-            chosen = chain.from_iterable(combinations(units, size) for size in sizes)
-            return [tuple(chain(*parts)) for parts in chosen]
+            unit_subsets = chain.from_iterable(combinations(units, size) for size in sizes)
+            return [tuple(chain(*parts)) for parts in unit_subsets]
         if kind is exp.GroupingSets:
             only(node, "expressions")
-            return [one for item in node.expressions for one in self._element(item, items)]
+            return [
+                grouping_set
+                for item in node.expressions
+                for grouping_set in self._element(item, items)
+            ]
         return [self._unit(node, items)]
 
     def _units(self, node: exp.Expr, items: list[rel.Item]) -> list[tuple[Expr, ...]]:
         only(node, "expressions")
         advice = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
         if not node.expressions:
-            found = f"{node.key.upper()} without attributes"
-            raise refuse("clause", found, advice, at=place(node))
+            construct = f"{node.key.upper()} without attributes"
+            raise refuse("clause", construct, advice, at=place(node))
         return [self._unit(item, items) for item in node.expressions]
 
     def _unit(self, node: exp.Expr, items: list[rel.Item]) -> tuple[Expr, ...]:
         node = bare(node)
         if type(node) is exp.Tuple:
             only(node, "expressions")
-            return tuple(chain.from_iterable(self._unit(one, items) for one in node.expressions))
+            return tuple(
+                chain.from_iterable(
+                    self._unit(expression, items) for expression in node.expressions
+                )
+            )
         if type(node) in _SETS:
             advice = "group by attributes, ROLLUP, CUBE or GROUPING SETS of them"
             raise refuse_node(node, advice, "clause")
-        found = self._position(node, items, "GROUP BY")
-        return (self.bind.expr(node) if found is None else found,)
+        position = self._position(node, items, "GROUP BY")
+        return (self.bind.expr(node) if position is None else position,)
 
     def _position(self, node: exp.Expr, items: list[rel.Item], clause: str) -> Expr | None:
         if type(node) is not exp.Literal or node.is_string or not str(node.this).isdigit():
@@ -227,7 +241,7 @@ class Clauses:
 
     def _order(self, order: exp.Expr, items: list[rel.Item]) -> tuple[ir.SortKey, ...]:
         only(order, "expressions")
-        found: list[ir.SortKey] = []
+        sort_keys: list[ir.SortKey] = []
         for node in order.expressions:
             only(node, "this", "desc", "nulls_first")
             flags = bool(node.args.get("desc")), self.scope.nulls_first(node)
@@ -236,14 +250,14 @@ class Clauses:
             if (
                 type(inner) is exp.Var
                 and folded(inner.name) == "all"
-                and not any("all" in one.columns for one in self.sources)
+                and not any("all" in element.columns for element in self.sources)
             ):
-                found += [ir.SortKey(one.expr, *flags) for one in items]
+                sort_keys += [ir.SortKey(element.expr, *flags) for element in items]
             elif position is not None:
-                found.append(ir.SortKey(position, *flags, at=position.at))
+                sort_keys.append(ir.SortKey(position, *flags, at=position.at))
             else:
-                found.append(sort_key(self.bind, node, alias_first=True))
-        return tuple(found)
+                sort_keys.append(sort_key(self.bind, node, alias_first=True))
+        return tuple(sort_keys)
 
 
 def name_of(node: Expr) -> str:

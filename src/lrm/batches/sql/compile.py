@@ -70,17 +70,17 @@ class Made:
     @property
     def answers(self) -> list[AnyAnswer]:
         """The answers of all its SELECTs."""
-        return [one for answers, *_ in self.selects for one in answers]
+        return [answer for answers, *_ in self.selects for answer in answers]
 
     def labels(self, domain: Domain) -> list[Grouped]:
         """What its answers are called in their groups."""
         linear: list[Grouped] = []
         derived: list[Grouped] = []
-        for one in self.answers:
-            if isinstance(one, Answer):
-                linear += [one.names.label(domain, axes, rows) for axes, rows in one.blocks]
+        for answer in self.answers:
+            if isinstance(answer, Answer):
+                linear += [answer.names.label(domain, axes, rows) for axes, rows in answer.blocks]
             else:
-                derived.append(one.label)
+                derived.append(answer.label)
         return [*linear, *derived]
 
     def moved(self, lines: int) -> Made:
@@ -89,13 +89,13 @@ class Made:
             return self
         selects = [
             (
-                [_moved(one, lines) for one in answers],
+                [_moved(entry, lines) for entry in answers],
                 display,
                 replace(table, line=(table.line or 0) + lines),
             )
             for answers, display, table in self.selects
         ]
-        return Made(selects, [_moved_error(one, lines) for one in self.warnings])
+        return Made(selects, [_moved_error(entry, lines) for entry in self.warnings])
 
 
 def _moved(answer: AnyAnswer, lines: int) -> AnyAnswer:
@@ -154,10 +154,10 @@ class Memory:
 
     def find(self, key: Any) -> Any:
         """What is remembered, or None."""
-        found = self._known.get(key)
-        if found is not None:
+        remembered = self._known.get(key)
+        if remembered is not None:
             self._known.move_to_end(key)
-        return found
+        return remembered
 
     def keep(self, key: Any, value: Any) -> None:
         """Remember something, in place of what was not asked for longest."""
@@ -195,10 +195,10 @@ def compile_batch(text: str, domain: Domain) -> Workload:
                 if not isinstance(answer, Answer):
                     waiting.append((chunk, answer))  # what is asked anyway comes first
                     continue
-                for axes, own in answer.blocks:
+                for axes, group_rows in answer.blocks:
                     with in_statement(chunk):
-                        inputs.note(Part(axes, answer.products, own))
-                        _add(rows, answer, (axes, own))
+                        inputs.note(Part(axes, answer.products, group_rows))
+                        _add(rows, answer, (axes, group_rows))
             here = replace(
                 table,
                 rows=(before[0], rows.count),
@@ -217,9 +217,11 @@ def compile_batch(text: str, domain: Domain) -> Workload:
 
 def compile_condition(text: str, domain: Domain) -> list[Product] | None:
     """The products that a batch of one ungrouped answer adds up; None for any other batch."""
-    found = [one for _, made in _all_made(text, domain) for one in made.answers]
-    answer = found[0]
-    if len(found) != 1 or not isinstance(answer, Answer):
+    all_answers = [
+        made_answer for _, made in _all_made(text, domain) for made_answer in made.answers
+    ]
+    answer = all_answers[0]
+    if len(all_answers) != 1 or not isinstance(answer, Answer):
         return None
     return None if answer.blocks != [((), ())] or answer.names.fixed else answer.products
 
@@ -231,13 +233,15 @@ def _all_made(text: str, domain: Domain) -> list[tuple[Chunk, Made]]:
         sentence = "the batch is empty; write at least one SELECT COUNT(*) FROM …"
         raise SqlError(sentence, code="empty")
     every = outcomes(chunks, domain, _MEMORY)
-    errors = [one.error for one in every if one.error is not None]
+    errors = [outcome.error for outcome in every if outcome.error is not None]
     if errors:
-        first, *others = errors
-        raise first.beside(others)
-    made = [(one.chunk, one.made) for one in every if one.made is not None]
-    for told in dict.fromkeys(str(told) for _, one in made for told in one.warnings):
-        warnings.warn(told, SqlWarning, stacklevel=4)
+        first, *other_errors = errors
+        raise first.beside(other_errors)
+    made = [(outcome.chunk, outcome.made) for outcome in every if outcome.made is not None]
+    for warning_text in dict.fromkeys(
+        str(warning_text) for _, outcome in made for warning_text in outcome.warnings
+    ):
+        warnings.warn(warning_text, SqlWarning, stacklevel=4)
     return made
 
 
@@ -259,26 +263,26 @@ def outcomes(
         number, table = 1, domain.table
         for chunk in chunks:
             numbers.append(number)
-            one = _read(chunk, memory, end)
-            if isinstance(one, _Read):
-                if table is not None and not same_table(one.table, table):
-                    error = unknown_table(one.table, table, declared=domain.table is not None)
-                    one = placed(error, chunk)
+            statement = _read(chunk, memory, end)
+            if isinstance(statement, _Read):
+                if table is not None and not same_table(statement.table, table):
+                    error = unknown_table(statement.table, table, declared=domain.table is not None)
+                    statement = placed(error, chunk)
                 else:
-                    table = table or one.table
-                    number += len(one.selects)
-            number += 0 if isinstance(one, _Read) else 1
-            read.append(one)
+                    table = table or statement.table
+                    number += len(statement.selects)
+            number += 0 if isinstance(statement, _Read) else 1
+            read.append(statement)
         shared = _shared_names(read, numbers)
-        found = []
-        for chunk, one, first in zip(chunks, read, numbers, strict=True):
-            if not isinstance(one, _Read):
-                found.append(Outcome(chunk, error=one))
+        outcome_list = []
+        for chunk, statement, first in zip(chunks, read, numbers, strict=True):
+            if not isinstance(statement, _Read):
+                outcome_list.append(Outcome(chunk, error=statement))
             elif time.thread_time() > end:
-                found.append(Outcome(chunk))
+                outcome_list.append(Outcome(chunk))
             else:
-                found.append(_made(chunk, one, first, shared, memory))
-        return found
+                outcome_list.append(_made(chunk, statement, first, shared, memory))
+        return outcome_list
 
 
 def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
@@ -291,14 +295,18 @@ def _read(chunk: Chunk, memory: Memory, end: float) -> _Read | SqlError | None:
             with in_statement(chunk):
                 built = build(chunk, memory.context.domain)
                 selects = [normal(plan, memory.context.domain) for plan in built.plan.parts]
-            own = built.chunk.alone()
-            found: _Read | SqlError = _Read(own, built.plan, selects, built.table)
+            own_chunk = built.chunk.alone()
+            read_outcome: _Read | SqlError = _Read(own_chunk, built.plan, selects, built.table)
         except SqlError as error:
-            found = error
-        known = chunk.line, found
+            read_outcome = error
+        known = chunk.line, read_outcome
         memory.keep(key, known)
-    line, one = known
-    return _moved_error(one, chunk.line - line) if isinstance(one, SqlError) else one
+    line, read_statement = known
+    return (
+        _moved_error(read_statement, chunk.line - line)
+        if isinstance(read_statement, SqlError)
+        else read_statement
+    )
 
 
 def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memory) -> Outcome:
@@ -319,12 +327,16 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
         known = memory.find(key)
     if known is None:
         try:
-            found: Made | SqlError = _compile_statement(read, number, remarks, shared, memory)
-            if not isinstance(found, Made) or not any(one[0] == "q" for one in _names(found)):
+            made_outcome: Made | SqlError = _compile_statement(
+                read, number, remarks, shared, memory
+            )
+            if not isinstance(made_outcome, Made) or not any(
+                query_name[0] == "q" for query_name in _names(made_outcome)
+            ):
                 key = (*key[:-1], None)  # the same wherever it stands
         except SqlError as error:
-            found = error
-        known = read.chunk.line, found
+            made_outcome = error
+        known = read.chunk.line, made_outcome
         memory.keep(key, known)
     lines = chunk.line - known[0]
     if isinstance(known[1], SqlError):
@@ -333,7 +345,10 @@ def _made(chunk: Chunk, read: _Read, number: int, shared: set[str], memory: Memo
 
 
 def _names(made: Made) -> set[str]:
-    return {one.names.query if isinstance(one, Answer) else one.label.query for one in made.answers}
+    return {
+        answer.names.query if isinstance(answer, Answer) else answer.label.query
+        for answer in made.answers
+    }
 
 
 def _compile_statement(
@@ -343,23 +358,25 @@ def _compile_statement(
     with in_statement(chunk):
         seen: set[str] = set()
         selects: Selects = []
-        told: list[SqlError] = []
+        notices: list[SqlError] = []
         for number, answers in enumerate(read.selects):
             at = union.places[number] or chunk.start
             line = chunk.line + chunk.text.count("\n", 0, at - chunk.start)
             select = Select(answers, Cells(memory.context), first, number, line)
-            found = select.answers(seen, shared)
+            select_answers = select.answers(seen, shared)
             display = select.display()
             if union.ends and number + 1 == len(union.parts):
                 display = union_display(read.selects, union)
             table = select.table()
-            title = remarks.title or title_of(table.answers, [one.name for one in table.columns])
+            title = remarks.title or title_of(
+                table.answers, [column.name for column in table.columns]
+            )
             name = "" if number else table.answers[0]
             table = replace(table, name=name, title=title, expected=remarks.expected)
-            selects.append((found, display, table))
+            selects.append((select_answers, display, table))
             for sentence, node in select.cells.warnings.items():
-                told.append(placed(fail("constant", sentence, node), chunk))
-    return Made(selects, told)
+                notices.append(placed(fail("constant", sentence, node), chunk))
+    return Made(selects, notices)
 
 
 def _shared_names(read: Sequence[_Read | SqlError | None], numbers: Sequence[int]) -> set[str]:
@@ -376,9 +393,9 @@ def _shared_names(read: Sequence[_Read | SqlError | None], numbers: Sequence[int
                     users.setdefault(item.name, {}).setdefault(groups, set()).add(number)
     return {
         name
-        for name, own in users.items()
-        if len(set().union(*own.values())) > 1
-        and (None in own or any(len(numbers) > 1 for numbers in own.values()))
+        for name, group_users in users.items()
+        if len(set().union(*group_users.values())) > 1
+        and (None in group_users or any(len(numbers) > 1 for numbers in group_users.values()))
     }
 
 
@@ -387,7 +404,7 @@ def _group_names(select: Answers) -> frozenset[str] | None:
     if len(select.sets) > 1:
         return None
     named = {item.expr: item.name for item in select.items if item.name}
-    return frozenset(named.get(one) or own_name(one) for one in select.sets[0])
+    return frozenset(named.get(group_expr) or own_name(group_expr) for group_expr in select.sets[0])
 
 
 def _is_long(made: Made) -> bool:
@@ -395,12 +412,12 @@ def _is_long(made: Made) -> bool:
     parts: list[Part] = []
     for answer in made.answers:
         if isinstance(answer, Answer):
-            parts += [Part(axes, answer.products, own) for axes, own in answer.blocks]
+            parts += [Part(axes, answer.products, group_rows) for axes, group_rows in answer.blocks]
         elif isinstance(answer, QuantileAnswer):
             parts.append(answer.part)
         else:
             parts += [part for _, way in answer.ways for part in way]
-    return any(own.weights > MOST_RUNNING for part in parts for own in part.rows)
+    return any(group_rows.weights > MOST_RUNNING for part in parts for group_rows in part.rows)
 
 
 def _add(rows: FlatRows | Terms, answer: Answer, block: GroupBlock) -> None:
@@ -434,13 +451,13 @@ def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:
             f"at most {MOST_IMPORTANCES:,} queries may have an importance, "
             f"but the batch has {batch.shape[0]:,}"
         )
-    for one, other in pairwise(chunks):
-        if one.line == other.line and one.importance != other.importance:
+    for previous, other in pairwise(chunks):
+        if previous.line == other.line and previous.importance != other.importance:
             raise SqlError(
                 "two statements share this line, and the comment before it says "
                 "the importance of one; begin each statement on a line of its own",
                 code="importance",
-                line=one.line,
+                line=previous.line,
             )
     lines = np.array([chunk.line for chunk in chunks])
 
@@ -452,9 +469,9 @@ def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:
         hidden = isinstance(part, Grouped) and part.hidden  # as important as what needs it
         value = 0.0 if hidden else importance(getattr(part, "line", 0))
         parts.append(np.full(len(part), value))
-    found = np.concatenate(parts)
+    importances = np.concatenate(parts)
     for answer in batch.derived:  # a derived answer is as good as its inputs
         for rows in answer.input_rows():
-            found[rows] = np.maximum(found[rows], importance(answer.label.line))
-    found[found == 0.0] = 1.0  # sums of NULL beside running totals: nobody needs them
-    return replace(batch, importance=found)
+            importances[rows] = np.maximum(importances[rows], importance(answer.label.line))
+    importances[importances == 0.0] = 1.0  # sums of NULL beside running totals: nobody needs them
+    return replace(batch, importance=importances)

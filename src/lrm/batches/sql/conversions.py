@@ -156,10 +156,12 @@ def date_pieces(text: str, function: str, dialect: str) -> str:
     parts: list[str] = [""]  # formats of STRFTIME, and other functions between them
     place = 0
     while place < len(text):
-        code = next((one for one in known if text.startswith(one, place)), None)
+        code = next(
+            (known_code for known_code in known if text.startswith(known_code, place)), None
+        )
         run = _LETTERS.match(text, place)
-        whole = dialect in {"spark", "tsql"}  # where the length of a run matters
-        if code is not None and not (whole and run is not None and run[0] != code):
+        is_run_exact = dialect in {"spark", "tsql"}  # where the length of a run matters
+        if code is not None and not (is_run_exact and run is not None and run[0] != code):
             place += len(code)
             if codes[code].startswith("%"):
                 parts[-1] += codes[code]
@@ -178,22 +180,22 @@ def date_pieces(text: str, function: str, dialect: str) -> str:
 
 
 def _joined(parts: list[str]) -> str:
-    found = []
+    calls = []
     for number, part in enumerate(parts):
         function, _, inner = part.partition(" ") if number % 2 else ("", "", part)
         if number % 2 and not inner:
-            found.append(f"{function}(\x000\x00)")
+            calls.append(f"{function}(\x000\x00)")
         elif inner:
             text = f"STRFTIME(\x000\x00, '{inner}')"
-            found.append(f"{function}({text})" if function else text)
-    return found[0] if len(found) == 1 else f"({' || '.join(found)})"
+            calls.append(f"{function}({text})" if function else text)
+    return calls[0] if len(calls) == 1 else f"({' || '.join(calls)})"
 
 
 def pieces_call(name: str, text: str, args: list[Expr], at: int | None) -> Expr:
     """A function by its text, in which its argument k stands as k between two NULs."""
-    found = re.split('"?\x00(\\d+)\x00"?', text)
-    ordered = tuple(args[int(number)] for number in found[1::2])
-    return ir.Call(name, ordered, tuple(found[::2]), at=at)
+    segments = re.split('"?\x00(\\d+)\x00"?', text)
+    ordered = tuple(args[int(number)] for number in segments[1::2])
+    return ir.Call(name, ordered, tuple(segments[::2]), at=at)
 
 
 def cast(bind: Binds, node: exp.Expr) -> Expr:
@@ -215,7 +217,7 @@ def converted(bind: Binds, node: exp.Expr) -> Expr:
     kind, style = node.this, node.args.get("style")
     if style is None:
         return _as_type(bind, node.expression, kind, safe=bool(node.args.get("safe")))
-    sizes = [one.this.name for one in kind.expressions]
+    sizes = [size_node.this.name for size_node in kind.expressions]
     form = _STYLES.get(style.name)
     if form is None or kind.this not in _TYPES or sizes != [*filter(str.isdigit, sizes)]:
         advice = f"its styles are {', '.join(sorted(_STYLES))}"
@@ -238,7 +240,7 @@ def as_text(bind: Binds, node: exp.Expr) -> Expr:
     try:
         pieces = date_pieces(text, name, bind.scope.dialect)
     except FormatError as error:
-        found = f"the format {text!r} of {name.upper()}()"
-        raise refuse("function", found, str(error), at=place(node)) from None
+        construct = f"the format {text!r} of {name.upper()}()"
+        raise refuse("function", construct, str(error), at=place(node)) from None
     this = bind.expr(day)
     return pieces_call("STRFTIME", pieces, [this], bind.at(node, this))

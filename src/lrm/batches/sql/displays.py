@@ -52,9 +52,9 @@ class Wanted:
     def aggregates(self) -> list[Expr]:
         """The answers that are compared and sorted by."""
         compared = [node for clause in self.having + self.qualify for node, _, _ in clause]
-        keys = [one for rank in self.ranks for one in rank.order] + list(self.order)
-        sorted_by = [one.this for one in keys if one.has(ir.Aggregate)]
-        return [one for one in compared + sorted_by if not _is_rank(one)]
+        keys = [sort_key for rank in self.ranks for sort_key in rank.order] + list(self.order)
+        sorted_by = [sort_key.this for sort_key in keys if sort_key.has(ir.Aggregate)]
+        return [sort_key for sort_key in compared + sorted_by if not _is_rank(sort_key)]
 
     def display(self, queries: Sequence[str], names: Mapping[Expr, str], groups: Groups) -> Display:
         """Name what is asked for.
@@ -70,16 +70,18 @@ class Wanted:
         """
         having, qualify = (
             tuple(
-                tuple(Bound(names[node], said, value) for node, said, value in clause)
+                tuple(Bound(names[node], comparison, value) for node, comparison, value in clause)
                 for clause in clauses
             )
             for clauses in (self.having, self.qualify)
         )
         order = _order_keys(self.order, names, groups)
-        ranks = tuple(_rank(one, names, groups) for one in self.ranks)
+        ranks = tuple(_rank(bound_or_key, names, groups) for bound_or_key in self.ranks)
         keys = [*order, *(key for rank in ranks for key in rank.order)]
-        used = {one.answer for clause in (*having, *qualify) for one in clause}
-        used |= {one.column for one in keys if one.labels is None} | {one.name for one in ranks}
+        used = {bound_or_key.answer for clause in (*having, *qualify) for bound_or_key in clause}
+        used |= {bound_or_key.column for bound_or_key in keys if bound_or_key.labels is None} | {
+            bound_or_key.name for bound_or_key in ranks
+        }
         hidden = tuple(sorted(used.difference(queries)))
         end = self.limit, self.offset
         return Display(tuple(queries), hidden, having, order, *end, ranks, qualify)
@@ -88,29 +90,31 @@ class Wanted:
 def _order_keys(
     keys: Sequence[ir.SortKey], names: Mapping[Expr, str], groups: Groups
 ) -> tuple[OrderKey, ...]:
-    found = []
+    order_keys = []
     for key in keys:
         flags = key.descending, key.nulls_first
         if key.this in names:
-            found.append(OrderKey(names[key.this], None, *flags))
+            order_keys.append(OrderKey(names[key.this], None, *flags))
         elif key.this in groups:
-            found.append(OrderKey(*groups[key.this], *flags))
+            order_keys.append(OrderKey(*groups[key.this], *flags))
         elif not ir.is_constant(key.this):
             raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
-    return tuple(found)
+    return tuple(order_keys)
 
 
 def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
-    for one in node.partition:
-        if one not in groups:
-            raise refuse("window", f"PARTITION BY {shown(one)}", "it is not grouped by", one)
+    for group_key in node.partition:
+        if group_key not in groups:
+            raise refuse(
+                "window", f"PARTITION BY {shown(group_key)}", "it is not grouped by", group_key
+            )
     function: Any = node.name.lower()
     (buckets,) = node.args or (ir.Number("1"),)
     return Rank(
         names[node],
         function,
         _order_keys(node.order, names, groups),
-        tuple(groups[one][0] for one in node.partition),
+        tuple(groups[group_key][0] for group_key in node.partition),
         int(buckets.text) if isinstance(buckets, ir.Number) else 1,
     )
 
@@ -131,27 +135,32 @@ def wanted(answers: Answers) -> Wanted | None:
 
 def _ranks(answers: Answers) -> list[ir.Window]:
     """The ranks of a statement; each must stand by itself."""
-    places = [one.expr for one in answers.items] + [one.this for one in answers.order]
+    places = [element.expr for element in answers.items] + [
+        element.this for element in answers.order
+    ]
     if len(answers.sets) > 1:
         advice = "write one statement per set"
         raise refuse("window", "a rank beside several grouping sets", advice, places[0])
     compared = [clause for part in answers.qualify for clause in _compared(part)]
     places += [node for clause in compared for node, _, _ in clause]
-    found: dict[ir.Window, None] = {}
+    ranks: dict[ir.Window, None] = {}
     for node in places:
         if isinstance(node, ir.Window) and node.is_rank:
-            found[node] = None
-        elif any(_is_rank(one) for one in node.walk()):
+            ranks[node] = None
+        elif any(_is_rank(element) for element in node.walk()):
             advice = "select it by itself; it numbers the noisy answers that are displayed"
             raise refuse("window", f"a rank within {shown(node)}", advice, node)
-    return list(found)
+    return list(ranks)
 
 
 def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
     """How the answers of all SELECTs that UNION ALL joins are displayed together."""
-    if any(one.having or one.order or one.is_cut or one.ranked for one in parts):
-        found = "choosing in a part of UNION ALL and after it"
-        raise refuse("display", found, "choose at the end", at=union.at)
+    if any(
+        answer_part.having or answer_part.order or answer_part.is_cut or answer_part.ranked
+        for answer_part in parts
+    ):
+        feature = "choosing in a part of UNION ALL and after it"
+        raise refuse("display", feature, "choose at the end", at=union.at)
     first = parts[0].items
     texts = [
         {item.alias or "": _text(item.expr) for item in part.items if ir.is_constant(item.expr)}
@@ -162,11 +171,11 @@ def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
         for part in parts
     ]
     queries = aggregates[0]
-    named = all(one == queries for one in aggregates)
+    named = all(answer_part == queries for answer_part in aggregates)
     if not all(queries) or not named or sum(not some for some in texts) > 1:
         advice = "name the answers by AS, and each part by a text: SELECT 'a' AS part, …"
-        found = "ORDER BY or LIMIT after this UNION ALL"
-        raise refuse("display", found, advice, at=union.at)
+        feature = "ORDER BY or LIMIT after this UNION ALL"
+        raise refuse("display", feature, advice, at=union.at)
     order = []
     for key in union.keys:
         name = key.name
@@ -174,8 +183,8 @@ def union_display(parts: Sequence[Answers], union: UnionAll) -> Display:
             name = first[key.position - 1].alias or ""
         labels = tuple(sorted({some[name] for some in texts if name in some}))
         if name not in queries and not all(name in some for some in texts):
-            found = f"ORDER BY {key.name} after UNION ALL"
-            raise refuse("display", found, "order by an answer", at=key.at)
+            feature = f"ORDER BY {key.name} after UNION ALL"
+            raise refuse("display", feature, "order by an answer", at=key.at)
         kind = None if name in queries else labels
         order.append(OrderKey(name, kind, key.descending, key.nulls_first))
     return Display(queries, (), (), tuple(order), union.count, union.offset)
@@ -190,23 +199,25 @@ def _compared(node: Expr, *, negated: bool = False) -> list[Clause]:  # noqa: C9
     if isinstance(node, ir.Not):
         return _compared(node.this, negated=not negated)
     if isinstance(node, ir.And | ir.Or):
-        parts = [_compared(one, negated=negated) for one in node.items]
+        parts = [_compared(operand, negated=negated) for operand in node.items]
         if isinstance(node, ir.And) is not negated:
             return [clause for part in parts for clause in part]
         joined: list[Clause] = [[]]
         for part in parts:
-            joined = [one + two for one in joined for two in part]
+            joined = [operand + two for operand in joined for two in part]
             if len(joined) > _MOST_CLAUSES:
-                found = "a HAVING with this number of cases"
-                raise refuse("size", found, "write it with fewer OR", node)
+                feature = "a HAVING with this number of cases"
+                raise refuse("size", feature, "write it with fewer OR", node)
         return joined
     if isinstance(node, ir.Between):
         ends = [(">=", number(node.low)), ("<=", number(node.high))]
         both = [
-            _bound(node.this, said, float(end), negated) for said, end in ends if end is not None
+            _bound(node.this, comparison, float(end), negated)
+            for comparison, end in ends
+            if end is not None
         ]
         if len(both) == 2:
-            return [both] if negated else [[one] for one in both]
+            return [both] if negated else [[operand] for operand in both]
     if isinstance(node, ir.Binary) and node.op in COMPARISONS:
         left, right, operation = node.left, node.right, node.op
         if number(left) is not None:
@@ -231,7 +242,7 @@ def ascending(attribute: Attribute) -> tuple[str, ...]:
     labels = attribute.labels
     regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
     if isinstance(attribute, Categories):
-        regular.sort(key=lambda one: attribute.values[one[1]])
+        regular.sort(key=lambda label_pair: attribute.values[label_pair[1]])
     below = [label for label in labels[attribute.regular :] if label == "(below)"]
     after = [label for label in labels[attribute.regular :] if label != "(below)"]
     return (*below, *(label for label, _ in regular), *after)

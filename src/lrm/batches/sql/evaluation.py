@@ -86,8 +86,10 @@ class Question:
     @cached_property
     def axes(self) -> tuple[int, ...]:
         """All attributes that the expression reads."""
-        others = {axis for axis, _ in self.conditions} | {one.axis for one in self.columns}
-        return tuple(sorted(self.raw | others))
+        condition_axes = {axis for axis, _ in self.conditions} | {
+            cell_column.axis for cell_column in self.columns
+        }
+        return tuple(sorted(self.raw | condition_axes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +127,18 @@ class Values:
 
     def truths(self) -> Truths:
         """Possible truths of a condition."""
-        bits = [NULL if one is None else TRUE if one else FALSE for one in self.distinct]
+        bits = [NULL if value is None else TRUE if value else FALSE for value in self.distinct]
         return np.array([*bits, _ANY], dtype=np.uint8)[self.codes]
 
     def numbers(self) -> NDArray[np.float64]:
         """The values as numbers, where they are numbers; NULL and undecided ones are 0."""
-        found = [0.0 if one is None else float(one) for one in self.distinct]
-        return np.array([*found, 0.0])[self.codes]
+        number_list = [0.0 if value is None else float(value) for value in self.distinct]
+        return np.array([*number_list, 0.0])[self.codes]
 
     def present(self) -> NDArray[np.float64]:
         """1 where there is a value, 0 where it is NULL or undecided."""
-        found = [0.0 if one is None else 1.0 for one in self.distinct]
-        return np.array([*found, 0.0])[self.codes]
+        flags = [0.0 if value is None else 1.0 for value in self.distinct]
+        return np.array([*flags, 0.0])[self.codes]
 
 
 class Evaluator:
@@ -156,10 +158,10 @@ class Evaluator:
         """Evaluate an expression on all declared values of its attributes."""
         grid = self._grid(question)
         sides, known = grid.sides, grid.known
-        found, kind = self._ask(question, grid.table)
+        row_values, kind = self._ask(question, grid.table)
         distinct: dict[Hashable, int] = {}
         codes = np.full(len(known), -1, dtype=np.int64)
-        codes[known] = [distinct.setdefault(one, len(distinct)) for one in found]
+        codes[known] = [distinct.setdefault(row_value, len(distinct)) for row_value in row_values]
         joint = codes.reshape([len(side.known) for side in sides])
         for dimension, side in enumerate(sides):
             joint = side.reduced(joint, dimension)
@@ -211,20 +213,23 @@ class Evaluator:
         sides = ends(attribute)
         cells = len(sides[0])
         special = attribute.labels[cells:]
-        beyond = [np.nan if one == "(nan)" else None for one in special]
+        beyond = [np.nan if special_value == "(nan)" else None for special_value in special]
         column = [pa.array(np.concatenate(sides[:2])), pa.array(beyond, pa.float64())]
-        found = self._on(question, pa.concat_arrays(column))
-        known = [found[:cells], found[cells : 2 * cells]]
-        others = found[2 * cells :]
+        end_values = self._on(question, pa.concat_arrays(column))
+        known = [end_values[:cells], end_values[cells : 2 * cells]]
+        special_values = end_values[2 * cells :]
         if len(sides) > 2:
-            found = self._on(question, pa.array(np.concatenate(sides[2:])))
-            known += [found[:cells], found[cells:]]
+            end_values = self._on(question, pa.array(np.concatenate(sides[2:])))
+            known += [end_values[:cells], end_values[cells:]]
         places: dict[Hashable, int] = {None: _NULL}
         codes = [
             places.setdefault(row[0], len(places) - 1)
             if all(value == row[0] for value in row)
             else _UNKNOWN
-            for row in (*zip(*known, strict=True), *((one,) for one in others))
+            for row in (
+                *zip(*known, strict=True),
+                *((special_value,) for special_value in special_values),
+            )
         ]
         values = pa.array(list(places)[1:], None if len(places) > 1 else pa.float64())
         return CellColumn(axis, values, np.array(codes))
@@ -284,20 +289,26 @@ class Evaluator:
         if axis in question.raw:
             cells, places = _places(attribute)
         columns: dict[str, NDArray[np.int64]] = {f"a{axis}": places} if axis in question.raw else {}
-        own = {f"c{number}": one for number, one in enumerate(question.columns) if one.axis == axis}
-        columns |= {name: one.places[cells] for name, one in own.items()}
-        for number, (one, truths) in enumerate(question.conditions):
-            if one != axis:
+        axis_columns = {
+            f"c{number}": cell_column
+            for number, cell_column in enumerate(question.columns)
+            if cell_column.axis == axis
+        }
+        columns |= {name: cell_column.places[cells] for name, cell_column in axis_columns.items()}
+        for number, (cell_column, truths) in enumerate(question.conditions):
+            if cell_column != axis:
                 continue
-            kept = [np.flatnonzero(truths[cells] & bit) for bit in (TRUE, FALSE, NULL)]
-            order = np.concatenate(kept)
+            truth_places = [np.flatnonzero(truths[cells] & bit) for bit in (TRUE, FALSE, NULL)]
+            order = np.concatenate(truth_places)
             columns = {name: column[order] for name, column in columns.items()}
-            columns[f"p{number}"] = np.repeat([TRUE, FALSE, NULL], [len(some) for some in kept])
+            columns[f"p{number}"] = np.repeat(
+                [TRUE, FALSE, NULL], [len(some) for some in truth_places]
+            )
             cells = cells[order]
-        held = {name: one.values for name, one in own.items()}
+        column_values = {name: cell_column.values for name, cell_column in axis_columns.items()}
         if axis in question.raw:
-            held[f"a{axis}"] = self._values(axis)
-        return _Side.of(cells, columns, held)
+            column_values[f"a{axis}"] = self._values(axis)
+        return _Side.of(cells, columns, column_values)
 
     def _values(self, axis: int) -> pa.Array:
         if axis not in self._declared:
@@ -328,12 +339,12 @@ class _Side:
         shown: dict[str, pa.Array] = {}
         known = np.ones(len(first), dtype=bool)
         for name, column in columns.items():
-            chosen = column[first]
+            column_codes = column[first]
             if name.startswith("p"):
-                shown[name] = pa.array(chosen == TRUE, mask=chosen == NULL)
+                shown[name] = pa.array(column_codes == TRUE, mask=column_codes == NULL)
             else:
-                known &= chosen != _UNKNOWN
-                shown[name] = declared[name].take(pa.array(chosen, mask=chosen < 0))
+                known &= column_codes != _UNKNOWN
+                shown[name] = declared[name].take(pa.array(column_codes, mask=column_codes < 0))
         classes, members, starts = _classes(cells, merged)
         return cls(shown, known, classes, members, starts)
 
@@ -370,14 +381,14 @@ def _classes(cells: Ints, rows: NDArray[np.int64]) -> tuple[Ints, Ints, Ints]:
     cuts = np.flatnonzero(np.diff(pairs[:, 0])) + 1
     seen: dict[bytes, int] = {}
     members: list[Ints] = []
-    found = []
+    class_numbers = []
     for part in np.split(pairs[:, 1], cuts):
         number = seen.setdefault(part.tobytes(), len(seen))
         if number == len(members):
             members.append(part)
-        found.append(number)
+        class_numbers.append(number)
     starts = np.cumsum([0, *(len(part) for part in members[:-1])])
-    return np.array(found), np.concatenate(members), starts
+    return np.array(class_numbers), np.concatenate(members), starts
 
 
 def _places(attribute: Attribute) -> tuple[Ints, NDArray[np.int64]]:

@@ -67,29 +67,29 @@ class Expr:
     @property
     def children(self) -> tuple[Expr, ...]:
         """The expressions that this one is made of."""
-        found: list[Expr] = []
+        child_list: list[Expr] = []
         for name in self.parts:
             value = getattr(self, name)
             if isinstance(value, Expr):
-                found.append(value)
+                child_list.append(value)
             elif value is not None:
-                found.extend(value)
-        return tuple(found)
+                child_list.extend(value)
+        return tuple(child_list)
 
     @cached_property
     def size(self) -> int:
         """How many nodes it has, those of repeated parts counted again."""
-        return 1 + sum(one.size for one in self.children)
+        return 1 + sum(child.size for child in self.children)
 
     @cached_property
     def kinds(self) -> frozenset[type[Expr]]:
         """The kinds of its nodes."""
-        return frozenset([type(self)]).union(*(one.kinds for one in self.children))
+        return frozenset([type(self)]).union(*(child.kinds for child in self.children))
 
     @cached_property
     def axes(self) -> frozenset[int]:
         """The attributes that it reads."""
-        return frozenset[int]().union(*(one.axes for one in self.children))
+        return frozenset[int]().union(*(child.axes for child in self.children))
 
     def has(self, *kinds: type[Expr]) -> bool:
         """Whether some part is of one of some kinds."""
@@ -99,19 +99,19 @@ class Expr:
         """The expression and all parts of it, from the outside in."""
         waiting: list[Expr] = [self]
         while waiting:
-            one = waiting.pop()
-            yield one
-            waiting.extend(reversed(one.children))
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
     def find(self, *kinds: type[Expr]) -> Expr | None:
         """The first part of some kinds, or None."""
-        return next((one for one in self.walk() if isinstance(one, kinds)), None)
+        return next((node for node in self.walk() if isinstance(node, kinds)), None)
 
     def mapped(self, function: Callable[[Expr], Expr | None]) -> Expr:
         """Replace parts from the outside in: None of ``function`` means to look inside."""
-        found = function(self)
-        if found is not None:
-            return found
+        replacement = function(self)
+        if replacement is not None:
+            return replacement
         changes: dict[str, Any] = {}
         for name in self.parts:
             value = getattr(self, name)
@@ -119,8 +119,10 @@ class Expr:
                 new: Any = value.mapped(function)
                 changed = new is not value
             elif value:
-                new = tuple(one.mapped(function) for one in value)
-                changed = any(one is not two for one, two in zip(new, value, strict=True))
+                new = tuple(new_child.mapped(function) for new_child in value)
+                changed = any(
+                    new_child is not two for new_child, two in zip(new, value, strict=True)
+                )
             else:
                 continue
             if changed:
@@ -254,7 +256,7 @@ class In(Expr):
     @cached_property
     def size(self) -> int:
         """How many nodes it has; a list of constants is one, however long."""
-        return 2 + self.this.size + sum(one.size for one in self.items if not is_constant(one))
+        return 2 + self.this.size + sum(item.size for item in self.items if not is_constant(item))
 
 
 @dataclass(frozen=True)
@@ -422,7 +424,7 @@ def conjuncts(node: Expr | None) -> tuple[Expr, ...]:
 def _check_parts() -> None:
     """Every name in ``parts`` is a field."""
     for kind in Expr.__subclasses__():
-        assert set(kind.parts) <= {one.name for one in fields(kind)}  # noqa: S101 - see above
+        assert set(kind.parts) <= {part_field.name for part_field in fields(kind)}  # noqa: S101 - see above
 
 
 _check_parts()

@@ -43,12 +43,12 @@ def is_whole(node: Expr, domain: Domain) -> bool:  # noqa: C901, PLR0911 - one p
     if isinstance(node, ir.Binary) and node.op in {"+", "-", "*", "%", "//"}:
         return is_whole(node.left, domain) and is_whole(node.right, domain)
     if isinstance(node, ir.Case):
-        outcomes = [one for one in node.outcomes if not isinstance(one, ir.Null)]
-        return bool(outcomes) and all(is_whole(one, domain) for one in outcomes)
+        outcomes = [operand for operand in node.outcomes if not isinstance(operand, ir.Null)]
+        return bool(outcomes) and all(is_whole(operand, domain) for operand in outcomes)
     if isinstance(node, ir.Cast):
         return node.to.partition("(")[0] in _INTEGERS
     if isinstance(node, ir.Call) and node.name in _SAME:
-        return all(is_whole(one, domain) for one in node.args)
+        return all(is_whole(operand, domain) for operand in node.args)
     if isinstance(node, ir.Call) and node.name in _PARTS:
         advice = (
             "whether the fraction is dropped is not known; write CAST(… AS INT) around the part"
@@ -85,7 +85,7 @@ def check_lengths(node: Expr) -> None:
     lrm.errors.SqlError: a text of more than 10,000 characters is not supported; repeat, \
 pad, join and replace less
     """
-    if any(_is_long(one) for one in node.walk()):
+    if any(_is_long(descendant) for descendant in node.walk()):
         _length(node)
 
 
@@ -99,26 +99,26 @@ def _length(node: Expr) -> int:
     """The most characters that an expression has, by those of its arguments."""
     if isinstance(node, ir.Text | ir.Number):
         return min(len(node.value if isinstance(node, ir.Text) else node.text), LONGEST)
-    lengths = [_length(one) for one in node.children]
-    found = max([_DECLARED, *lengths])
+    lengths = [_length(child) for child in node.children]
+    length = max([_DECLARED, *lengths])
     if (isinstance(node, ir.Binary) and node.op == "||") or (
         isinstance(node, ir.Call) and node.name in _JOINED
     ):
-        found = sum(lengths)
+        length = sum(lengths)
     elif isinstance(node, ir.Call) and node.name in _REPLACED:
-        found = (lengths[0] + 1) * ((lengths[2] if len(lengths) > 2 else 0) + 1)
+        length = (lengths[0] + 1) * ((lengths[2] if len(lengths) > 2 else 0) + 1)
     elif isinstance(node, ir.Call) and node.name == "REPEAT":
-        found = lengths[0] * _times(node.args[1])
+        length = lengths[0] * _times(node.args[1])
     elif isinstance(node, ir.Call) and node.name in {"LPAD", "RPAD"}:
-        found = max(lengths[0], _times(node.args[1]))
+        length = max(lengths[0], _times(node.args[1]))
     elif isinstance(node, ir.Call) and node.name == "PRINTF":
         form = node.args[0] if node.args else None
         wide = not isinstance(form, ir.Text) or _WIDE.search(form.value)
-        found = LONGEST + 1 if wide else sum(lengths)
-    if found > LONGEST:
+        length = LONGEST + 1 if wide else sum(lengths)
+    if length > LONGEST:
         what = f"a text of more than {LONGEST:,} characters"
         raise refuse("size", what, "repeat, pad, join and replace less", node)
-    return found
+    return length
 
 
 def _times(node: Expr) -> int:
@@ -140,12 +140,15 @@ Ends = list["NDArray[np.float64] | NDArray[np.int64]"]
 
 def chain(node: Expr) -> ir.Attribute | None:
     """The attribute of which an expression is a chain of monotone functions, if it is one."""
-    if len(node.axes) != 1 or sum(isinstance(one, ir.Attribute) for one in node.walk()) != 1:
+    if (
+        len(node.axes) != 1
+        or sum(isinstance(descendant, ir.Attribute) for descendant in node.walk()) != 1
+    ):
         return None
-    found: Expr | None = node
-    while found is not None and not isinstance(found, ir.Attribute):
-        found = _inner(found)
-    return found
+    inner: Expr | None = node
+    while inner is not None and not isinstance(inner, ir.Attribute):
+        inner = _inner(inner)
+    return inner
 
 
 def _inner(node: Expr) -> Expr | None:
@@ -169,9 +172,9 @@ def _inner(node: Expr) -> Expr | None:
 def turning(node: Expr) -> list[Expr]:
     """Conditions that must not change on a cell, for the expression to be monotone on it."""
     return [
-        ir.Binary("<", one.args[0], ir.Number("0"))
-        for one in node.walk()
-        if isinstance(one, ir.Call) and one.name == "ABS"
+        ir.Binary("<", descendant.args[0], ir.Number("0"))
+        for descendant in node.walk()
+        if isinstance(descendant, ir.Call) and descendant.name == "ABS"
     ]
 
 

@@ -47,17 +47,17 @@ _MOST_DIGITS = 12
 
 def asked(node: Expr, middle: Middle) -> Asked:
     """Take an answer apart; ``middle`` is a number near the middle of what an expression may be."""
-    found = Asked(middle=middle)
+    formula = Asked(middle=middle)
     if isinstance(node, ir.Aggregate) and node.level is not None:
-        found.leaves.append(Leaf(ir.Aggregate("COUNT", (), node.where, at=node.at)))
-        found.steps, found.quantile = [0], node
-        return found
+        formula.leaves.append(Leaf(ir.Aggregate("COUNT", (), node.where, at=node.at)))
+        formula.steps, formula.quantile = [0], node
+        return formula
     if not node.has(ir.Aggregate, ir.Window, ir.Apart) and node.axes:
         raise _no_aggregate(node)
-    found.steps = _steps(node, found)
-    if not found.leaves:
+    formula.steps = _steps(node, formula)
+    if not formula.leaves:
         raise refuse("no-answer", "a constant as an answer", AGGREGATES, node)
-    return found
+    return formula
 
 
 def _no_aggregate(node: Expr) -> Exception:
@@ -115,19 +115,19 @@ def _is_whole(node: Expr) -> bool:
     return isinstance(node, ir.Aggregate) and node.name == "COUNT"
 
 
-def _steps(node: Expr, found: Asked) -> Steps:
+def _steps(node: Expr, formula: Asked) -> Steps:
     if is_linear(node):
-        return [found.leaf(node)]
+        return [formula.leaf(node)]
     constant = number(node)
     if constant is not None:
         return [float(constant)]
     split = _KINDS.get(type(node))
     # What cannot be decomposed is left to the compiler of linear answers, which says why.
-    return [found.leaf(node)] if split is None else split(node, found)
+    return [formula.leaf(node)] if split is None else split(node, formula)
 
 
-def _negative(node: ir.Negative, found: Asked) -> Steps:
-    return [*_steps(node.this, found), -1.0, "*"]
+def _negative(node: ir.Negative, formula: Asked) -> Steps:
+    return [*_steps(node.this, formula), -1.0, "*"]
 
 
 def _unrounded(steps: Steps, node: Expr) -> Steps:
@@ -136,43 +136,43 @@ def _unrounded(steps: Steps, node: Expr) -> Steps:
     return steps
 
 
-def _binary(node: ir.Binary, found: Asked) -> Steps:
+def _binary(node: ir.Binary, formula: Asked) -> Steps:
     if node.op not in _ARITHMETIC:
-        return [found.leaf(node)]
-    left, right = _steps(node.left, found), _steps(node.right, found)
+        return [formula.leaf(node)]
+    left, right = _steps(node.left, formula), _steps(node.right, formula)
     return _combined(node.op, left, right, node)
 
 
 def _combined(step: str, left: Steps, right: Steps, node: Expr) -> Steps:
     """``left step right``, with a constant in the second place wherever that is the same."""
-    one = left[0] if len(left) == 1 and isinstance(left[0], float) else None
+    left_constant = left[0] if len(left) == 1 and isinstance(left[0], float) else None
     two = right[0] if len(right) == 1 and isinstance(right[0], float) else None
-    if one is None and two is None:
+    if left_constant is None and two is None:
         _unrounded([*left, *right], node)
     if step == "/" and two == 0:
         raise fail("formula", "an aggregate is divided by 0", node)
-    if one is not None and two is not None:
-        return [_FOLDED[step](one, two)]
-    if one is not None:
+    if left_constant is not None and two is not None:
+        return [_FOLDED[step](left_constant, two)]
+    if left_constant is not None:
         if step in "+*":
-            return [*right, one, step]
+            return [*right, left_constant, step]
         if step == "-":
-            return [*right, -1.0, "*", one, "+"]
+            return [*right, -1.0, "*", left_constant, "+"]
         _unrounded(right, node)
     made: list[Any] = [*left, *right, step]
     return made
 
 
-def _call(node: ir.Call, found: Asked) -> Steps:
+def _call(node: ir.Call, formula: Asked) -> Steps:
     if node.name in _FUNCTIONS:
-        return [*_unrounded(_steps(node.args[0], found), node), _FUNCTIONS[node.name]]
+        return [*_unrounded(_steps(node.args[0], formula), node), _FUNCTIONS[node.name]]
     split = _CALLS.get(node.name)
-    return [found.leaf(node)] if split is None else split(node, found)
+    return [formula.leaf(node)] if split is None else split(node, formula)
 
 
-def _power(node: ir.Call, found: Asked) -> Steps:
+def _power(node: ir.Call, formula: Asked) -> Steps:
     """Squares, cubes and roots."""
-    inner = _unrounded(_steps(node.args[0], found), node)
+    inner = _unrounded(_steps(node.args[0], formula), node)
     exponent = number(node.args[1])
     if exponent == Decimal("0.5"):
         return [*inner, "sqrt"]
@@ -181,24 +181,24 @@ def _power(node: ir.Call, found: Asked) -> Steps:
     return [*inner, *(step for _ in range(int(exponent) - 1) for step in (*inner, "*"))]
 
 
-def _rounded(node: ir.Call, found: Asked) -> Steps:
-    given = number(node.args[1]) if len(node.args) > 1 else Decimal(0)
-    digits = float(given) if given is not None else 0.5
+def _rounded(node: ir.Call, formula: Asked) -> Steps:
+    digit_number = number(node.args[1]) if len(node.args) > 1 else Decimal(0)
+    digits = float(digit_number) if digit_number is not None else 0.5
     if digits != round(digits) or abs(digits) > _MOST_DIGITS:
         sentence = f"ROUND takes between -{_MOST_DIGITS} and {_MOST_DIGITS} digits"
         raise fail("formula", sentence, node)
-    return [*_steps(node.args[0], found), digits, "round"]
+    return [*_steps(node.args[0], formula), digits, "round"]
 
 
-def _unless(node: ir.Call, found: Asked) -> Steps:
+def _unless(node: ir.Call, formula: Asked) -> Steps:
     """``NULLIF(aggregate, 0)``, which only what is divided by may be, and ``COALESCE(…, 0)``."""
-    others, first = node.args[1:], node.args[0]
-    if len(others) != 1 or number(others[0]) != 0:
+    zero_args, first = node.args[1:], node.args[0]
+    if len(zero_args) != 1 or number(zero_args[0]) != 0:
         raise refuse("formula", shown(node), "only 0 is allowed as the default", node)
     moved = isinstance(first, ir.Window) and first.name in {"LAG", "LEAD"}
     if node.name == "COALESCE" and isinstance(first, ir.Window) and moved:
-        return _steps(replace(first, args=(*first.args[:2], others[0])), found)
-    steps = _steps(node.args[0], found)
+        return _steps(replace(first, args=(*first.args[:2], zero_args[0])), formula)
+    steps = _steps(node.args[0], formula)
     return _or_else(steps) if node.name == "COALESCE" else steps
 
 
@@ -207,9 +207,9 @@ def _or_else(steps: Steps) -> Steps:
     return [*steps, 0.0, "else"] if "/" in steps or "ln" in steps else steps
 
 
-def _cast(node: ir.Cast, found: Asked) -> Steps:
+def _cast(node: ir.Cast, formula: Asked) -> Steps:
     """CAST to a float leaves an answer as it is, and one to integers and decimals rounds it."""
-    inner = _steps(node.this, found)
+    inner = _steps(node.this, formula)
     kind, _, sizes = node.to.partition("(")
     if kind in _FLOATS:
         return inner
@@ -218,24 +218,30 @@ def _cast(node: ir.Cast, found: Asked) -> Steps:
         raise refuse("formula", found_, "cast it to DOUBLE", node)
     digits = 0.0
     if kind == "DECIMAL":
-        given = [float(one) for one in sizes.rstrip(")").split(",") if one.strip()]
-        digits = given[1] if len(given) > 1 else 0.0 if given else 3.0
+        type_sizes = [
+            float(size_text) for size_text in sizes.rstrip(")").split(",") if size_text.strip()
+        ]
+        digits = type_sizes[1] if len(type_sizes) > 1 else 0.0 if type_sizes else 3.0
     return [*inner, digits, "round"]
 
 
-def _guarded(node: ir.Case, found: Asked) -> Steps:
+def _guarded(node: ir.Case, formula: Asked) -> Steps:
     """``CASE WHEN d = 0 THEN NULL ELSE … / d END``, which is ``… / NULLIF(d, 0)``."""
     guard = _zero_guard(node)
     sides = (node.results[0], node.default or ir.Null())
     compared = isinstance(guard, ir.Binary) and guard.op in {"=", ">", "<>"}
     if len(node.conditions) == 1 and isinstance(guard, ir.Binary) and compared:
-        kept, other = sides if guard.op in {">", "<>"} else sides[::-1]
+        guarded_side, other = sides if guard.op in {">", "<>"} else sides[::-1]
         is_count = isinstance(guard.left, ir.Aggregate) and guard.left.name == "COUNT"
         none = isinstance(other, ir.Null) or number(other) == 0
-        divided = [one for one in kept.walk() if isinstance(one, ir.Binary) and one.op == "/"]
+        divided = [
+            division
+            for division in guarded_side.walk()
+            if isinstance(division, ir.Binary) and division.op == "/"
+        ]
         zero = number(guard.right) == 0 and (guard.op != ">" or is_count)
-        if zero and none and any(_divisor(one) == guard.left for one in divided):
-            steps = _steps(kept, found)
+        if zero and none and any(_divisor(division) == guard.left for division in divided):
+            steps = _steps(guarded_side, formula)
             return steps if isinstance(other, ir.Null) else _or_else(steps)
     advice = "of aggregates, CASE WHEN d = 0 THEN NULL ELSE … / d END is supported"
     raise refuse("formula", shown(node), advice, node)
@@ -265,53 +271,57 @@ def _zero_guard(node: ir.Case) -> Expr:
 
 def _divisor(node: ir.Binary) -> Expr:
     """What a quotient divides by, whatever it is cast to."""
-    found = node.right
-    while isinstance(found, ir.Cast) or (isinstance(found, ir.Call) and found.name == "NULLIF"):
-        found = found.children[0]
-    return found
+    divisor = node.right
+    while isinstance(divisor, ir.Cast) or (
+        isinstance(divisor, ir.Call) and divisor.name == "NULLIF"
+    ):
+        divisor = divisor.children[0]
+    return divisor
 
 
-def _apart(node: ir.Apart, found: Asked) -> Steps:
-    before, found.apart = found.apart, True
-    steps = _steps(node.this, found)
-    found.apart = before
+def _apart(node: ir.Apart, formula: Asked) -> Steps:
+    before, formula.apart = formula.apart, True
+    steps = _steps(node.this, formula)
+    formula.apart = before
     return steps
 
 
-def _window(node: ir.Window, found: Asked) -> Steps:
+def _window(node: ir.Window, formula: Asked) -> Steps:
     """A sum over groups, ``SUM(COUNT(*)) OVER (…)``, or an answer of another group."""
     if node.is_rank:
         advice = "select it by itself; it numbers the noisy answers that are displayed"
         raise refuse("window", f"{node.name}() within a formula", advice, node)
-    if found.window is not None:
+    if formula.window is not None:
         raise refuse("window", "OVER within OVER", "write the inner one in a sub-select", node)
     inner = node.args[0]
     if node.name in {"SUM", "AVG"}:
         if not is_linear(inner):
             advice = "add up sums and counts: which groups are empty is not known"
             raise refuse("window", f"{node.name}() OVER rates or averages", advice, node)
-        total = found.leaf(inner, window=node)
+        total = formula.leaf(inner, window=node)
         return [total] if node.name == "SUM" else [total, Size(node), "/"]
     if len(node.args) > 2 and not (number(node.args[2]) == 0 and is_linear(inner)):
         advice = "only 0 may stand there, for sums and counts"
         raise refuse("window", f"this default of {node.name}()", advice, node)
-    found.window = node
-    steps = _steps(inner, found)
-    found.window = None
+    formula.window = node
+    steps = _steps(inner, formula)
+    formula.window = None
     return steps
 
 
-def _group_count(node: ir.GroupCount, found: Asked) -> Steps:
-    if found.apart or found.window is not None:  # it counts the groups of another statement, or row
+def _group_count(node: ir.GroupCount, formula: Asked) -> Steps:
+    if (
+        formula.apart or formula.window is not None
+    ):  # it counts the groups of another statement, or row
         advice = "select it by itself"
         raise refuse("nested", "AVG() of answers in a subquery or OVER (…)", advice, node)
     return [Size(node)]
 
 
-def _aggregate(node: ir.Aggregate, found: Asked) -> Steps:
+def _aggregate(node: ir.Aggregate, formula: Asked) -> Steps:
     if node.level is not None:
         raise refuse("quantile", *ADVICE["quantile"], node)
-    return STATISTICS[node.name](node, found)
+    return STATISTICS[node.name](node, formula)
 
 
 _CALLS: dict[str, Callable[[ir.Call, Asked], Steps]] = {

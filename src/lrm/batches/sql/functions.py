@@ -108,14 +108,14 @@ def _generator() -> sqlglot.Generator:
 
 
 def _args(bind: Binds, node: exp.Expr, keys: tuple[str, ...]) -> tuple[Expr, ...]:
-    found: list[Expr] = []
+    expressions: list[Expr] = []
     for key in keys:
         value = node.args.get(key)
         if isinstance(value, list):
-            found += map(bind.expr, value)
+            expressions += map(bind.expr, value)
         elif value is not None:
-            found.append(bind.expr(value))
-    return tuple(found)
+            expressions.append(bind.expr(value))
+    return tuple(expressions)
 
 
 def _call(bind: Binds, node: exp.Expr) -> Expr:
@@ -132,7 +132,7 @@ def _written(bind: Binds, node: exp.Expr) -> Expr:
 
     def held(value: Any) -> Any:
         if isinstance(value, list):
-            return [held(one) for one in value]
+            return [held(element) for element in value]
         if not isinstance(value, exp.Expr) or type(value) in _INSIDE:
             return value
         args.append(bind.expr(value))
@@ -172,8 +172,10 @@ def _check_week(bind: Binds, node: exp.Expr, unit: str, more: frozenset[str] = f
     if folded(unit).removesuffix("s") in {"week", "yearweek"}:
         if bind.scope.dialect not in SUNDAY_WEEKS | more:
             return
-        found = f"a week that begins on Sunday, as {bind.scope.dialect} counts them,"
-        raise refuse("function", found, "use the ISO week, or weeks from Monday", at=place(node))
+        construct = f"a week that begins on Sunday, as {bind.scope.dialect} counts them,"
+        raise refuse(
+            "function", construct, "use the ISO week, or weeks from Monday", at=place(node)
+        )
 
 
 def _concat(bind: Binds, node: exp.Expr) -> Expr:
@@ -182,10 +184,10 @@ def _concat(bind: Binds, node: exp.Expr) -> Expr:
     args = _args(bind, node, ("expressions",))
     if node.args.get("coalesce") or len(args) < 2:
         return ir.Call("CONCAT", args, at=bind.at(node, *args))
-    found = args[0]
-    for one in args[1:]:
-        found = ir.Binary("||", found, one, at=bind.at(node, *args))
-    return found
+    concatenation = args[0]
+    for operand in args[1:]:
+        concatenation = ir.Binary("||", concatenation, operand, at=bind.at(node, *args))
+    return concatenation
 
 
 def _extreme(bind: Binds, node: exp.Expr) -> Expr:
@@ -193,16 +195,16 @@ def _extreme(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this", "expressions", "ignore_nulls")
     args = _args(bind, node, ("this", "expressions"))
     at = bind.at(node, *args)
-    found = ir.Call("GREATEST" if type(node) is exp.Greatest else "LEAST", args, at=at)
+    extreme = ir.Call("GREATEST" if type(node) is exp.Greatest else "LEAST", args, at=at)
     if bind.scope.dialect not in NULL_EXTREMES:
-        return found
-    some = ir.Or(tuple(ir.IsNull(one, at=one.at) for one in args), at=at)
-    return ir.Case((some,), (ir.Null(),), found, at=at)
+        return extreme
+    some = ir.Or(tuple(ir.IsNull(operand, at=operand.at) for operand in args), at=at)
+    return ir.Case((some,), (ir.Null(),), extreme, at=at)
 
 
 def _weekday(bind: Binds, node: exp.Expr) -> Expr:
-    found = _written(bind, node)
-    return _plus(found, 1) if bind.scope.dialect in FROM_ONE else found
+    weekday = _written(bind, node)
+    return _plus(weekday, 1) if bind.scope.dialect in FROM_ONE else weekday
 
 
 def _plus(node: Expr, number: int) -> Expr:
@@ -220,8 +222,14 @@ def _extract(bind: Binds, node: exp.Expr) -> Expr:
     part = folded(node.this.name)
     _check_week(bind, node, part)
     part = "dayofweek" if part == "dw" else _WEEKS.get(part, part)
-    found = _written(bind, exp.Extract(this=exp.var(part.upper()), expression=node.expression))
-    return _plus(found, 1) if part in _WEEKDAYS and bind.scope.dialect in FROM_ONE else found
+    extract_call = _written(
+        bind, exp.Extract(this=exp.var(part.upper()), expression=node.expression)
+    )
+    return (
+        _plus(extract_call, 1)
+        if part in _WEEKDAYS and bind.scope.dialect in FROM_ONE
+        else extract_call
+    )
 
 
 def _truncated(bind: Binds, node: exp.Expr) -> Expr:
@@ -249,7 +257,7 @@ def _difference(bind: Binds, node: exp.Expr) -> Expr:
         name = "day" if unit is None else folded(unit.name)
         _check_week(bind, node, name, frozenset({"redshift"}))
     _check_part(node, name)
-    first, last = (_as_day(bind.expr(one)) for one in (node.expression, node.this))
+    first, last = (_as_day(bind.expr(day_node)) for day_node in (node.expression, node.this))
     pieces = (f"DATE_DIFF('{name}', ", ", ", ")")
     return ir.Call("DATE_DIFF", (first, last), pieces, at=bind.at(node, first, last))
 
@@ -265,7 +273,9 @@ def _elapsed(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "unit")
     name = "day" if node.args.get("unit") is None else folded(node.args["unit"].name)
     _check_part(node, name)
-    first, last = (ir.Cast(bind.expr(one), "DATE") for one in (node.expression, node.this))
+    first, last = (
+        ir.Cast(bind.expr(day_node), "DATE") for day_node in (node.expression, node.this)
+    )
     pieces = (f"DATE_SUB('{name}', ", ", ", ")")
     return ir.Call("DATE_SUB", (first, last), pieces, at=bind.at(node, first.this, last.this))
 
@@ -297,16 +307,18 @@ def _decoded(bind: Binds, node: exp.Expr) -> Expr:
     this, *rest = map(bind.expr, node.expressions)
     default = rest.pop() if len(rest) % 2 else None
     conditions = [
-        ir.IsNull(this) if isinstance(one, ir.Null) else ir.Binary("=", this, one, at=one.at)
-        for one in rest[::2]
+        ir.IsNull(this)
+        if isinstance(search_value, ir.Null)
+        else ir.Binary("=", this, search_value, at=search_value.at)
+        for search_value in rest[::2]
     ]
     return ir.Case(tuple(conditions), tuple(rest[1::2]), default, at=bind.at(node, this))
 
 
 def _picked(bind: Binds, node: exp.Expr) -> Expr:
     """``ELT(x, 'a', 'b')`` and ``CHOOSE(x, 'a', 'b')`` as CASE."""
-    given = node.expressions if node.this is None or isinstance(node.this, str) else []
-    this, *results = map(bind.expr, given or [node.this, *node.expressions])
+    operands = node.expressions if node.this is None or isinstance(node.this, str) else []
+    this, *results = map(bind.expr, operands or [node.this, *node.expressions])
     conditions = [
         ir.Binary("=", this, ir.Number(str(number)), at=this.at)
         for number in range(1, len(results) + 1)
@@ -325,7 +337,7 @@ def _safe_division(bind: Binds, node: exp.Expr) -> Expr:
 def _bucket(bind: Binds, node: exp.Expr) -> Expr:
     """``WIDTH_BUCKET(x, low, high, n)``: 1 to n from low to high, 0 below and n + 1 above."""
     ends = [bind.expr(node.args[key]) for key in ("min_value", "max_value", "num_buckets")]
-    numbers = [Decimal(one.text) for one in ends if isinstance(one, ir.Number)]
+    numbers = [Decimal(end.text) for end in ends if isinstance(end, ir.Number)]
     if len(numbers) < 3:
         advice = "give its ends and its count as numbers"
         raise refuse("function", "WIDTH_BUCKET() of columns", advice, at=place(node))
@@ -346,24 +358,24 @@ def _bucket(bind: Binds, node: exp.Expr) -> Expr:
 
 def named_function(bind: Binds, node: exp.Expr) -> Expr:
     """Build a function that is known by its name alone."""
-    name, given = folded(node.name), node.expressions
-    special = _SPECIAL.get((name, len(given)))
+    name, operands = folded(node.name), node.expressions
+    special = _SPECIAL.get((name, len(operands)))
     if special is not None:
         return special(bind, node)
-    if name in {"percentile_approx", "approx_percentile", "percentile"} and len(given) > 1:
-        return bind.expr(exp.ApproxQuantile(this=given[0], quantile=given[1]))
-    if name == "choose" and len(given) > 1:
+    if name in {"percentile_approx", "approx_percentile", "percentile"} and len(operands) > 1:
+        return bind.expr(exp.ApproxQuantile(this=operands[0], quantile=operands[1]))
+    if name == "choose" and len(operands) > 1:
         return _picked(bind, node)
     if name.upper() in STATISTICS:
         return bind.aggregate(node)
     if name not in _NAMED:
         raise refuse_node(node, EXPRESSIONS)
     if name in {"date_part", "datepart", "date_diff"}:
-        _check_part(node, given[0].name)
+        _check_part(node, operands[0].name)
     _check_week(bind, node, name)
     if name not in {"printf", "like_escape", "ilike_escape"}:
         return _written(bind, node)
-    args = tuple(map(bind.expr, given))
+    args = tuple(map(bind.expr, operands))
     return ir.Call(name.upper(), args, at=bind.at(node, *args))
 
 

@@ -91,11 +91,11 @@ def groupings(answers: Answers) -> list[Grouping]:
         if named.setdefault(item.expr, alias) != alias:
             what = f"{shown(item.expr)} under two names"
             raise refuse("name", what, "use one of them", item.expr)
-    found: dict[tuple[Expr, ...], Grouping] = {}
+    by_expressions: dict[tuple[Expr, ...], Grouping] = {}
     for keys in answers.sets:
         axes, expressions = _split(keys, named)
-        found.setdefault(tuple(expressions), Grouping([], expressions)).sets.append(axes)
-    return list(found.values())
+        by_expressions.setdefault(tuple(expressions), Grouping([], expressions)).sets.append(axes)
+    return list(by_expressions.values())
 
 
 def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[GroupingSet, Keys]:
@@ -104,15 +104,15 @@ def _split(nodes: tuple[Expr, ...], named: Mapping[Expr, str]) -> tuple[Grouping
     An attribute that an expression reads too is grouped by the labels of its cells, as one of
     the expressions.
     """
-    others = [node for node in nodes if not isinstance(node, ir.Attribute)]
+    computed_keys = [node for node in nodes if not isinstance(node, ir.Attribute)]
     plain = [node for node in nodes if isinstance(node, ir.Attribute)]
-    read = {axis for node in others for axis in node.axes}
+    read = {axis for node in computed_keys for axis in node.axes}
     keys: Keys = {
         node: (named.get(node, node.name), ir.CellLabel(node, at=node.at))
         for node in plain
         if node.axis in read
     }
-    keys |= {node: (named.get(node) or own_name(node), node) for node in others}
+    keys |= {node: (named.get(node) or own_name(node), node) for node in computed_keys}
     return tuple(sorted(node.axis for node in plain if node.axis not in read)), keys
 
 
@@ -127,23 +127,23 @@ def key_values(keys: Keys, cells: Cells) -> Values | None:
     """The values of all expressions that a statement is grouped by, together, as row values."""
     if not keys:
         return None
-    nodes = [one for _, one in keys.values()]
-    said = ", ".join(map(shown, nodes))
+    nodes = [key_node for _, key_node in keys.values()]
+    description = ", ".join(map(shown, nodes))
     at = nodes[0].at
-    found = cells.values(ir.Row((*nodes, nodes[0]), at=at), said)
-    if not found.distinct:
-        raise refuse("cut", f"GROUP BY {said}", "it is not constant on any cell", at=at)
-    if len(found.distinct) > MOST_GROUPS:
-        what = f"GROUP BY an expression of {len(found.distinct):,} values"
+    row_values = cells.values(ir.Row((*nodes, nodes[0]), at=at), description)
+    if not row_values.distinct:
+        raise refuse("cut", f"GROUP BY {description}", "it is not constant on any cell", at=at)
+    if len(row_values.distinct) > MOST_GROUPS:
+        what = f"GROUP BY an expression of {len(row_values.distinct):,} values"
         raise refuse("size", what, "use fewer", at=at)
-    return found
+    return row_values
 
 
 def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup]:
     """The groups of the expressions: one for each combination of their values."""
     if values is None:
         return [KeyGroup((), (), ())]
-    found: list[KeyGroup] = []
+    group_list: list[KeyGroup] = []
     cut = cells.placed(values, values.undecided)
     computed = {name for name, node in keys.values() if not isinstance(node, ir.CellLabel)}
     for code, row in enumerate(values.distinct):
@@ -153,11 +153,13 @@ def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup
             if not isinstance(node, ir.CellLabel) or name not in computed  # UPPER(a) AS a, by a
         )
         inside = cells.placed(values, (values.codes == code).astype(np.float64))
-        found.append(KeyGroup(labels, row[:-1], [Weighed(inside.axes, inside.values, cut.values)]))
-    if len({one.labels for one in found}) < len(found):
+        group_list.append(
+            KeyGroup(labels, row[:-1], [Weighed(inside.axes, inside.values, cut.values)])
+        )
+    if len({key_group.labels for key_group in group_list}) < len(group_list):
         sentence = "two groups of an expression have the same label; give the column another name"
         raise SqlError(sentence, code="name")
-    return found
+    return group_list
 
 
 def note_groups(nodes: tuple[Expr, ...], cells: Cells) -> None:
@@ -183,24 +185,24 @@ def count_groups(
         The groups that are asked: one of expressions, and some of attributes.
     """
     axes, keys = _split(nodes, {})
-    outer, kept = block
+    outer, kept_rows = block
     refused = refuse(
         "nested", "AVG() of answers over uneven groups", "add up the answers with SUM", nodes[0]
     )
     if not set(outer) <= set(axes):
         raise refused
-    expected = {one.axis: one.key for one in kept}
+    expected = {element.axis: element.key for element in kept_rows}
     total = 0
-    for one in key_groups(key_values(keys, cells), keys, cells):
-        tables = [*one.tables, *group.tables]
+    for element in key_groups(key_values(keys, cells), keys, cells):
+        tables = [*element.tables, *group.tables]
         blocks = group_blocks([axes], KeyGroup((), (), tables), conditions, cells)
         for _, rows in blocks:
-            own = {row.axis: row for row in rows}
-            there = {axis: row.key for axis, row in own.items() if axis in outer}
+            rows_by_axis = {row.axis: row for row in rows}
+            there = {axis: row.key for axis, row in rows_by_axis.items() if axis in outer}
             if outer and (len(blocks) > 1 or there != expected):
                 raise refused
             total += math.prod(
-                len(own[axis]) if axis in own else cells.domain.shape[axis]
+                len(rows_by_axis[axis]) if axis in rows_by_axis else cells.domain.shape[axis]
                 for axis in axes
                 if axis not in outer
             )
@@ -229,47 +231,47 @@ def sorted_labels(
     grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
 ) -> dict[Expr, tuple[str, Labels]]:
     """The columns of groups: their names, and their labels in ascending order."""
-    found: dict[Expr, tuple[str, Labels]] = {}
+    label_columns: dict[Expr, tuple[str, Labels]] = {}
     for axis in {axis for axes in grouping.sets for axis in axes}:
         attribute = cells.domain.attributes[axis]
         name = renamed.get(axis, attribute.name)
-        found[ir.Attribute(axis, attribute.name)] = name, ascending(attribute)
+        label_columns[ir.Attribute(axis, attribute.name)] = name, ascending(attribute)
     for place, (key, (name, node)) in enumerate(grouping.keys.items()):
         if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
-            found[key] = name, ascending(cells.domain.attributes[node.this.axis])
+            label_columns[key] = name, ascending(cells.domain.attributes[node.this.axis])
             continue
         different = {row[place] for row in values.distinct} if values is not None else set()
-        kept = sorted(value for value in different if value is not None)
-        found[key] = name, tuple(map(label_text, kept))
-    return found
+        sorted_values = sorted(value for value in different if value is not None)
+        label_columns[key] = name, tuple(map(label_text, sorted_values))
+    return label_columns
 
 
 def table_columns(
     grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
 ) -> dict[Expr, tuple[str, Column]]:
     """The columns of groups as a table has them: their names, with their kinds and labels."""
-    found: dict[Expr, tuple[str, Column]] = {}
+    columns: dict[Expr, tuple[str, Column]] = {}
     for axis in {axis for axes in grouping.sets for axis in axes}:
         attribute = cells.domain.attributes[axis]
         column = Column.of(attribute, renamed.get(axis))
-        found[ir.Attribute(axis, attribute.name)] = column.name, column
+        columns[ir.Attribute(axis, attribute.name)] = column.name, column
     for place, (key, (name, node)) in enumerate(grouping.keys.items()):
         if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
             attribute = cells.domain.attributes[node.this.axis]
-            found[key] = name, Column.of(attribute, name)
+            columns[key] = name, Column.of(attribute, name)
         elif values is not None:
             different = {row[place] for row in values.distinct}
-            found[key] = name, _computed(name, node, different)
-    return found
+            columns[key] = name, _computed(name, node, different)
+    return columns
 
 
 def _computed(name: str, node: Expr, values: set[Any]) -> Column:
     kind = kind_of(values)
     if kind == "integer" and isinstance(node, ir.Call):
-        said = node.name
-        if said == "EXTRACT" and node.pieces is not None:
-            said = node.pieces[0].removeprefix("EXTRACT(").partition(" ")[0]
-        kind = _PARTS.get(said, kind)
+        part_name = node.name
+        if part_name == "EXTRACT" and node.pieces is not None:
+            part_name = node.pieces[0].removeprefix("EXTRACT(").partition(" ")[0]
+        kind = _PARTS.get(part_name, kind)
     known = sorted(value for value in values if value is not None)
     labels = [*map(label_text, known), *(["(null)"] if None in values else [])]
     return Column(name, kind, tuple(labels))
@@ -301,58 +303,60 @@ def group_blocks(
         for truth in conditions
         for table in truth.tables
     ]
-    tables += [Table(one.axes, one.values > 0) for one in group.tables]
+    tables += [Table(key_table.axes, key_table.values > 0) for key_table in group.tables]
     with suppress(SqlError):  # too large to be joined: each is looked at by itself
         tables = list(disjoint(tables, np.logical_and))
-    found: list[GroupBlock] = []
+    blocks: list[GroupBlock] = []
     for axes in sets:
         if not axes and not group.tables:
-            found.append((axes, ()))  # a total has one row, whatever it counts
+            blocks.append((axes, ()))  # a total has one row, whatever it counts
             continue
-        found += [(axes, _rows(block, cells)) for block in _blocks(tables, axes)]
-    return found
+        blocks += [(axes, _rows(block, cells)) for block in _blocks(tables, axes)]
+    return blocks
 
 
 def _blocks(tables: Sequence[Table], axes: tuple[int, ...]) -> list[_Inside]:
     """Products of cells, of which no two share a group; none where no group is left."""
     each: list[list[_Inside]] = []
     for table in tables:
-        others = tuple(k for k, axis in enumerate(table.axes) if axis not in axes)
-        inside = np.asarray(table.values.any(axis=others))
-        kept = tuple(axis for axis in table.axes if axis in axes)
+        summed_sides = tuple(k for k, axis in enumerate(table.axes) if axis not in axes)
+        inside = np.asarray(table.values.any(axis=summed_sides))
+        shared_axes = tuple(axis for axis in table.axes if axis in axes)
         if not inside.any():
             return []
         if inside.all():
             continue
-        parts = slices(inside.astype(np.float64), kept)
-        each.append([{axis: one > 0 for axis, one in vectors.items()} for _, vectors in parts])
+        parts = slices(inside.astype(np.float64), shared_axes)
+        each.append(
+            [{axis: vector > 0 for axis, vector in vectors.items()} for _, vectors in parts]
+        )
     count = 1
     for place, some in enumerate(each):
         count *= len(some)
         if count > MOST_BLOCKS:
             count //= len(some)
             each[place] = [_frame(some)]
-    return [_joined(chosen) for chosen in product(*each)]
+    return [_joined(combination) for combination in product(*each)]
 
 
 def _frame(blocks: Sequence[_Inside]) -> _Inside:
     """The smallest product of cells that holds several."""
     axes = set(blocks[0]).intersection(*blocks)
-    return {axis: np.logical_or.reduce([one[axis] for one in blocks]) for axis in axes}
+    return {axis: np.logical_or.reduce([block[axis] for block in blocks]) for axis in axes}
 
 
 def _joined(parts: Sequence[_Inside]) -> _Inside:
     """The product of cells of several, which may share attributes where tables were not joined."""
-    found: dict[int, NDArray[np.bool_]] = {}
+    masks: dict[int, NDArray[np.bool_]] = {}
     for part in parts:
         for axis, inside in part.items():
-            found[axis] = inside & found[axis] if axis in found else inside
-    return found
+            masks[axis] = inside & masks[axis] if axis in masks else inside
+    return masks
 
 
 def _rows(block: _Inside, cells: Cells) -> tuple[Rows, ...]:
-    found = []
+    rows = []
     for axis, inside in sorted(block.items()):
-        kept = np.flatnonzero(cells.over_cells(inside, axis))
-        found.append(Rows.single(axis, kept, cells.domain.attributes[axis].labels))
-    return tuple(found)
+        indices = np.flatnonzero(cells.over_cells(inside, axis))
+        rows.append(Rows.single(axis, indices, cells.domain.attributes[axis].labels))
+    return tuple(rows)

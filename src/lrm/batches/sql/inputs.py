@@ -87,30 +87,34 @@ class _Asked:
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
         """How many queries further the next group of each attribute is."""
-        sizes = {one.axis: len(one) for one in self.part.rows}
-        found, size = [], 1
+        sizes = {axis_rows.axis: len(axis_rows) for axis_rows in self.part.rows}
+        axis_strides, size = [], 1
         for axis in reversed(self.part.axes):
-            found.append(size)
+            axis_strides.append(size)
             size *= sizes.get(axis, shape[axis])
-        return tuple(reversed(found))
+        return tuple(reversed(axis_strides))
 
     def offset(self, part: Part, shape: Sequence[int]) -> int | None:
         """How many queries after the first one those of a part begin; None if they are others."""
-        mine, theirs = ({one.axis: one for one in each.rows} for each in (self.part, part))
-        found = 0
+        mine, part_rows = (
+            {axis_rows.axis: axis_rows for axis_rows in each.rows} for each in (self.part, part)
+        )
+        total_offset = 0
         for axis, stride in zip(self.part.axes, self.strides(shape), strict=True):
-            one, other = mine.get(axis), theirs.get(axis)
-            if one is other or (one is not None and other is not None and one.key == other.key):
+            axis_rows, other = mine.get(axis), part_rows.get(axis)
+            if axis_rows is other or (
+                axis_rows is not None and other is not None and axis_rows.key == other.key
+            ):
                 continue
-            cells = np.arange(shape[axis]) if one is None else one.single_cells
-            wanted = np.arange(shape[axis]) if other is None else other.single_cells
-            if cells is None or wanted is None or not 0 < len(wanted) <= len(cells):
+            cells = np.arange(shape[axis]) if axis_rows is None else axis_rows.single_cells
+            part_cells = np.arange(shape[axis]) if other is None else other.single_cells
+            if cells is None or part_cells is None or not 0 < len(part_cells) <= len(cells):
                 return None
-            at = int(np.argmax(cells == wanted[0]))
-            if not np.array_equal(cells[at : at + len(wanted)], wanted):
+            at = int(np.argmax(cells == part_cells[0]))
+            if not np.array_equal(cells[at : at + len(part_cells)], part_cells):
                 return None
-            found += at * stride
-        return found
+            total_offset += at * stride
+        return total_offset
 
 
 @dataclass(eq=False)
@@ -132,11 +136,11 @@ class Inputs:
         """
         key, scale = _key(part)
         shape = self.rows.domain.shape
-        for one in self.known.get(key, ()):
-            offset = one.offset(part, shape)
+        for known_part in self.known.get(key, ()):
+            offset = known_part.offset(part, shape)
             if offset is not None:
-                strides = one.strides(shape)
-                return Block(one.start + offset, strides, scale / one.scale)
+                strides = known_part.strides(shape)
+                return Block(known_part.start + offset, strides, scale / known_part.scale)
         return None
 
     def derived(self, answer: DerivedAnswer | QuantileAnswer) -> Derived:
@@ -153,8 +157,8 @@ class Inputs:
             name = self.rows.domain.attributes[answer.axis].name
             ends = answer.lows, answer.highs
             return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
-        asked = (way for way in answer.ways if all(map(self._find, way[1])))
-        steps, parts = next(asked, answer.ways[-1])
+        known_ways = (way for way in answer.ways if all(map(self._find, way[1])))
+        steps, parts = next(known_ways, answer.ways[-1])
         order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
         numbered = [order.index(step) if isinstance(step, int) else step for step in steps]
         blocks = [self._block(parts[k], answer, place + 1) for place, k in enumerate(order)]
@@ -163,20 +167,20 @@ class Inputs:
         )
 
     def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
-        found = self._find(part)
-        if found is None:
+        block_strides = self._find(part)
+        if block_strides is None:
             key, scale = _key(part)
             self.known.setdefault(key, []).append(_Asked(part, self.rows.count, 1.0))
             products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
             self._hide(answer, replace(part, products=products), number)
-            found = self._find(part)
-        assert found is not None  # noqa: S101 - it was just added
-        strides = dict(zip(part.axes, found.strides, strict=True))
+            block_strides = self._find(part)
+        assert block_strides is not None  # noqa: S101 - it was just added
+        strides = dict(zip(part.axes, block_strides.strides, strict=True))
         fixed = len(answer.label.axes) - len(answer.axes)
-        own = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
+        row_counts = [0] * fixed + [strides.get(axis, 0) for axis in answer.axes]
         if isinstance(answer, QuantileAnswer):
-            own.append(strides[answer.axis])
-        return replace(found, strides=tuple(own))
+            row_counts.append(strides[answer.axis])
+        return replace(block_strides, strides=tuple(row_counts))
 
     def _hide(self, answer: DerivedAnswer | QuantileAnswer, part: Part, number: int) -> None:
         label = answer.label
@@ -195,19 +199,19 @@ def _key(part: Part) -> tuple[Key, float]:
     normal: list[tuple[float, tuple[tuple[int, bytes], ...]]] = []
     for factor, vectors in part.products:
         coefficient = factor
-        kept: list[tuple[int, bytes]] = []
+        axis_vectors: list[tuple[int, bytes]] = []
         for axis, vector in sorted(vectors.items()):
             largest = float(np.abs(vector).max()) or 1.0
             coefficient *= largest
             if np.any(vector != vector[0]):
-                kept.append((axis, (vector / largest).tobytes()))
+                axis_vectors.append((axis, (vector / largest).tobytes()))
             else:
                 coefficient *= float(np.sign(vector[0]))
         if coefficient:
-            normal.append((coefficient, tuple(kept)))
+            normal.append((coefficient, tuple(axis_vectors)))
     normal.sort()
     scale = max((abs(coefficient) for coefficient, _ in normal), default=1.0)
-    products = tuple((coefficient / scale, kept) for coefficient, kept in normal)
+    products = tuple((coefficient / scale, axis_vectors) for coefficient, axis_vectors in normal)
     return (part.axes, products), scale
 
 

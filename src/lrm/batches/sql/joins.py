@@ -96,8 +96,8 @@ class From:
             side = joins[0].args.get("side") or ""
             if side == "LEFT":
                 advice = f"begin with the table: FROM {joins[0].this.name} JOIN {first.name}"
-                found = f"LEFT JOIN from {first.name!r}"
-                raise refuse("join", found, advice, at=place(joins[0]))
+                construct = f"LEFT JOIN from {first.name!r}"
+                raise refuse("join", construct, advice, at=place(joins[0]))
             first, swapped = joins[0].this, first
         plan = self._first(first)
         for number, join in enumerate(joins):
@@ -136,7 +136,7 @@ class From:
         inner = self.known.get(folded(node.name)) if plain else None
         if not plain:
             inner = self.builder.query(node.this, self.builder.with_names(node, self.known))
-        return list(self.domain.names) if inner is None else [one.name for one in items_of(inner)]
+        return list(self.domain.names) if inner is None else [item.name for item in items_of(inner)]
 
     def _named(self, plan: rel.Plan, alias: str) -> rel.Plan:
         columns = self._columns(plan, alias)
@@ -144,7 +144,7 @@ class From:
         return rel.Named(plan, alias)
 
     def _columns(self, plan: rel.Plan, alias: str) -> dict[str, Expr]:
-        found: dict[str, Expr] = {}
+        columns: dict[str, Expr] = {}
         seen: dict[str, Expr] = {}
         for item in items_of(plan):
             key = folded(item.name)
@@ -154,8 +154,8 @@ class From:
                 found_ = f"two columns called {item.name!r}"
                 raise refuse("name", found_, _COMPUTED, item.expr)
             seen[key] = item.expr
-            found[key] = ir.Column(alias, item.name)
-        return found
+            columns[key] = ir.Column(alias, item.name)
+        return columns
 
     def _join(self, plan: rel.Plan, join: exp.Expr, other: exp.Expr, *, turned: bool) -> rel.Plan:
         inner = None
@@ -167,7 +167,7 @@ class From:
             return self._beside(plan, join, inner)
         lookup = self._lookup(other)
         if lookup is None:
-            names = ", ".join(one.name for one in self.domain.lookups)
+            names = ", ".join(table.name for table in self.domain.lookups)
             may = f"only lookups of the domain are joined: {names}" if names else ONE_TABLE
             raise refuse("join", "JOIN", may, at=place(join))
         shared = self.sources[0].columns.keys() & set(map(folded, lookup.columns))
@@ -182,9 +182,9 @@ class From:
             advice = "write JOIN or LEFT JOIN"
             raise refuse("join", f"{side or kind} JOIN", advice, at=place(join))
         alias = folded(other.alias or lookup.name)
-        if any(one.alias == alias for one in self.sources):
-            found = f"two tables called {alias!r}"
-            raise refuse("join", found, "give one an alias", at=place(join))
+        if any(table.alias == alias for table in self.sources):
+            construct = f"two tables called {alias!r}"
+            raise refuse("join", construct, "give one an alias", at=place(join))
         key = self._key(join, lookup, alias)
         self.sources.append(lookup_source(lookup, alias, key, left=side == "LEFT"))
         return rel.LookupJoin(plan, lookup.name, key, side == "LEFT", place(join))
@@ -194,7 +194,7 @@ class From:
         advice = f"join it by its key: {lookup.key} = {alias}.{lookup.key_column}"
         key = folded(lookup.key_column)
         using, on = join.args.get("using") or [], join.args.get("on")
-        if on is None and [folded(one.name) for one in using] == [key]:
+        if on is None and [folded(column.name) for column in using] == [key]:
             return self.scope.column(exp.column(using[0].copy()))
         if join.args.get("method"):
             return self.scope.column(exp.column(exp.to_identifier(lookup.key_column)))
@@ -203,12 +203,14 @@ class From:
         if type(on) is not exp.EQ or not type(on.this) is type(on.expression) is exp.Column:
             raise refuse("join", "this JOIN", advice, at=place(join))
         both = [on.this, on.expression]
-        theirs = [one for one in both if folded(one.table) == alias]
-        theirs = theirs or [one for one in both if not one.table and folded(one.name) == key]
-        if len(theirs) != 1 or folded(theirs[0].name) != key:
-            found = f"JOIN ON {on.sql(dialect='duckdb')}"
-            raise refuse("join", found, advice, at=place(join))
-        (other,) = (one for one in both if one is not theirs[0])
+        lookup_columns = [column for column in both if folded(column.table) == alias]
+        lookup_columns = lookup_columns or [
+            column for column in both if not column.table and folded(column.name) == key
+        ]
+        if len(lookup_columns) != 1 or folded(lookup_columns[0].name) != key:
+            construct = f"JOIN ON {on.sql(dialect='duckdb')}"
+            raise refuse("join", construct, advice, at=place(join))
+        (other,) = (column for column in both if column is not lookup_columns[0])
         return self.scope.column(other)
 
     def _condition(self, alias: str, key: str) -> exp.Expr | None:
@@ -216,20 +218,20 @@ class From:
         where = self.where
         for part in [] if where is None else flat(where.this):
             sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            columns = [one for one in sides if type(one) is exp.Column]
-            named = [(folded(one.table), folded(one.name)) for one in columns]
+            columns = [side for side in sides if type(side) is exp.Column]
+            named = [(folded(side.table), folded(side.name)) for side in columns]
             if len(columns) == 2 and (alias, key) in named:
                 self.taken.add(id(part))
-                found: exp.Expr = part
-                return found
+                equality: exp.Expr = part
+                return equality
         return None
 
     def _beside(self, plan: rel.Plan, join: exp.Expr, inner: rel.Plan) -> rel.Plan:
         """Answers of a sub-select beside FROM: of one row, or with the same groups."""
         alias = join.this.alias_or_name
-        if not alias or any(one.alias == folded(alias) for one in self.sources):
-            found = "JOIN of a sub-select without its own name"
-            raise refuse("join", found, "give it an alias", at=place(join))
+        if not alias or any(element.alias == folded(alias) for element in self.sources):
+            construct = "JOIN of a sub-select without its own name"
+            raise refuse("join", construct, "give it an alias", at=place(join))
         using, on = join.args.get("using") or [], join.args.get("on")
         columns = self._columns(inner, alias)
         here = Source(folded(alias), columns, "sub-select")
@@ -242,19 +244,21 @@ class From:
             advice = "join answers with the same groups"
             raise refuse("join", "JOIN of answers", advice, at=place(join))
         pairs = []
-        for one in using:
-            own = self.scope.column(exp.column(one.copy()))
-            pairs.append((own, columns.get(folded(one.name), ir.Null())))
+        for element in using:
+            outer_column = self.scope.column(exp.column(element.copy()))
+            pairs.append((outer_column, columns.get(folded(element.name), ir.Null())))
         advice = "compare the columns of groups"
         for part in [] if on is None else flat(on):
             sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            named = {folded(one.table): one for one in sides if type(one) is exp.Column}
-            theirs = named.pop(folded(alias), None)
-            if theirs is None or len(named) != 1 or folded(theirs.name) not in columns:
-                found = f"JOIN ON {part.sql(dialect='duckdb')}"
-                raise refuse("join", found, advice, at=place(join))
+            named = {
+                folded(element.table): element for element in sides if type(element) is exp.Column
+            }
+            inner_column = named.pop(folded(alias), None)
+            if inner_column is None or len(named) != 1 or folded(inner_column.name) not in columns:
+                construct = f"JOIN ON {part.sql(dialect='duckdb')}"
+                raise refuse("join", construct, advice, at=place(join))
             ((_, mine),) = named.items()
-            pairs.append((self.scope.column(mine), columns[folded(theirs.name)]))
+            pairs.append((self.scope.column(mine), columns[folded(inner_column.name)]))
         self.sources.append(here)
         left = join.args.get("side") == "LEFT"
         return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
@@ -263,27 +267,27 @@ class From:
 
     def elsewhere(self, table: str, name: str) -> Expr | None:
         """A column of a lookup that is not joined, by the key in the first table of FROM."""
-        if not self.sources or any(one.kind == "lookup" for one in self.sources):
+        if not self.sources or any(element.kind == "lookup" for element in self.sources):
             return None
         first = self.sources[0].columns
-        found = []
+        lookup_columns = []
         for lookup in self.domain.lookups:
             if table not in {"", folded(lookup.name)} or folded(lookup.key) not in first:
                 continue
             key = first[folded(lookup.key)]
-            named = {folded(one): one for one in lookup.columns}
+            named = {folded(element): element for element in lookup.columns}
             if name in named:
-                found.append(ir.LookedUp(key, lookup.name, named[name]))
-        if len(found) > 1:
-            names = " and ".join(f"{one.lookup}.{one.column}" for one in found)
+                lookup_columns.append(ir.LookedUp(key, lookup.name, named[name]))
+        if len(lookup_columns) > 1:
+            names = " and ".join(f"{element.lookup}.{element.column}" for element in lookup_columns)
             sentence = f"{name!r} is a column of several lookups; write {names}"
             raise SqlError(sentence, code="unknown-column")
-        return found[0] if found else None
+        return lookup_columns[0] if lookup_columns else None
 
     def unknown(self, node: exp.Expr) -> SqlError:
         """The error for a name that nothing has."""
         name, table, at = node.name, folded(node.text("table")), place(node)
-        source = next((one for one in self.sources if one.alias == table), None)
+        source = next((candidate for candidate in self.sources if candidate.alias == table), None)
         code, quote = "unknown-column", ""
         if getattr(node.this, "args", {}).get("quoted"):
             code, quote = "quotes", "; use single quotes for text"
@@ -294,7 +298,7 @@ class From:
             )
         source = source or (self.sources[0] if self.sources else Source("", {}))
         if source.kind == "lookup":
-            lookup = next(one for one in self.sources if one is source)
+            lookup = next(candidate for candidate in self.sources if candidate is source)
             names = ", ".join(lookup.columns)
             sentence = f"lookup {source.alias!r} has no column {name!r}; its columns are {names}"
         elif source.kind == "sub-select":
@@ -335,16 +339,16 @@ class From:
         if not isinstance(key, ir.Attribute | ir.Column):
             raise refused
         inner.sources.append(lookup_source(lookup, alias, key, left=False))
-        items = [one for one in select.expressions if type(one) is exp.Column]
-        asked = [inner.scope.column(one) for one in items]
-        if this is not None and (asked != [this] or len(select.expressions) != 1):
+        items = [column for column in select.expressions if type(column) is exp.Column]
+        selected_columns = [inner.scope.column(column) for column in items]
+        if this is not None and (selected_columns != [this] or len(select.expressions) != 1):
             raise refused
         condition: Expr = ir.LookedUp(key, lookup.name, "", at=key.at)
         if rest:
-            kept = ir.And(tuple(map(inner.bind.expr, rest)), at=key.at)
-            if not self._has_row(lookup, key, kept):
+            row_condition = ir.And(tuple(map(inner.bind.expr, rest)), at=key.at)
+            if not self._has_row(lookup, key, row_condition):
                 return ir.Boolean(value=False, at=key.at)  # for NULL too
-            condition = ir.And((condition, *kept.items), at=key.at)
+            condition = ir.And((condition, *row_condition.items), at=key.at)
         known = ir.Call("COALESCE", (condition, ir.Boolean(value=False)), at=key.at)
         if this is None:
             return known  # EXISTS is never NULL
@@ -356,12 +360,14 @@ class From:
         """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
         for part in parts:
             sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            if len(sides) != 2 or not all(type(one) is exp.Column for one in sides):
+            if len(sides) != 2 or not all(type(operand) is exp.Column for operand in sides):
                 continue
-            own = [one for one in sides if folded(one.table) == alias]
-            if len(own) == 1 and folded(own[0].name) == folded(lookup.key_column):
-                (other,) = (one for one in sides if one is not own[0])
-                return self.scope.column(other), [one for one in parts if one is not part]
+            lookup_sides = [operand for operand in sides if folded(operand.table) == alias]
+            if len(lookup_sides) == 1 and folded(lookup_sides[0].name) == folded(lookup.key_column):
+                (other,) = (operand for operand in sides if operand is not lookup_sides[0])
+                return self.scope.column(other), [
+                    operand for operand in parts if operand is not part
+                ]
         return None, parts
 
     def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:
@@ -374,14 +380,16 @@ class From:
             return places[node.column] if isinstance(node, ir.LookedUp) else None
 
         keys = lookup.keys(self.domain.attribute(lookup.key))
-        others = [[row[number] for row in lookup.rows] for number in range(1, len(places) + 1)]
-        return any_true(shown(condition), render(condition, named), [keys, *others])
+        value_columns = [
+            [row[number] for row in lookup.rows] for number in range(1, len(places) + 1)
+        ]
+        return any_true(shown(condition), render(condition, named), [keys, *value_columns])
 
     def counts_persons(self, node: exp.Expr) -> bool:
         """Whether a column identifies the person of a row, and each person has one row."""
         unit = self.domain.unit
-        whole = bool(self.sources) and self.sources[0].kind == "whole"
-        if type(node) is not exp.Column or unit.column is None or not whole:
+        is_whole_table = bool(self.sources) and self.sources[0].kind == "whole"
+        if type(node) is not exp.Column or unit.column is None or not is_whole_table:
             return False
         if folded(node.name) != folded(unit.column):
             return False
@@ -397,12 +405,12 @@ class From:
 def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Source:
     """The columns of a lookup in FROM; rows without a match stay where ``left``."""
     columns: dict[str, Expr] = {
-        folded(one): ir.LookedUp(key, lookup.name, one) for one in lookup.columns
+        folded(column): ir.LookedUp(key, lookup.name, column) for column in lookup.columns
     }
-    own: Expr = key
+    key_expr: Expr = key
     if left:
-        own = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
-    return Source(alias, {folded(lookup.key_column): own, **columns}, "lookup")
+        key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
+    return Source(alias, {folded(lookup.key_column): key_expr, **columns}, "lookup")
 
 
 def flat(node: exp.Expr) -> list[exp.Expr]:

@@ -97,7 +97,9 @@ class Asked:
     def products(self) -> int:
         """How many multiplications and divisions are not by a constant."""
         pairs = zip(self.steps, self.steps[1:], strict=False)
-        return sum(two in ("*", "/") and not isinstance(one, float | Size) for one, two in pairs)
+        return sum(
+            two in ("*", "/") and not isinstance(operand, float | Size) for operand, two in pairs
+        )
 
     def leaf(
         self,

@@ -45,11 +45,11 @@ def any_true(shown: str, text: str, columns: Sequence[Sequence[Any]]) -> bool:
     database.register("looked_up", pa.table(list(map(pa.array, columns)), names))
     try:
         # Only functions of an allow-list, over rows of a lookup: see `expressions`.
-        found = database.execute(f"SELECT COUNT(*) FROM looked_up WHERE {text}").fetchall()  # noqa: S608
+        count_rows = database.execute(f"SELECT COUNT(*) FROM looked_up WHERE {text}").fetchall()  # noqa: S608
     except duckdb.Error as error:
         raise SqlError(
             f"{shown} cannot be evaluated: {reason_of(error)}", code="evaluation"
         ) from None
     finally:
         database.close()
-    return bool(found[0][0])
+    return bool(count_rows[0][0])

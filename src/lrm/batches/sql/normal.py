@@ -101,12 +101,12 @@ def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
     """Whether an expression reads nothing but what is grouped by."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if one in keys:
+        expression = waiting.pop()
+        if expression in keys:
             continue
-        if isinstance(one, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
+        if isinstance(expression, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
             return False
-        waiting += one.children
+        waiting += expression.children
     return True
 
 
@@ -117,7 +117,8 @@ def completed(answers: Answers) -> Answers:
     column is not known.
     """
     sets = tuple(
-        tuple(one for one in keys if not isinstance(one, ir.Apart)) for keys in answers.sets
+        tuple(group_key for group_key in keys if not isinstance(group_key, ir.Apart))
+        for keys in answers.sets
     )
     answers = replace(answers, sets=sets)
     if not answers.grouped:
@@ -131,8 +132,8 @@ def completed(answers: Answers) -> Answers:
             continue
         if len(sets) > 1:
             advice = "select the column itself: a row without its label is a total"
-            found = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
-            raise refuse("group-by", found, advice, node)
+            construct = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
+            raise refuse("group-by", construct, advice, node)
         if of_groups(node, answers.keys):
             added.append(node)
     return replace(answers, sets=(tuple(dict.fromkeys((*sets[0], *added))), *sets[1:]))
@@ -141,14 +142,14 @@ def completed(answers: Answers) -> Answers:
 def has_rank(node: Expr) -> bool:
     """Whether an expression has a window that numbers groups."""
     return node.has(ir.Window) and any(
-        isinstance(one, ir.Window) and one.is_rank for one in node.walk()
+        isinstance(descendant, ir.Window) and descendant.is_rank for descendant in node.walk()
     )
 
 
 def has_window(node: Expr) -> bool:
     """Whether an expression has a window that adds up answers, or takes those of other groups."""
     return node.has(ir.Window) and any(
-        isinstance(one, ir.Window) and not one.is_rank for one in node.walk()
+        isinstance(descendant, ir.Window) and not descendant.is_rank for descendant in node.walk()
     )
 
 
@@ -157,12 +158,12 @@ def over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
     if not where:
         return item
 
-    def put(one: Expr) -> Expr | None:
-        if isinstance(one, ir.Apart):
-            return one
-        if isinstance(one, ir.Aggregate):
-            parts = (*conjuncts(one.where), *where)
-            return replace(one, where=ir.And(parts) if len(parts) > 1 else parts[0])
+    def put(expression: Expr) -> Expr | None:
+        if isinstance(expression, ir.Apart):
+            return expression
+        if isinstance(expression, ir.Aggregate):
+            parts = (*conjuncts(expression.where), *where)
+            return replace(expression, where=ir.And(parts) if len(parts) > 1 else parts[0])
         return None
 
     return item.mapped(put)

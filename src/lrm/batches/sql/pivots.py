@@ -27,20 +27,23 @@ def unpivoted(node: exp.Expr, columns: list[str]) -> exp.Expr:
     if len(pivots) > 1 or pivot.args.get("unpivot") or pivot.args.get("group") is not None:
         raise refuse("clause", "this PIVOT", _ADVICE, at=place(node))
     fields = pivot.args.get("fields") or []
-    if any(type(one) is not exp.In or not one.expressions for one in fields):
+    if any(type(expression) is not exp.In or not expression.expressions for expression in fields):
         raise refuse("clause", "PIVOT without listed values", _ADVICE, at=place(node))
-    values = [[(one.this, _value(value)) for value in one.expressions] for one in fields]
-    read = {folded(one.name) for one in pivot.find_all(exp.Column)}
-    kept = [name for name in columns if name and folded(name) not in read]
-    groups = [exp.column(name, quoted=True) for name in kept]
-    names = [one.name for one in pivot.args.get("columns") or []]
+    values = [
+        [(expression.this, _value(value)) for value in expression.expressions]
+        for expression in fields
+    ]
+    read = {folded(expression.name) for expression in pivot.find_all(exp.Column)}
+    group_names = [name for name in columns if name and folded(name) not in read]
+    groups = [exp.column(name, quoted=True) for name in group_names]
+    names = [expression.name for expression in pivot.args.get("columns") or []]
     items = _answers(list(product(*values)), pivot.expressions, names, node)
     alias: Any = pivot.args.get("alias") or node.args.get("alias")
     source: exp.Expr = node.copy()
     source.set("pivots", None)
     select: exp.Expr = exp.Select(expressions=[*groups, *items], from_=exp.From(this=source))
     if groups:
-        select.set("group", exp.Group(expressions=[one.copy() for one in groups]))
+        select.set("group", exp.Group(expressions=[expression.copy() for expression in groups]))
     made: exp.Expr = exp.Subquery(this=select, alias=None if alias is None else alias.copy())
     return made
 
@@ -49,31 +52,31 @@ def pivot_statement(node: exp.Expr, domain: Domain) -> exp.Expr:
     """``PIVOT t ON a USING SUM(x) GROUP BY b`` of DuckDB, over the declared values of ``a``."""
     only(node, "this", "expressions", "using", "group", "unpivot")
     values: list[list[tuple[exp.Expr, exp.Expr]]] = []
-    for one in node.expressions:
-        if type(one) is exp.In and one.expressions:
-            values.append([(one.this, _value(value)) for value in one.expressions])
+    for expression in node.expressions:
+        if type(expression) is exp.In and expression.expressions:
+            values.append([(expression.this, _value(value)) for value in expression.expressions])
             continue
         names = {folded(name): name for name in domain.names}
-        name = names.get(folded(one.name)) if type(one) is exp.Column else None
+        name = names.get(folded(expression.name)) if type(expression) is exp.Column else None
         attribute = None if name is None else domain.attribute(name)
         if not isinstance(attribute, Categories):
-            advice = f"name a column of categories, or list the values: ON {one.name} IN (…)"
-            raise refuse("clause", "PIVOT ON this column", advice, at=place(one))
-        values.append([(one, exp.convert(value)) for value in attribute.values])
+            advice = f"name a column of categories, or list the values: ON {expression.name} IN (…)"
+            raise refuse("clause", "PIVOT ON this column", advice, at=place(expression))
+        values.append([(expression, exp.convert(value)) for value in attribute.values])
     using, group = node.args.get("using") or [], node.args.get("group")
     if node.args.get("unpivot") or not using or group is None:
         advice = "write PIVOT t ON a USING SUM(x) GROUP BY b"
         raise refuse("clause", "this PIVOT", advice, at=place(node))
     items = _answers(list(product(*values)), using, [], node)
-    groups = [one.copy() for one in group.expressions]
+    groups = [expression.copy() for expression in group.expressions]
     select: exp.Expr = exp.Select(expressions=[*groups, *items], from_=exp.From(this=node.this))
     select.set("group", group.copy())
     return select
 
 
 def _value(node: exp.Expr) -> exp.Expr:
-    found: exp.Expr = node.this if type(node) is exp.PivotAlias else node
-    return found
+    value: exp.Expr = node.this if type(node) is exp.PivotAlias else node
+    return value
 
 
 def _answers(
@@ -83,18 +86,18 @@ def _answers(
     node: exp.Expr,
 ) -> list[exp.Expr]:
     """One aggregate per combination of values and aggregate, filtered by the values."""
-    found: list[exp.Expr] = []
+    answers: list[exp.Expr] = []
     for cell in cells:
-        for one in aggregates:
-            inner = one.this if type(one) is exp.Alias else one
+        for aggregate_node in aggregates:
+            inner = aggregate_node.this if type(aggregate_node) is exp.Alias else aggregate_node
             if not isinstance(inner, exp.AggFunc):
                 raise refuse("clause", "PIVOT without an aggregate", _ADVICE, at=place(node))
             equal = [exp.EQ(this=column.copy(), expression=value.copy()) for column, value in cell]
             condition = exp.and_(*equal)
             aggregate = exp.Filter(this=inner.copy(), expression=exp.Where(this=condition))
             name = "_".join(value.name for _, value in cell)
-            if len(aggregates) > 1 or type(one) is exp.Alias:
-                name = f"{name}_{one.alias or inner.sql(dialect='duckdb')}"
-            name = names[len(found)] if len(found) < len(names) else name
-            found.append(exp.alias_(aggregate, name, quoted=True))
-    return found
+            if len(aggregates) > 1 or type(aggregate_node) is exp.Alias:
+                name = f"{name}_{aggregate_node.alias or inner.sql(dialect='duckdb')}"
+            name = names[len(answers)] if len(answers) < len(names) else name
+            answers.append(exp.alias_(aggregate, name, quoted=True))
+    return answers

@@ -45,13 +45,13 @@ def decompose(table: Table) -> list[Vectors]:
     1.0 {0: [1.0, 0.0]}
     1.0 {0: [0.0, 1.0], 1: [1.0, 0.0]}
     """
-    found = slices(table.values, table.axes)
-    if len(found) <= 2 or not np.all(table.values == np.rint(table.values)):
-        return found
+    terms = slices(table.values, table.axes)
+    if len(terms) <= 2 or not np.all(table.values == np.rint(table.values)):
+        return terms
     values, counts = np.unique(table.values, return_counts=True)
     constant = float(values[np.argmax(counts)])
-    rest = slices(table.values - constant, table.axes) if constant else found
-    return [(constant, {}), *rest] if len(rest) + 1 < len(found) else found
+    rest = slices(table.values - constant, table.axes) if constant else terms
+    return [(constant, {}), *rest] if len(rest) + 1 < len(terms) else terms
 
 
 def slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
@@ -64,23 +64,23 @@ def slices(values: Floats, axes: tuple[int, ...]) -> list[Vectors]:
     every = [_groups(values, side) for side in range(values.ndim)]
     if not every[0]:
         return []  # it is 0 everywhere
-    kept = [
+    varying_sides = [
         side
         for side, groups in enumerate(every)
         if len(groups) > 1 or len(groups[0]) < values.shape[side]
     ]
-    if len(kept) < values.ndim:  # the same all along some sides
-        first = tuple(slice(None) if side in kept else 0 for side in range(values.ndim))
-        return slices(np.asarray(values[first]), tuple(axes[side] for side in kept))
-    side = min(kept, key=lambda one: len(every[one]))
+    if len(varying_sides) < values.ndim:  # the same all along some sides
+        first = tuple(slice(None) if side in varying_sides else 0 for side in range(values.ndim))
+        return slices(np.asarray(values[first]), tuple(axes[side] for side in varying_sides))
+    side = min(varying_sides, key=lambda candidate: len(every[candidate]))
     rest = (*axes[:side], *axes[side + 1 :])
-    found: list[Vectors] = []
+    terms: list[Vectors] = []
     for members in every[side]:
         inside = np.zeros(values.shape[side])
         inside[members] = 1.0
         for coefficient, vectors in slices(np.asarray(values.take(members[0], axis=side)), rest):
-            found.append((coefficient, {axes[side]: inside, **vectors}))
-    return found
+            terms.append((coefficient, {axes[side]: inside, **vectors}))
+    return terms
 
 
 def _groups(values: Floats, side: int) -> list[list[int]]:
@@ -101,15 +101,15 @@ def _groups(values: Floats, side: int) -> list[list[int]]:
 
 def multiplied(parts: list[list[Vectors]], coefficient: float) -> list[Vectors]:
     """The product of sums over different attributes, as one sum."""
-    found: list[Vectors] = []
-    for chosen in product(*parts):
-        whole = coefficient
+    terms: list[Vectors] = []
+    for combination in product(*parts):
+        weight = coefficient
         vectors: dict[int, Floats] = {}
-        for own, some in chosen:
-            whole *= own
+        for factor, some in combination:
+            weight *= factor
             vectors |= some
-        found.append((whole, vectors))
-    return found
+        terms.append((weight, vectors))
+    return terms
 
 
 FLAT_CELLS = 1 << 16
@@ -123,22 +123,25 @@ def products_of(compiled: Weights, cells: Cells) -> list[Product]:
         if undecided is not None:
             raise cells.explain(undecided)
     limit = MANY_PRODUCTS if cells.domain.size > FLAT_CELLS else FLAT_CELLS
-    found = _few([_summand_products(summand, limit) for summand in compiled], compiled)
-    if len(found) > limit:
+    product_list = _few([_summand_products(summand, limit) for summand in compiled], compiled)
+    if len(product_list) > limit:
         raise SqlError(
-            f"the answer is a sum of {len(found):,} products of attributes, and at most "
+            f"the answer is a sum of {len(product_list):,} products of attributes, and at most "
             f"{MANY_PRODUCTS} are supported over a domain of {how_many(cells.domain.size)} cells; "
             "use OR and NOT across fewer attributes, or write several statements",
             code="size",
         )
     return [
         (coefficient, {axis: cells.over_cells(vector, axis) for axis, vector in vectors.items()})
-        for coefficient, vectors in found
+        for coefficient, vectors in product_list
     ]
 
 
 def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
-    parts = [decompose(Table(one.axes, one.values + 0.0)) for one in summand.tables]
+    parts = [
+        decompose(Table(factor_table.axes, factor_table.values + 0.0))
+        for factor_table in summand.tables
+    ]
     count = math.prod(map(len, parts))
     if count > max(limit, MANY_PRODUCTS):
         raise SqlError(
@@ -152,18 +155,18 @@ def _summand_products(summand: Summand, limit: int) -> list[Vectors]:
 
 def _few(each: list[list[Vectors]], compiled: Weights) -> list[Vectors]:
     """The products of all summands, or of their sum cell by cell where that has no more."""
-    apart = [one for products in each for one in products]
-    if len(apart) <= 1:
-        return apart
+    separate = [single_product for products in each for single_product in products]
+    if len(separate) <= 1:
+        return separate
     tables = [table for summand in compiled for table in summand.tables]
     if not fits(tables):
-        return apart
+        return separate
     axes = tuple(sorted({axis for table in tables for axis in table.axes}))
-    whole = np.zeros((1,) * len(axes))
+    total_values = np.zeros((1,) * len(axes))
     for summand in compiled:
         values = np.full((1,) * len(axes), summand.coefficient)
         for table in summand.tables:
             values = values * aligned(table, axes)
-        whole = whole + values
-    together = decompose(Table(axes, whole + 0.0))
-    return together if len(together) <= len(apart) else apart
+        total_values = total_values + values
+    together = decompose(Table(axes, total_values + 0.0))
+    return together if len(together) <= len(separate) else separate

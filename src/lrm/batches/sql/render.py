@@ -62,13 +62,13 @@ def render(node: Expr, names: Names = lambda _: None) -> str:
     if kind in _LITERALS:
         return _LITERALS[kind](node)
 
-    def inside(one: Expr) -> str:
-        text = render(one, names)
-        atom = names(one) is not None or type(one) in _CLOSED
+    def inside(expression: Expr) -> str:
+        text = render(expression, names)
+        atom = names(expression) is not None or type(expression) in _CLOSED
         return f"({text})" if not atom or text.startswith("-") else text
 
     def listed(items: tuple[Expr, ...]) -> str:
-        return ", ".join(render(one, names) for one in items)
+        return ", ".join(render(expression, names) for expression in items)
 
     writer = _WRITERS[kind]
     return writer(node, inside, listed)
@@ -80,7 +80,7 @@ _Listed = Callable[[tuple[Expr, ...]], str]
 
 def _case(node: Any, inside: _Inside, _: _Listed) -> str:
     pairs = zip(node.conditions, node.results, strict=True)
-    branches = " ".join(f"WHEN {inside(one)} THEN {inside(two)}" for one, two in pairs)
+    branches = " ".join(f"WHEN {inside(condition)} THEN {inside(two)}" for condition, two in pairs)
     other = "" if node.default is None else f" ELSE {inside(node.default)}"
     return f"CASE {branches}{other} END"
 
@@ -89,9 +89,9 @@ def _call(node: Any, inside: _Inside, listed: _Listed) -> str:
     if node.pieces is None:
         return f"{node.name}({listed(node.args)})"
     text = node.pieces[0]
-    for one, after in zip(node.args, node.pieces[1:], strict=True):
+    for argument, after in zip(node.args, node.pieces[1:], strict=True):
         alone = text.endswith(("(", ", ")) and after.startswith((")", ","))
-        text += (listed((one,)) if alone else inside(one)) + after
+        text += (listed((argument,)) if alone else inside(argument)) + after
     return str(text)
 
 

@@ -63,14 +63,14 @@ MOST_WRITTEN = 20_000
 def normal(plan: rel.Plan, domain: Domain) -> Answers:
     """Rewrite the plan of one SELECT."""
     rules = _Rules(domain)
-    found = rules.of(plan)
-    if isinstance(found, Rows):
-        for item in found.items:
+    relation = rules.of(plan)
+    if isinstance(relation, Rows):
+        for item in relation.items:
             if item.expr.has(ir.Apart):
                 advice = "leave out FROM, or GROUP BY"
                 raise refuse("subquery", "a subquery next to columns of rows", advice, item.expr)
-        found = Answers(found.where, ((),), found.items, found.env, grouped=False)
-    return replace(completed(found), divisions=tuple(rules.noticed))
+        relation = Answers(relation.where, ((),), relation.items, relation.env, grouped=False)
+    return replace(completed(relation), divisions=tuple(rules.noticed))
 
 
 class _Rules:
@@ -79,7 +79,7 @@ class _Rules:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.noticed: list[Expr] = []
-        self.keys = {one.name: domain.names.index(one.key) for one in domain.lookups}
+        self.keys = {lookup.name: domain.names.index(lookup.key) for lookup in domain.lookups}
 
     def of(self, plan: rel.Plan) -> Relation:
         """Rewrite a plan."""
@@ -90,16 +90,16 @@ class _Rules:
     def put(self, node: Expr, env: Env) -> Expr:
         """Put what columns and sub-selects stand for in their place."""
 
-        def put(one: Expr) -> Expr | None:
-            if isinstance(one, ir.Column):
-                return env[one.table, one.name]
-            if isinstance(one, ir.Scalar):
-                return self._apart(one)
-            if isinstance(one, ir.LookedUp):
-                key = one.key.mapped(put)
-                self._check_key(key, one.lookup, one.at)
-                return replace(one, key=key)
-            return self._plain(one, put)
+        def put(inner_node: Expr) -> Expr | None:
+            if isinstance(inner_node, ir.Column):
+                return env[inner_node.table, inner_node.name]
+            if isinstance(inner_node, ir.Scalar):
+                return self._apart(inner_node)
+            if isinstance(inner_node, ir.LookedUp):
+                key = inner_node.key.mapped(put)
+                self._check_key(key, inner_node.lookup, inner_node.at)
+                return replace(inner_node, key=key)
+            return self._plain(inner_node, put)
 
         return _bounded(node.mapped(put))
 
@@ -107,11 +107,11 @@ class _Rules:
         """What an expression is where types are known: a division, and a day cast to a day."""
         if isinstance(node, ir.Binary) and node.op == "div":
             left, right = node.left.mapped(put), node.right.mapped(put)
-            whole = is_whole(left, self.domain) and is_whole(right, self.domain)
-            if whole and node.has(ir.Aggregate, ir.Column):
+            is_integer = is_whole(left, self.domain) and is_whole(right, self.domain)
+            if is_integer and node.has(ir.Aggregate, ir.Column):
                 self.noticed.append(node)
             rows = not (left.has(ir.Aggregate, ir.Apart) or right.has(ir.Aggregate, ir.Apart))
-            return ir.Binary("//" if whole and rows else "/", left, right, at=node.at)
+            return ir.Binary("//" if is_integer and rows else "/", left, right, at=node.at)
         if isinstance(node, ir.Cast) and node.to == "DATE":
             inner = node.this.mapped(put)
             if isinstance(inner, ir.Attribute):
@@ -147,9 +147,9 @@ class _Rules:
     def named(self, plan: rel.Named) -> Relation:
         inner = self.of(plan.input)
         if isinstance(inner, Rows):
-            env = {(plan.alias, one.name): one.expr for one in inner.items}
+            env = {(plan.alias, inner_item.name): inner_item.expr for inner_item in inner.items}
             return Rows(inner.where, (), env)
-        env = {(plan.alias, one.name): one.expr for one in inner.items}
+        env = {(plan.alias, inner_item.name): inner_item.expr for inner_item in inner.items}
         return replace(inner, items=(), env=env, sums=False)
 
     def lookup_join(self, plan: rel.LookupJoin) -> Relation:
@@ -165,9 +165,9 @@ class _Rules:
 
     def _is_complete(self, name: str) -> bool:
         """Whether every declared cell of its key has a row in a lookup."""
-        lookup = next(one for one in self.domain.lookups if one.name == name)
+        lookup = next(candidate for candidate in self.domain.lookups if candidate.name == name)
         attribute = self.domain.attributes[self.keys[name]]
-        return all(one is True for one in lookup.on_cells(attribute, None))
+        return all(candidate is True for candidate in lookup.on_cells(attribute, None))
 
     def filter(self, plan: rel.Filter) -> Relation:
         inner = self.of(plan.input)
@@ -178,13 +178,13 @@ class _Rules:
             raise refuse("subquery", "a subquery in a condition", "write the constant", condition)
         if isinstance(inner, Rows):
             if condition.has(ir.Aggregate, ir.Window):
-                found = f"WHERE {shown(condition)}"
-                raise refuse("clause", found, "compare aggregates in HAVING", condition)
+                feature = f"WHERE {shown(condition)}"
+                raise refuse("clause", feature, "compare aggregates in HAVING", condition)
             return replace(inner, where=(*inner.where, *conjuncts(condition)))
         if inner.is_cut:
             advice = "use one LIMIT, at the end"
-            found = "choosing from answers that LIMIT cuts"
-            raise refuse("nested", found, advice, condition)
+            feature = "choosing from answers that LIMIT cuts"
+            raise refuse("nested", feature, advice, condition)
         for part in conjuncts(condition):
             inner = self._restricted(inner, part, after=inner.windows or inner.ranked)
         return inner
@@ -201,15 +201,17 @@ class _Rules:
         if not of_groups(part, inner.keys):
             return replace(inner, having=(*inner.having, part))
         if after and inner.ranked:
-            found = f"the condition {shown(part)} after a rank"
-            raise refuse("nested", found, "write it in WHERE, before the rank", part)
+            construct = f"the condition {shown(part)} after a rank"
+            raise refuse("nested", construct, "write it in WHERE, before the rank", part)
         if after:
             return replace(inner, later=(*inner.later, part))
         return replace(inner, where=(*inner.where, part))
 
     def project(self, plan: rel.Project) -> Relation:
         inner = self.of(plan.input)
-        items = tuple(replace(one, expr=self.put(one.expr, inner.env)) for one in plan.items)
+        items = tuple(
+            replace(plan_item, expr=self.put(plan_item.expr, inner.env)) for plan_item in plan.items
+        )
         if isinstance(inner, Rows):
             for item in items:
                 if item.expr.has(ir.Window):
@@ -217,8 +219,8 @@ class _Rules:
             return replace(inner, items=items)
         for item in plan.items:
             self._check_window(inner, item.expr)
-        windows = inner.windows or any(has_window(one.expr) for one in plan.items)
-        ranked = inner.ranked or any(has_rank(one.expr) for one in plan.items)
+        windows = inner.windows or any(has_window(plan_item.expr) for plan_item in plan.items)
+        ranked = inner.ranked or any(has_rank(plan_item.expr) for plan_item in plan.items)
         return replace(inner, items=items, windows=windows, ranked=ranked)
 
     def _check_window(self, inner: Answers, over: Expr) -> None:
@@ -232,66 +234,68 @@ class _Rules:
         if not has_window(over):  # ranks number the groups that are displayed
             return
         if inner.having:
-            found = f"OVER after the condition {shown(inner.having[0])}"
-            raise refuse("nested", found, _KEPT, over)
+            feature = f"OVER after the condition {shown(inner.having[0])}"
+            raise refuse("nested", feature, _KEPT, over)
         if inner.later:
-            found = f"OVER after the condition {shown(inner.later[0])}"
-            raise refuse("nested", found, "write the condition before the first OVER", over)
+            feature = f"OVER after the condition {shown(inner.later[0])}"
+            raise refuse("nested", feature, "write the condition before the first OVER", over)
         if inner.joined:
-            found = "OVER a JOIN of answers over different rows"
-            raise refuse("nested", found, _UNEVEN, over)
+            feature = "OVER a JOIN of answers over different rows"
+            raise refuse("nested", feature, _UNEVEN, over)
 
     def aggregate(self, plan: rel.Aggregate) -> Relation:
         inner = self.of(plan.input)
         if isinstance(inner, Rows):
-            found = Answers(inner.where, (), (), inner.env, plan.grouped)
+            answers = Answers(inner.where, (), (), inner.env, plan.grouped)
         else:
             self._check_sums(inner, plan)
             where = (*inner.where, *inner.later)
-            found = replace(inner, where=where, later=(), grouped=plan.grouped, order=(), sums=True)
+            answers = replace(
+                inner, where=where, later=(), grouped=plan.grouped, order=(), sums=True
+            )
         sets = tuple(
-            tuple(dict.fromkeys(self._into(found, one) for one in keys)) for keys in plan.sets
+            tuple(dict.fromkeys(self._into(answers, entry) for entry in keys)) for keys in plan.sets
         )
         for key in (key for keys in sets for key in keys):
             if key.has(ir.Aggregate, ir.Window) and not isinstance(key, ir.Apart):
                 raise refuse("clause", f"GROUP BY {shown(key)}", "group by attributes", key)
-        items = tuple(replace(one, expr=self._into(found, one.expr)) for one in plan.items)
-        windows = any(has_window(one.expr) for one in items)
-        ranked = any(has_rank(one.expr) for one in items)
+        items = tuple(replace(entry, expr=self._into(answers, entry.expr)) for entry in plan.items)
+        windows = any(has_window(entry.expr) for entry in items)
+        ranked = any(has_rank(entry.expr) for entry in items)
         _check_unique(sets)
-        return replace(found, sets=sets, items=items, windows=windows, ranked=ranked)
+        return replace(answers, sets=sets, items=items, windows=windows, ranked=ranked)
 
     def _check_sums(self, inner: Answers, plan: rel.Aggregate) -> None:
         """Check that a SELECT over answers only adds them up over groups of its own."""
-        at = next((one.expr for one in plan.items), None)
+        at = next((plan_item.expr for plan_item in plan.items), None)
         if inner.is_cut or inner.having or inner.qualify:
             word = "LIMIT" if inner.is_cut else "HAVING" if inner.having else "QUALIFY"
-            found = f"adding up answers after {word}"
-            raise refuse("nested", found, "filter rows in WHERE", at)
+            feature = f"adding up answers after {word}"
+            raise refuse("nested", feature, "filter rows in WHERE", at)
         if len(inner.sets) > 1:
-            found = "adding up answers of several grouping sets"
-            raise refuse("nested", found, "group once", at)
+            feature = "adding up answers of several grouping sets"
+            raise refuse("nested", feature, "group once", at)
         if inner.joined:
-            found = "SUM over a JOIN of answers over different rows"
-            raise refuse("nested", found, _UNEVEN, at)
+            feature = "SUM over a JOIN of answers over different rows"
+            raise refuse("nested", feature, _UNEVEN, at)
 
     def _summed(self, answers: Answers, node: Expr) -> Expr:
         """``SUM(n)`` of answers as n over all of their groups."""
 
-        def put(one: Expr) -> Expr | None:
-            if isinstance(one, ir.Aggregate):
-                return self._sum(answers, one)
-            if isinstance(one, ir.Column):
-                found = answers.env[one.table, one.name]
-                if found.has(ir.Aggregate, ir.Window):
-                    what = f"answer {one.name!r} next to sums of answers"
-                    raise refuse("nested", what, _SUMS, one)
-                return found
-            if isinstance(one, ir.LookedUp):
-                return self.put(one, answers.env)
-            if isinstance(one, ir.Scalar):
-                return self._apart(one)
-            return self._plain(one, put)
+        def put(inner_node: Expr) -> Expr | None:
+            if isinstance(inner_node, ir.Aggregate):
+                return self._sum(answers, inner_node)
+            if isinstance(inner_node, ir.Column):
+                column_expr = answers.env[inner_node.table, inner_node.name]
+                if column_expr.has(ir.Aggregate, ir.Window):
+                    what = f"answer {inner_node.name!r} next to sums of answers"
+                    raise refuse("nested", what, _SUMS, inner_node)
+                return column_expr
+            if isinstance(inner_node, ir.LookedUp):
+                return self.put(inner_node, answers.env)
+            if isinstance(inner_node, ir.Scalar):
+                return self._apart(inner_node)
+            return self._plain(inner_node, put)
 
         return _bounded(node.mapped(put))
 
@@ -303,12 +307,20 @@ class _Rules:
             if other is None or other in {ir.Null(), ir.Number("0")}:
                 where = (*where, *conjuncts(inner.conditions[0]))
                 inner = inner.results[0]
-        found = answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
-        if node.name not in {"SUM", "AVG"} or found is None or not found.has(ir.Aggregate):
+        inner_answer = (
+            answers.env.get((inner.table, inner.name)) if isinstance(inner, ir.Column) else None
+        )
+        if (
+            node.name not in {"SUM", "AVG"}
+            or inner_answer is None
+            or not inner_answer.has(ir.Aggregate)
+        ):
             raise refuse("nested", f"{node.name}() of answers", _SUMS, node)
-        if not is_linear(found):
+        if not is_linear(inner_answer):
             raise refuse("nested", "a sum of rates or averages", "add up sums and counts", node)
-        total = over_rows(found, tuple(self.put(one, answers.env) for one in where))
+        total = over_rows(
+            inner_answer, tuple(self.put(condition, answers.env) for condition in where)
+        )
         if node.name == "SUM":
             return total
         if where:
@@ -344,8 +356,10 @@ class _Rules:
         if inner.is_cut:
             advice = "use one LIMIT, at the end"
             raise refuse("nested", "ORDER BY after LIMIT", advice, plan.keys[0])
-        keys = tuple(replace(one, this=self._into(inner, one.this)) for one in plan.keys)
-        over = next((one for one in plan.keys if has_window(one)), None)
+        keys = tuple(
+            replace(sort_key, this=self._into(inner, sort_key.this)) for sort_key in plan.keys
+        )
+        over = next((sort_key for sort_key in plan.keys if has_window(sort_key)), None)
         if over is not None and not inner.windows:
             self._check_window(inner, over)
         ranked = inner.ranked or any(map(has_rank, keys))
@@ -364,74 +378,86 @@ class _Rules:
 
     def cross_answers(self, plan: rel.CrossAnswers) -> Relation:
         inner, other = self.of(plan.input), self.of(plan.other)
-        added = {(plan.alias, one.name): _scalar(other, one.expr, plan.at) for one in other.items}
+        added = {
+            (plan.alias, other_item.name): _scalar(other, other_item.expr, plan.at)
+            for other_item in other.items
+        }
         return replace(inner, env={**inner.env, **added})
 
     def join_answers(self, plan: rel.JoinAnswers) -> Relation:
-        one, two = self.of(plan.input), self.of(plan.other)
+        left_answers, two = self.of(plan.input), self.of(plan.other)
         advice = "join answers with the same groups, by all of them"
-        if not isinstance(one, Answers) or not isinstance(two, Answers):
+        if not isinstance(left_answers, Answers) or not isinstance(two, Answers):
             raise refuse("join", "JOIN of answers", advice, at=plan.at)
-        for each in (one, two):
+        for each in (left_answers, two):
             if each.is_cut or each.having or each.ranked:
                 word = "LIMIT" if each.is_cut else "HAVING" if each.having else "a rank"
-                found = f"JOIN of answers after {word}"
-                raise refuse("nested", found, "choose at the end", at=plan.at)
-        if len(one.sets) > 1 or len(two.sets) > 1 or one.keys != two.keys or not one.keys:
+                feature = f"JOIN of answers after {word}"
+                raise refuse("nested", feature, "choose at the end", at=plan.at)
+        if (
+            len(left_answers.sets) > 1
+            or len(two.sets) > 1
+            or left_answers.keys != two.keys
+            or not left_answers.keys
+        ):
             raise refuse("join", "JOIN of answers with different groups", advice, at=plan.at)
-        theirs = {(plan.alias, item.name): item.expr for item in two.items}
-        for expr in (*one.env.values(), *theirs.values()):
+        right_env = {(plan.alias, item.name): item.expr for item in two.items}
+        for expr in (*left_answers.env.values(), *right_env.values()):
             if expr.has(ir.GroupCount):
                 advice = "select it by itself: which groups there are differs"
                 raise refuse("nested", "JOIN of AVG() of answers", advice, at=plan.at)
         compared = set()
         for mine, their in plan.pairs:
-            left = self.put(mine, one.env)
-            right = self.put(their, theirs) if isinstance(their, ir.Column) else None
+            left = self.put(mine, left_answers.env)
+            right = self.put(their, right_env) if isinstance(their, ir.Column) else None
             if left != right or left.has(ir.Aggregate):
-                found = f"JOIN ON {shown(mine)} = {shown(their)}"
-                raise refuse("join", found, "compare the same columns of groups", at=plan.at)
+                feature = f"JOIN ON {shown(mine)} = {shown(their)}"
+                raise refuse("join", feature, "compare the same columns of groups", at=plan.at)
             compared.add(left)
-        groups = {expr for expr in theirs.values() if not expr.has(ir.Aggregate, ir.Apart)}
+        groups = {expr for expr in right_env.values() if not expr.has(ir.Aggregate, ir.Apart)}
         if compared != groups:
-            found = "JOIN of answers by some of their groups"
-            raise refuse("join", found, "name all of them", at=plan.at)
-        return self._beside(one, two, theirs, plan)
+            feature = "JOIN of answers by some of their groups"
+            raise refuse("join", feature, "name all of them", at=plan.at)
+        return self._beside(left_answers, two, right_env, plan)
 
-    def _beside(self, one: Answers, two: Answers, theirs: Env, plan: rel.JoinAnswers) -> Answers:
+    def _beside(
+        self, left_answers: Answers, two: Answers, right_env: Env, plan: rel.JoinAnswers
+    ) -> Answers:
         """Answers with the same groups, side by side.
 
         Conditions on groups decide which groups there are: those of both sides, or of the left one
         in a LEFT JOIN. Other conditions become FILTERs; where they differ, which groups both sides
         have is not known.
         """
-        null = tuple(ir.Not(ir.IsNull(key)) for key in one.sets[0] if self._may_be_null(key))
+        null = tuple(
+            ir.Not(ir.IsNull(key)) for key in left_answers.sets[0] if self._may_be_null(key)
+        )
         sides = []
-        for each, extra in ((one, () if plan.left else null), (two, null)):
+        for each, extra in ((left_answers, () if plan.left else null), (two, null)):
             # NULL equals no NULL; a window adds up its group all the same.
             where = each.where if each.windows else (*each.where, *extra)
             later = (*each.later, *extra) if each.windows else each.later
             sides.append((where, later))
-        over = one.windows or two.windows
+        over = left_answers.windows or two.windows
         if set(sides[0][0]) == set(sides[1][0]) and set(sides[0][1]) == set(sides[1][1]):
             where, later = sides[0]
-            env = {**one.env, **theirs}
-            return replace(one, where=where, later=later, env=env, windows=over)
+            env = {**left_answers.env, **right_env}
+            return replace(left_answers, where=where, later=later, env=env, windows=over)
         parts = [(*where, *later) for where, later in sides]
-        rest = [tuple(p for p in some if not of_groups(p, one.keys)) for some in parts]
-        groups = [tuple(p for p in some if of_groups(p, one.keys)) for some in parts]
+        rest = [tuple(p for p in some if not of_groups(p, left_answers.keys)) for some in parts]
+        groups = [tuple(p for p in some if of_groups(p, left_answers.keys)) for some in parts]
         mine = sides[0][0] if over else rest[0]
-        others = sides[1][0] if over or plan.left else rest[1]
-        kept = tuple(dict.fromkeys((*groups[0], *(() if plan.left else groups[1]))))
-        env = {key: over_rows(expr, mine) for key, expr in one.env.items()}
-        env |= {key: over_rows(expr, others) for key, expr in theirs.items()}
+        right_conditions = sides[1][0] if over or plan.left else rest[1]
+        group_conditions = tuple(dict.fromkeys((*groups[0], *(() if plan.left else groups[1]))))
+        env = {key: over_rows(expr, mine) for key, expr in left_answers.env.items()}
+        env |= {key: over_rows(expr, right_conditions) for key, expr in right_env.items()}
         return replace(
-            one,
-            where=() if over else kept,
-            later=kept if over else (),
+            left_answers,
+            where=() if over else group_conditions,
+            later=group_conditions if over else (),
             env=env,
             windows=over,
-            joined=one.joined or two.joined or set(rest[0]) != set(rest[1]),
+            joined=left_answers.joined or two.joined or set(rest[0]) != set(rest[1]),
         )
 
     def _may_be_null(self, key: Expr) -> bool:
@@ -470,8 +496,8 @@ def _check_unique(sets: tuple[tuple[Expr, ...], ...]) -> None:
         if frozenset(keys) in seen:
             names = ", ".join(map(shown, keys))
             node = keys[0] if keys else None
-            found = f"the grouping set ({names}) twice"
-            raise refuse("clause", found, "name each set once", node)
+            feature = f"the grouping set ({names}) twice"
+            raise refuse("clause", feature, "name each set once", node)
         seen.add(frozenset(keys))
 
 
@@ -481,7 +507,7 @@ def _scalar(inner: Relation, item: Expr, at: int | None) -> Expr:
         raise refuse("subquery", "a subquery without an aggregate", _ONE, at=at)
     clauses = {"GROUP BY": inner.grouped, "HAVING": inner.having, "LIMIT": inner.is_cut}
     clauses |= {"QUALIFY": inner.qualify}
-    for name, given in clauses.items():
-        if given:
+    for name, clause in clauses.items():
+        if clause:
             raise refuse("subquery", f"{name} in a subquery", _ONE, at=at)
     return ir.Apart(over_rows(item, inner.where), at=at)

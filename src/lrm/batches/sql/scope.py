@@ -52,9 +52,11 @@ def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
         exp.Null: "null",
         exp.Query: "subquery",
     }
-    found = next((kind for one, kind in kinds.items() if isinstance(node, one)), "function")
+    default_code = next(
+        (kind for node_type, kind in kinds.items() if isinstance(node, node_type)), "function"
+    )
     text = name or repr(node.sql(dialect="duckdb"))
-    return refuse(code or found, text, better, at=place(node))
+    return refuse(code or default_code, text, better, at=place(node))
 
 
 class Binds(Protocol):
@@ -123,9 +125,9 @@ class Scope:
 
         Where the dialect is not declared, what a dialect does of itself means nothing.
         """
-        found = bool(node.args.get("nulls_first"))
+        is_first = bool(node.args.get("nulls_first"))
         usual = nulls_are_small(self.dialect) != bool(node.args.get("desc"))
-        return found and not (self.guessed and usual)
+        return is_first and not (self.guessed and usual)
 
     def column(self, node: exp.Expr, *, alias_first: bool = False) -> Expr:
         """What a column stands for."""
@@ -134,24 +136,28 @@ class Scope:
         only(node, "this", "table", "db", "catalog")
         name, table = folded(node.name), folded(node.text("table"))
         at = (node.args.get("table") or node.this).meta.get("start")
-        found = self._found(name, table, at, alias_first=alias_first)
-        if found is None:
+        expression = self._found(name, table, at, alias_first=alias_first)
+        if expression is None:
             raise self.unknown(node)
-        return _moved(found, at)
+        return _moved(expression, at)
 
     def _found(self, name: str, table: str, at: int | None, *, alias_first: bool) -> Expr | None:
         if table:
-            own = next((one for one in self.sources if one.alias == table), None)
-            return self.elsewhere(table, name) if own is None else own.columns.get(name)
+            table_source = next((source for source in self.sources if source.alias == table), None)
+            return (
+                self.elsewhere(table, name)
+                if table_source is None
+                else table_source.columns.get(name)
+            )
         if alias_first and name in self.aliases:
             return self.aliases[name]
-        first, *others = self.sources or [Source("", {})]
+        first, *other_sources = self.sources or [Source("", {})]
         if name in first.columns:
             return first.columns[name]
-        several = [one for one in others if name in one.columns]
-        if len({one.columns[name] for one in several}) > 1:
-            names = " and ".join(f"{one.alias}.{name}" for one in several)
-            kinds = {one.kind for one in several}
+        several = [source for source in other_sources if name in source.columns]
+        if len({source.columns[name] for source in several}) > 1:
+            names = " and ".join(f"{source.alias}.{name}" for source in several)
+            kinds = {source.kind for source in several}
             what = "lookups" if kinds == {"lookup"} else "sub-selects"
             raise SqlError(
                 f"{name!r} is a column of several {what}; write {names}",

@@ -56,9 +56,11 @@ class Select:
         self.columns: list[tuple[str | None, Expr]] = []
         self._read_columns()
         self.wanted = wanted(answers)
-        for one in answers.divisions:
-            said = f"{shown(one)} is answered with its fraction, which the dialect would drop"
-            self.cells.warnings[said] = one
+        for division in answers.divisions:
+            warning = (
+                f"{shown(division)} is answered with its fraction, which the dialect would drop"
+            )
+            self.cells.warnings[warning] = division
         self.named: dict[str, Expr] = {}
         self.labels: dict[Expr, tuple[str, Labels]] = {}
         self.groups: dict[Expr, tuple[str, Column]] = {}
@@ -71,8 +73,8 @@ class Select:
 
     def _read_columns(self) -> None:
         """Split SELECT's list into columns of groups (checked) and answers."""
-        grouped = {axis for one in self.variants for axes in one.sets for axis in axes}
-        keys = {key for one in self.variants for key in one.keys}
+        grouped = {axis for grouping in self.variants for axes in grouping.sets for axis in axes}
+        keys = {key for grouping in self.variants for key in grouping.keys}
         self._check_grouped({*grouped, *(axis for key in keys for axis in key.axes)})
         for item in self.normal.items:
             node = item.expr
@@ -113,8 +115,8 @@ class Select:
         self._weigh(leaves)
         for part_later in self.normal.later:
             cells.truths(part_later)
-        for one in self.variants:
-            key_groups(key_values(one.keys, cells), one.keys, cells)
+        for variant in self.variants:
+            key_groups(key_values(variant.keys, cells), variant.keys, cells)
         for _, answer in split_up:
             for step in answer.steps:
                 if isinstance(step, Size) and isinstance(step.of, ir.GroupCount):
@@ -122,37 +124,37 @@ class Select:
         cells.merge()
         weighed, where = self._weigh(leaves)
         conditions = [] if where is None else [where]
-        conditions += [cells.truths(one) for one in self.normal.later]
-        found: list[AnyAnswer] = []
-        for one in self.variants:
-            values = key_values(one.keys, cells)
-            groups = key_groups(values, one.keys, cells)
+        conditions += [cells.truths(variant) for variant in self.normal.later]
+        all_answers: list[AnyAnswer] = []
+        for variant in self.variants:
+            values = key_values(variant.keys, cells)
+            groups = key_groups(values, variant.keys, cells)
             check_groups(groups, where, cells)
-            self.labels |= sorted_labels(one, self.renamed, values, cells)
-            self.groups |= table_columns(one, self.renamed, values, cells)
-            blocks = [group_blocks(one.sets, group, conditions, cells) for group in groups]
+            self.labels |= sorted_labels(variant, self.renamed, values, cells)
+            self.groups |= table_columns(variant, self.renamed, values, cells)
+            blocks = [group_blocks(variant.sets, group, conditions, cells) for group in groups]
             later = bool(self.normal.later)
-            by = Grouped(one.sets, one.keys, groups, blocks, conditions, later)
-            found += self._of_groups(by, split_up, weighed)
-        if not found:
+            by = Grouped(variant.sets, variant.keys, groups, blocks, conditions, later)
+            all_answers += self._of_groups(by, split_up, weighed)
+        if not all_answers:
             sentence = (
                 "the conditions of the statement leave none of its declared groups: it has no rows"
             )
             raise SqlError(sentence, code="no-answer")
-        return found
+        return all_answers
 
     def _of_groups(
         self, by: Grouped, split_up: list[tuple[str, Asked]], weighed: list[Weighted]
     ) -> list[AnyAnswer]:
         compiled = iter(weighed)
-        found: list[AnyAnswer] = []
+        group_answers: list[AnyAnswer] = []
         for name, answer in split_up:
-            own = [next(compiled) for _ in answer.leaves]
+            leaf_weights = [next(compiled) for _ in answer.leaves]
             names = Names(name, self.line, tuple(self.constants), self.renamed)
-            made = Compiled(names, answer, own, self.cells, by)
+            made = Compiled(names, answer, leaf_weights, self.cells, by)
             for group, blocks in zip(by.groups, by.blocks, strict=True):
-                found += made.answers(group, blocks)
-        return found
+                group_answers += made.answers(group, blocks)
+        return group_answers
 
     def _name_answers(self, seen: set[str], shared: set[str]) -> None:
         """Give every answer a name: its alias, or its place; those only sorted by come last.
@@ -188,30 +190,30 @@ class Select:
 
     def table(self) -> Statement:
         """The table that the answers form: its columns of groups in the order of SELECT."""
-        found = dict(self.groups.values())
+        columns_by_name = dict(self.groups.values())
         order: dict[str, None] = {}
         for item in self.normal.items:
             if item.expr in self.groups:
                 order.setdefault(self.groups[item.expr][0])
             elif item.alias is not None and isinstance(item.expr, ir.Text | ir.Number):
                 text = dict(self.constants)[item.alias]
-                found.setdefault(item.alias, Column(item.alias, labels=(text,)))
+                columns_by_name.setdefault(item.alias, Column(item.alias, labels=(text,)))
                 order.setdefault(item.alias)
-        order |= dict.fromkeys(found)
-        columns = tuple(found[name] for name in order)
+        order |= dict.fromkeys(columns_by_name)
+        columns = tuple(columns_by_name[name] for name in order)
         answers = tuple(self.named)[: len(self.columns)]
         return Statement("", "", columns, answers, line=self.line)
 
     def _weigh(self, leaves: list[Leaf]) -> tuple[list[Weighted], Truth | None]:
         cells = self.cells
-        parts = [cells.truths(one) for one in self.normal.where]
-        kept = all_of(parts) if parts else None
+        parts = [cells.truths(condition) for condition in self.normal.where]
+        row_truth = all_of(parts) if parts else None
         compiled: list[Weighted] = []
         for leaf in leaves:
-            own = weights(leaf.node, cells, "square" if leaf.square else "value")
+            leaf_weights = weights(leaf.node, cells, "square" if leaf.square else "value")
             error = weights(leaf.node, cells, "binning") if sums_bins(leaf.node, cells) else None
-            if kept is not None and not leaf.apart:
-                own = filtered(own, kept)
-                error = None if error is None else filtered(error, kept)
-            compiled.append((own, error))
-        return compiled, kept
+            if row_truth is not None and not leaf.apart:
+                leaf_weights = filtered(leaf_weights, row_truth)
+                error = None if error is None else filtered(error, row_truth)
+            compiled.append((leaf_weights, error))
+        return compiled, row_truth

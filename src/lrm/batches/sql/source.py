@@ -89,15 +89,15 @@ def declared(text: str) -> str | None:
         comment = _COMMENT.match(text, start)
         if comment is None:
             return None
-        found = _DECLARED.match(comment[0])
-        if found is not None:
-            name = found[1].strip().lower()
+        declaration = _DECLARED.match(comment[0])
+        if declaration is not None:
+            name = declaration[1].strip().lower()
             name = _ALIASES.get(name, name)
             if name in {DUCKDB, *OTHERS}:
                 return name
             line += text.count("\n", 0, comment.start(1))
             raise SqlError(
-                f"the dialect {found[1].strip()!r} is not supported; "
+                f"the dialect {declaration[1].strip()!r} is not supported; "
                 f"write one of {', '.join(sorted([DUCKDB, *OTHERS]))}",
                 code="dialect",
                 line=line,
@@ -180,11 +180,13 @@ class Chunk:
     def read_as(self, dialect: str) -> Chunk:
         """The statement alone, in another dialect."""
         try:
-            found = tokens(self.text, dialect)
+            dialect_tokens = tokens(self.text, dialect)
         except SqlglotError:
             raise SqlError(f"it cannot be read as {dialect}", code="syntax") from None
         stop = len(self.text)
-        return replace(self, start=0, stop=stop, tokens=found, whole=self.text, dialect=dialect)
+        return replace(
+            self, start=0, stop=stop, tokens=dialect_tokens, whole=self.text, dialect=dialect
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -240,15 +242,15 @@ def split(text: str) -> list[Chunk]:
             code="syntax",
             line=_open_line(text, dialect or DUCKDB),
         ) from None
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
     waiting: list[Token] = []
     for token in every:
         if token.token_type is not TokenType.SEMICOLON:
             waiting.append(token)
         elif waiting:
-            found.append(_chunk(waiting, text, dialect))
+            chunks.append(_chunk(waiting, text, dialect))
             waiting = []
-    return [*found, _chunk(waiting, text, dialect)] if waiting else found
+    return [*chunks, _chunk(waiting, text, dialect)] if waiting else chunks
 
 
 def _chunk(words: list[Token], text: str, dialect: str | None) -> Chunk:
@@ -256,8 +258,8 @@ def _chunk(words: list[Token], text: str, dialect: str | None) -> Chunk:
     start, stop = first.start, last.end + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
     comments = tuple(first.comments)
-    own = text[start:stop]
-    chunk = Chunk(first.line, column, start, stop, own, comments, words, text, dialect)
+    statement_text = text[start:stop]
+    chunk = Chunk(first.line, column, start, stop, statement_text, comments, words, text, dialect)
     if len(words) > MOST_TOKENS:
         raise SqlError(
             f"a statement of {len(words):,} words and signs is not supported; "
@@ -299,8 +301,8 @@ def parsed(chunk: Chunk) -> Any:
     if tokens[0].token_type is TokenType.FROM and TokenType.SELECT not in kinds:
         # DuckDB reads a bare FROM as SELECT *, and the tree has no line for what nobody wrote.
         raise refuse("clause", "FROM without SELECT", AGGREGATES)
-    for one, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        top = one.token_type is TokenType.SELECT and two.text.upper() == "TOP"
+    for first_token, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        top = first_token.token_type is TokenType.SELECT and two.text.upper() == "TOP"
         if top and three.token_type is TokenType.NUMBER and dialect == DUCKDB:
             advice = f"write LIMIT {three.text} at the end"
             raise refuse("clause", f"TOP {three.text}", advice, at=two.start)
@@ -323,10 +325,10 @@ def _syntax(error: ParseError, chunk: Chunk) -> SqlError:
     what = str(detail.get("description") or "not understood").rstrip(".")
     what = _TOKEN.sub(r"expected \1", _MISSING.sub("something is missing", what))
     near = str(detail.get("highlight") or "")
-    found = f" near {near!r}" if near else ""
+    location = f" near {near!r}" if near else ""
     hint = '; write names in double quotes: "name"' if near == "[" else ""
     line, column = detail.get("line") or chunk.line, detail.get("col")
-    sentence = f"cannot parse the SQL: {what}{found}{hint}"
+    sentence = f"cannot parse the SQL: {what}{location}{hint}"
     return SqlError(sentence, code="syntax", line=int(line), column=column, found=near)
 
 
@@ -348,5 +350,5 @@ def row_count(node: exp.Expr) -> int:
 
 def place(node: exp.Expr | None) -> int | None:
     """Where the first word of a node begins in the text, if sqlglot knows."""
-    found = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
-    return min(found) if found else None
+    starts = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
+    return min(starts) if starts else None

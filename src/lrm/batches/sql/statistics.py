@@ -16,34 +16,34 @@ from lrm.batches.sql.leaves import Asked, Centre, Steps
 __all__ = ["STATISTICS"]
 
 
-def _mean(node: ir.Aggregate, found: Asked) -> Steps:
-    n = found.leaf(replace(node, name="COUNT"))
-    total = found.leaf(replace(node, name="SUM"), counted=n)
+def _mean(node: ir.Aggregate, formula: Asked) -> Steps:
+    n = formula.leaf(replace(node, name="COUNT"))
+    total = formula.leaf(replace(node, name="SUM"), counted=n)
     return [total, n, "/", Centre(total), "+"]
 
 
-def _spread(node: ir.Aggregate, found: Asked, *, sample: bool, root: bool) -> Steps:
+def _spread(node: ir.Aggregate, formula: Asked, *, sample: bool, root: bool) -> Steps:
     """Variances and standard deviations: Σx² − (Σx)²/n, by n or n − 1."""
-    n = found.leaf(replace(node, name="COUNT"))
-    total = found.leaf(replace(node, name="SUM"), counted=n)
-    squares = found.leaf(replace(node, name="SUM"), square=True, counted=n)
+    n = formula.leaf(replace(node, name="COUNT"))
+    total = formula.leaf(replace(node, name="SUM"), counted=n)
+    squares = formula.leaf(replace(node, name="SUM"), square=True, counted=n)
     steps: Steps = [squares, total, total, "*", n, "/", "-", n]
     steps += [1.0, "-", "/"] if sample else ["/"]
     return [*steps, "sqrt"] if root else steps
 
 
-def _standard_error(node: ir.Aggregate, found: Asked) -> Steps:
+def _standard_error(node: ir.Aggregate, formula: Asked) -> Steps:
     """The standard error of an average, as DuckDB's SEM: √(variance/n)."""
-    variance = _spread(node, found, sample=False, root=False)
+    variance = _spread(node, formula, sample=False, root=False)
     return [*variance, variance[-2], "/", "sqrt"]
 
 
-def _pair(node: ir.Aggregate, found: Asked) -> Steps:
+def _pair(node: ir.Aggregate, formula: Asked) -> Steps:
     """Correlations, covariances and regressions from sums over rows where both are known.
 
     They do not change where a constant is taken from each number, which keeps the noise small.
     """
-    centres = [found.middle(side) for side in node.args]
+    centres = [formula.middle(side) for side in node.args]
     y, x = (
         ir.Binary("-", side, ir.Number(str(centre)), at=side.at) if centre else side
         for side, centre in zip(node.args, centres, strict=True)
@@ -53,11 +53,11 @@ def _pair(node: ir.Aggregate, found: Asked) -> Steps:
 
     def total(*factors: Expr) -> int:
         if not factors:
-            return found.leaf(ir.Aggregate("COUNT", (), rows, at=node.at))
+            return formula.leaf(ir.Aggregate("COUNT", (), rows, at=node.at))
         inner = factors[0]
-        for one in factors[1:]:
-            inner = ir.Binary("*", inner, one, at=node.at)
-        return found.leaf(ir.Aggregate("SUM", (inner,), rows, at=node.at))
+        for factor in factors[1:]:
+            inner = ir.Binary("*", inner, factor, at=node.at)
+        return formula.leaf(ir.Aggregate("SUM", (inner,), rows, at=node.at))
 
     n, sy, sx, sxy, sxx, syy = (
         total(*factors) for factors in ((), (y,), (x,), (x, y), (x, x), (y, y))

@@ -65,10 +65,12 @@ class Table:
 def _conjunction() -> Truths:
     """Tabulate AND over sets of truths: FALSE decides, else NULL, else both are TRUE."""
     table = np.zeros((8, 8), dtype=np.uint8)
-    for one in (TRUE, FALSE, NULL):
+    for left_truth in (TRUE, FALSE, NULL):
         for two in (TRUE, FALSE, NULL):
-            both = FALSE if FALSE in (one, two) else NULL if NULL in (one, two) else TRUE
-            has_one = (np.arange(8) & one).astype(bool)[:, None]
+            both = (
+                FALSE if FALSE in (left_truth, two) else NULL if NULL in (left_truth, two) else TRUE
+            )
+            has_one = (np.arange(8) & left_truth).astype(bool)[:, None]
             has_two = (np.arange(8) & two).astype(bool)[None, :]
             table[has_one & has_two] |= both
     return table
@@ -121,19 +123,25 @@ def disjoint(
     tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]]
 ) -> tuple[Table, ...]:
     """The same product of tables, with those that share an attribute joined."""
-    apart: list[Table] = []
+    separate_tables: list[Table] = []
     for table in tables:
-        sharing = [one for one in apart if not set(one.axes).isdisjoint(table.axes)]
+        sharing = [
+            other_table
+            for other_table in separate_tables
+            if not set(other_table.axes).isdisjoint(table.axes)
+        ]
         if not table.axes:
-            sharing = [one for one in apart if not one.axes]
+            sharing = [other_table for other_table in separate_tables if not other_table.axes]
         if sharing:
-            apart = [one for one in apart if one not in sharing]
-        apart.append(joined([*sharing, table], combine))
-    return tuple(apart)
+            separate_tables = [
+                other_table for other_table in separate_tables if other_table not in sharing
+            ]
+        separate_tables.append(joined([*sharing, table], combine))
+    return tuple(separate_tables)
 
 
-def _and(one: Any, two: Any) -> Truths:
-    return np.asarray(_AND[one, two])
+def _and(left_truth: Any, two: Any) -> Truths:
+    return np.asarray(_AND[left_truth, two])
 
 
 def all_of(parts: Sequence[Truth]) -> Truth:
@@ -147,8 +155,8 @@ def negated(truth: Truth) -> Truth:
     if not truth.negations:
         if len(truth.tables) > 1 and not fits(truth.tables):
             return Truth((), (truth.tables,))
-        whole = joined(truth.tables, _and)
-        return Truth((Table(whole.axes, NOT[whole.values]),))
+        joined_table = joined(truth.tables, _and)
+        return Truth((Table(joined_table.axes, NOT[joined_table.values]),))
     if not truth.tables and len(truth.negations) == 1:
         return Truth(truth.negations[0])
     raise SqlError(TOO_MANY, code="size")
@@ -184,12 +192,18 @@ class Summand:
 
     def times(self, tables: Iterable[Weighed], factor: float = 1.0) -> Summand:
         """Multiply by further tables."""
-        apart: list[Weighed] = list(self.tables)
+        disjoint_tables: list[Weighed] = list(self.tables)
         for table in tables:
-            sharing = [one for one in apart if not set(one.axes).isdisjoint(table.axes)]
-            apart = [one for one in apart if one not in sharing]
-            apart.append(_product([*sharing, table]))
-        return Summand(self.coefficient * factor, tuple(apart))
+            sharing = [
+                other_table
+                for other_table in disjoint_tables
+                if not set(other_table.axes).isdisjoint(table.axes)
+            ]
+            disjoint_tables = [
+                other_table for other_table in disjoint_tables if other_table not in sharing
+            ]
+            disjoint_tables.append(_product([*sharing, table]))
+        return Summand(self.coefficient * factor, tuple(disjoint_tables))
 
     def undecided(self) -> dict[int, int] | None:
         """A merged cell of each attribute on which the weight is undecided, if there is one."""
@@ -213,26 +227,26 @@ Weights = tuple[Summand, ...]
 def _product(tables: Sequence[Weighed]) -> Weighed:
     if len(tables) == 1:
         return tables[0]
-    values = joined([Table(one.axes, one.values) for one in tables], np.multiply)
-    possible = joined([Table(one.axes, one.possible) for one in tables], np.logical_and)
-    cut = joined([Table(one.axes, one.undecided) for one in tables], np.logical_or)
+    values = joined([Table(table.axes, table.values) for table in tables], np.multiply)
+    possible = joined([Table(table.axes, table.possible) for table in tables], np.logical_and)
+    cut = joined([Table(table.axes, table.undecided) for table in tables], np.logical_or)
     return Weighed(values.axes, values.values, possible.values & cut.values)
 
 
 def multiplied(inner: Weights, factor: float) -> Weights:
     """The same times a constant."""
-    return tuple(Summand(one.coefficient * factor, one.tables) for one in inner)
+    return tuple(Summand(summand.coefficient * factor, summand.tables) for summand in inner)
 
 
 def filtered(inner: Weights, truth: Truth) -> Weights:
     """Keep the weights where a condition is true; null is not true."""
-    kept = [_weighed(table, table.values == TRUE, TRUE) for table in truth.tables]
-    found = [summand.times(kept) for summand in inner]
+    true_tables = [_weighed(table, table.values == TRUE, TRUE) for table in truth.tables]
+    summands = [summand.times(true_tables) for summand in inner]
     for clause in truth.negations:
         # NOT (a AND b …) is 1 − (a is not false)(b is not false)…
-        others = [_weighed(table, table.values != FALSE, FALSE) for table in clause]
-        found += [summand.times(others, -1.0) for summand in found]
-    return tuple(found)
+        possible_tables = [_weighed(table, table.values != FALSE, FALSE) for table in clause]
+        summands += [summand.times(possible_tables, -1.0) for summand in summands]
+    return tuple(summands)
 
 
 def _weighed(table: Table, values: NDArray[np.bool_], open_truth: int) -> Weighed:

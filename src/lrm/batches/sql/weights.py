@@ -64,7 +64,7 @@ def weights(node: Expr, cells: Cells, moment: Moment) -> Weights:
     if isinstance(node, ir.Aggregate) and node.name in {"COUNT", "SUM"}:
         added = _count(node, cells) if node.name == "COUNT" else summed(node.args[0], cells, moment)
         if node.name == "COUNT" and moment == "binning":
-            added = tuple(replace(one, coefficient=0.0) for one in added)
+            added = tuple(replace(summand, coefficient=0.0) for summand in added)
         return added if node.where is None else filtered(added, cells.truths(node.where))
     if isinstance(node, ir.Negative):
         return _scaled(weights(node.this, cells, moment), Decimal(-1), moment)
@@ -118,7 +118,7 @@ def _count(node: ir.Aggregate, cells: Cells) -> Weights:
     form = linear_form(inner, cells)
     if form is not None:
         nulls = [Truth((cells.spread(truths, axis),)) for axis, truths in form.present(cells)]
-        return filtered((Summand(1.0),), all_of([negated(one) for one in nulls]))
+        return filtered((Summand(1.0),), all_of([negated(null_truth) for null_truth in nulls]))
     pieces = _pieces(inner, cells)
     in_bins = isinstance(pieces, ir.Case) and holds_bins(pieces, cells)
     if in_bins or _sides(_scale(pieces)[1], cells, "presence") is not None:
@@ -127,12 +127,14 @@ def _count(node: ir.Aggregate, cells: Cells) -> Weights:
         branch = inner.only_branch
         if branch is not None and not isinstance(branch[1], ir.Null):
             condition, then = branch
-            kept = () if ir.is_constant(then) else (then,)
-            return filtered(_count(replace(node, args=kept), cells), cells.truths(condition))
+            counted_args = () if ir.is_constant(then) else (then,)
+            return filtered(
+                _count(replace(node, args=counted_args), cells), cells.truths(condition)
+            )
     if isinstance(inner, ir.Attribute):
         return filtered((Summand(1.0),), negated(cells.truths(ir.IsNull(inner, at=inner.at))))
-    found = cells.values(ir.IsNull(inner, at=inner.at), shown(inner))
-    null = Truth((cells.placed(found, found.truths()),))
+    null_values = cells.values(ir.IsNull(inner, at=inner.at), shown(inner))
+    null = Truth((cells.placed(null_values, null_values.truths()),))
     return filtered((Summand(1.0),), negated(null))
 
 
@@ -143,9 +145,9 @@ def summed(node: Expr, cells: Cells, moment: Moment) -> Weights:
     """What one row adds to a sum of an expression."""
     node = _pieces(node, cells)
     if isinstance(node, ir.Case):
-        found = _case(node, cells, moment)
-        if found is not None:
-            return found
+        case_weights = _case(node, cells, moment)
+        if case_weights is not None:
+            return case_weights
     if ir.is_constant(node):
         return (Summand(_constant(node, moment)),)
     form = linear_form(node, cells)
@@ -216,11 +218,11 @@ def _separate(node: Expr, cells: Cells, moment: Moment) -> Weights | None:
     sign, one_side, two_side = sides
 
     def of(what: Moment) -> tuple[Weights, Weights]:
-        found = tuple(
+        side_weights = tuple(
             _days(side, one_side, cells, what) or summed(side, cells, what)
             for side in (one_side, two_side)
         )
-        return found[0], found[1]
+        return side_weights[0], side_weights[1]
 
     if moment == "presence" or (not sign and moment != "binning"):
         return _times(*of(moment))
@@ -230,11 +232,11 @@ def _separate(node: Expr, cells: Cells, moment: Moment) -> Weights | None:
     if moment in {"binning", "size"}:
         (near, far), (there, too) = of(moment), of("presence")
         return (*_times(near, too), *_times(there, far))
-    (one, two), (there, too) = of("value"), of("presence")
+    (left_values, two), (there, too) = of("value"), of("presence")
     if moment == "value":
-        return (*_times(one, too), *multiplied(_times(there, two), sign))
+        return (*_times(left_values, too), *multiplied(_times(there, two), sign))
     squares = of("square")
-    both = multiplied(_times(one, two), 2.0 * sign)
+    both = multiplied(_times(left_values, two), 2.0 * sign)
     return (*_times(squares[0], too), *both, *_times(there, squares[1]))
 
 
@@ -266,7 +268,7 @@ def _by_knots(axes: frozenset[int], cells: Cells) -> bool:
 
 def _has_constant(step: str, sides: tuple[Expr, Expr], cells: Cells, moment: Moment) -> bool:
     """Whether one side of a sum is a number, and the other one is decomposed itself."""
-    numbers = [number(one) is not None for one in sides]
+    numbers = [number(side) is not None for side in sides]
     other = sides[1] if numbers[0] else sides[0]
     sums = step in {"+", "-"} and sum(numbers) == 1
     return sums and _sides(_scale(other)[1], cells, moment) is not None
@@ -284,11 +286,11 @@ def _scale(node: Expr) -> tuple[float, Expr]:
             continue
         if not isinstance(node, ir.Binary) or node.op not in {"*", "/"}:
             return by, node
-        one, two = number(node.left), number(node.right)
+        left_number, two = number(node.left), number(node.right)
         if two is not None and (two or node.op == "*"):
             by, node = by * float(two) if node.op == "*" else by / float(two), node.left
-        elif one is not None and node.op == "*":
-            by, node = by * float(one), node.right
+        elif left_number is not None and node.op == "*":
+            by, node = by * float(left_number), node.right
         else:
             return by, node
 
@@ -307,7 +309,7 @@ def _days(node: Expr, first: Expr, cells: Cells, moment: Moment) -> Weights | No
         return None
     assert isinstance(node, ir.Attribute)  # noqa: S101 - just asked
     assert isinstance(first, ir.Attribute)  # noqa: S101 - both are or none
-    attribute, other = (cells.domain.attributes[one.axis] for one in (node, first))
+    attribute, other = (cells.domain.attributes[column.axis] for column in (node, first))
     assert isinstance(attribute, Dates)  # noqa: S101 - just asked
     assert isinstance(other, Dates)  # noqa: S101 - both are or none
     null = attribute.special_cell("(null)")
@@ -322,9 +324,9 @@ def _days(node: Expr, first: Expr, cells: Cells, moment: Moment) -> Weights | No
     return (Summand(1.0, (Weighed(table.axes, table.values, cut.values),)),)
 
 
-def _times(one: Weights, two: Weights) -> Weights:
+def _times(left_weights: Weights, two: Weights) -> Weights:
     """The product of two sums over different attributes."""
-    return tuple(a.times(b.tables, b.coefficient) for a in one for b in two)
+    return tuple(a.times(b.tables, b.coefficient) for a in left_weights for b in two)
 
 
 def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weights:
@@ -338,7 +340,7 @@ def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weight
     }
     if moment == "presence":
         return (Summand(1.0).times(present.values()),)
-    found = []
+    summands = []
     for axis, by in form.columns:
         attribute = cells.domain.attributes[axis]
         if moment == "square" and isinstance(attribute, Numbers):
@@ -358,13 +360,15 @@ def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weight
         else:
             values = abs(by) * halves if moment == "binning" else by * values
         table, undecided = cells.spread(values, axis), cells.spread(cut, axis)
-        own = Weighed(table.axes, table.values, undecided.values)
-        others = [one for other, one in present.items() if other != axis or moment == "square"]
-        found.append(Summand(1.0, (own,)).times(others))
+        axis_table = Weighed(table.axes, table.values, undecided.values)
+        other_tables = [
+            presence for other, presence in present.items() if other != axis or moment == "square"
+        ]
+        summands.append(Summand(1.0, (axis_table,)).times(other_tables))
     if form.constant and moment in {"value", "size"}:
         constant = form.constant if moment == "value" else abs(form.constant)
-        found.append(Summand(constant).times(present.values()))
-    return tuple(found)
+        summands.append(Summand(constant).times(present.values()))
+    return tuple(summands)
 
 
 def _sure(table: Table) -> Weighed:
@@ -381,8 +385,8 @@ def _pieces(node: Expr, cells: Cells) -> Expr:
     if not reads_bins(node.axes, cells):
         return node
     sides = (*node.args, ir.Number("0")) if node.name == "ABS" else node.args
-    moving = [one for one in sides if one.axes]
-    fixed = [one for one in sides if not one.axes]
+    moving = [side for side in sides if side.axes]
+    fixed = [side for side in sides if not side.axes]
     if len(moving) != 1 or len(fixed) != 1:
         return node
     (this,), (other,) = moving, fixed
@@ -413,7 +417,7 @@ def _case(node: ir.Case, cells: Cells, moment: Moment) -> Weights | None:
             *other,
             *multiplied(filtered(other, truth), -1.0),
         )
-    if not all(ir.is_constant(one) for one in node.outcomes):
+    if not all(ir.is_constant(outcome) for outcome in node.outcomes):
         return None
     rest = 0.0 if node.default is None else _constant(node.default, moment)
     weighed = [
@@ -428,10 +432,12 @@ def _case(node: ir.Case, cells: Cells, moment: Moment) -> Weights | None:
 
 def holds_bins(node: ir.Case, cells: Cells) -> bool:
     """Whether a result of CASE, rather than a condition, is a number in bins."""
-    plain = [_pieces(one, cells) for one in node.outcomes]
+    plain = [_pieces(outcome, cells) for outcome in node.outcomes]
     return any(
-        holds_bins(one, cells) if isinstance(one, ir.Case) else linear_form(one, cells) is not None
-        for one in plain
+        holds_bins(outcome, cells)
+        if isinstance(outcome, ir.Case)
+        else linear_form(outcome, cells) is not None
+        for outcome in plain
     )
 
 

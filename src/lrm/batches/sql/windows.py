@@ -133,36 +133,40 @@ class Window:
 
     def tables(self, group: KeyGroup) -> Sequence[Weighed]:
         """The cells that are added up for one group of the expressions."""
-        held = self.held(group) if self.by_keys else None
-        if held is None or held.all():
+        is_held = self.held(group) if self.by_keys else None
+        if is_held is None or is_held.all():
             return ()
         (cells,) = group.tables
-        return [Weighed(cells.axes, held[self._codes].astype(np.float64), cells.undecided)]
+        return [Weighed(cells.axes, is_held[self._codes].astype(np.float64), cells.undecided)]
 
     def held(self, group: KeyGroup) -> NDArray[np.bool_]:
         """The groups of the expressions that are added up for one of them."""
-        own = next(place for place, one in enumerate(self.groups) if one is group)
-        rows = [tuple(one.row[place] for place in self.partition) for one in self.groups]
-        same = np.array([row == rows[own] for row in rows])
+        group_place = next(
+            place for place, key_group in enumerate(self.groups) if key_group is group
+        )
+        rows = [
+            tuple(key_group.row[place] for place in self.partition) for key_group in self.groups
+        ]
+        same = np.array([row == rows[group_place] for row in rows])
         if self.ranks is None:
             return np.asarray(same & np.array(self.present)) if self.counts_groups else same
         ranks = np.array(self.ranks)
         if not self.counts_groups:
-            return np.asarray(same & (ranks <= ranks[own]))
+            return np.asarray(same & (ranks <= ranks[group_place]))
         there = np.flatnonzero(same & np.array(self.present))
         there = there[np.argsort(ranks[there], kind="stable")]
         low, high = self.ends(ranks[there])
-        at = int(np.flatnonzero(there == own)[0])
-        found = np.zeros(len(rows), dtype=bool)
-        found[there[low[at] : high[at] + 1]] = True
-        return found
+        at = int(np.flatnonzero(there == group_place)[0])
+        mask = np.zeros(len(rows), dtype=bool)
+        mask[there[low[at] : high[at] + 1]] = True
+        return mask
 
     @cached_property
     def _codes(self) -> NDArray[np.intp]:
         """The place of the group of each cell; any where it has none."""
         codes = np.zeros(self.groups[0].tables[0].values.shape, dtype=np.intp)
-        for place, one in enumerate(self.groups):
-            codes[one.tables[0].values > 0] = place
+        for place, key_group in enumerate(self.groups):
+            codes[key_group.tables[0].values > 0] = place
         return codes
 
     # cells of an attribute
@@ -205,32 +209,34 @@ def window_of(  # noqa: C901, PLR0912, PLR0913, PLR0917 - checks, one after the 
     domain: Domain,
 ) -> Window:
     """Read ``OVER (…)`` of a statement that is grouped by ``axes`` and ``keys``."""
-    places = {one: place for place, one in enumerate(keys)}
-    partition = tuple(places[one] for one in node.partition if one in places)
+    places = {group_key: place for place, group_key in enumerate(keys)}
+    partition = tuple(places[group_key] for group_key in node.partition if group_key in places)
     within = []
-    for one in node.partition:
-        if one in places:
+    for group_key in node.partition:
+        if group_key in places:
             continue
-        if not isinstance(one, ir.Attribute) or one.axis not in axes:
-            raise refuse("window", f"PARTITION BY {shown(one)}", "it is not grouped by", one)
-        within.append(one.axis)
+        if not isinstance(group_key, ir.Attribute) or group_key.axis not in axes:
+            raise refuse(
+                "window", f"PARTITION BY {shown(group_key)}", "it is not grouped by", group_key
+            )
+        within.append(group_key.axis)
     if not node.order:
         if node.frame is not None or node.name not in {"SUM", "AVG"}:
-            found = "ROWS or RANGE" if node.frame is not None else f"{node.name}()"
-            raise refuse("window", f"{found} without ORDER BY", "say in which order", node)
+            construct = "ROWS or RANGE" if node.frame is not None else f"{node.name}()"
+            raise refuse("window", f"{construct} without ORDER BY", "say in which order", node)
         return Window(node, tuple(within), None, partition, None, groups, present, None)
-    by_keys = all(one.this in places for one in node.order)
+    by_keys = all(group_key.this in places for group_key in node.order)
     if len(node.order) > 1 and not by_keys:
         raise refuse("window", "OVER (ORDER BY several)", "order by one of the groups", node)
-    own = {places[one.this] for one in node.order} if by_keys else set()
-    rest = len(set(axes) - set(within)) + len(set(range(len(keys))) - set(partition) - own)
+    order_places = {places[group_key.this] for group_key in node.order} if by_keys else set()
+    rest = len(set(axes) - set(within)) + len(set(range(len(keys))) - set(partition) - order_places)
     window = Window(node, tuple(within), None, partition, (), groups, present, None)
     if rest > (0 if by_keys else 1):
         if node.frame is not None and node.frame.kind == "ROWS":
             raise refuse("window", "ROWS in OVER (…)", "partition by all other groups", node)
         if window.counts_groups and node.name != "AVG":
-            found = f"{node.name}() in OVER (…)"
-            raise refuse("window", found, "partition by all other groups", node)
+            construct = f"{node.name}() in OVER (…)"
+            raise refuse("window", construct, "partition by all other groups", node)
     if by_keys:
         frame = node.frame
         if frame is not None and frame.kind == "RANGE" and not frame.is_running:
@@ -262,8 +268,8 @@ def _group_ranks(
     columns = []
     for by in order:
         place = places[by.this]
-        ranks = _ranks(nodes[place][1], {one.row[place] for one in groups}, by, domain)
-        columns.append([ranks[one.row[place]] for one in groups])
+        ranks = _ranks(nodes[place][1], {group.row[place] for group in groups}, by, domain)
+        columns.append([ranks[group.row[place]] for group in groups])
     rows = list(zip(*columns, strict=True))
     known = {row: rank for rank, row in enumerate(sorted(set(rows)))}
     return [known[row] for row in rows]
@@ -278,9 +284,11 @@ def _ranks(key: Expr, values: set[Any], by: ir.SortKey, domain: Domain) -> dict[
             for rank, cells in enumerate(_in_order(attribute, by))
             for cell in cells
         }
-    known = sorted((one for one in values if one is not None), reverse=by.descending)
+    known = sorted(
+        (key_value for key_value in values if key_value is not None), reverse=by.descending
+    )
     order = [None, *known] if by.nulls_first else [*known, None]
-    return {one: rank for rank, one in enumerate(order)}
+    return {key_value: rank for rank, key_value in enumerate(order)}
 
 
 def _in_order(attribute: Attribute, by: ir.SortKey) -> list[list[int]]:
@@ -295,9 +303,9 @@ def _check_frame(frame: ir.Frame, attribute: Attribute, node: ir.Window) -> None
     if all(abs(end) in {0.0, np.inf} for end in (frame.start, frame.end)):
         return
     days = isinstance(attribute, Dates) and frame.unit == "day"
-    whole = isinstance(attribute, Integers) and not frame.unit
+    is_integer = isinstance(attribute, Integers) and not frame.unit
     single = isinstance(attribute, SteppedAttribute) and (
         attribute.size == attribute.last - int(attribute.starts[0]) + 1
     )
-    if not (days or whole) or not single:
+    if not (days or is_integer) or not single:
         raise refuse("window", "this frame of OVER (…)", ADVICE["frame"][1], node)

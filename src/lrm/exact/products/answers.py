@@ -96,11 +96,11 @@ class Lattice:
     @cached_property
     def sets(self) -> list[frozenset[int]]:
         """The axes of each set."""
-        return [frozenset(one) for one in tuples_of(self._inside.T)]
+        return [frozenset(members) for members in tuples_of(self._inside.T)]
 
     @cached_property
     def _number(self) -> dict[frozenset[int], int]:
-        return {one: b for b, one in enumerate(self.sets)}
+        return {axis_set: b for b, axis_set in enumerate(self.sets)}
 
     @classmethod
     def of(cls, group: Group) -> Lattice:
@@ -119,8 +119,8 @@ class Lattice:
     def telling(self, subset: Subset) -> list[int]:
         """Numbers of the sets that hold information about a subset."""
         if self.residual:
-            own = self._number.get(frozenset(subset))
-            return [] if own is None else [own]
+            number = self._number.get(frozenset(subset))
+            return [] if number is None else [number]
         sign = -1 if self._mirrored[list(subset)].sum() % 2 else 1
         inside = (self.folds == 0) | (self.folds == sign)
         inside &= np.logical_and.reduce(self._inside[list(subset)], axis=0)
@@ -128,43 +128,49 @@ class Lattice:
 
     def __getitem__(self, subset: Subset) -> float:
         if subset not in self._known:
-            own = self.telling(subset)
-            self._known[subset] = float(np.sum(self.weights[own] ** 2 * self.factors[own]))
+            set_numbers = self.telling(subset)
+            self._known[subset] = float(
+                np.sum(self.weights[set_numbers] ** 2 * self.factors[set_numbers])
+            )
         return self._known[subset]
 
     def over(self, axes: Subset) -> Floats:
         """λ of all subsets of some axes, as an array with an axis of length 2 for each of them."""
-        found: Floats = np.zeros((2,) * len(axes))
+        informations: Floats = np.zeros((2,) * len(axes))
         if len(axes) < MANY_AXES:
             for inside in itertools.product((0, 1), repeat=len(axes)):
-                found[inside] = self[tuple(itertools.compress(axes, inside))]
-            return found
+                informations[inside] = self[tuple(itertools.compress(axes, inside))]
+            return informations
         place = 2 ** np.arange(len(axes))[::-1] @ self._inside[list(axes)]
         weights = self.weights**2 * self.factors
         if self.residual:
             weights = np.where(self._inside[list(axes)].sum(axis=0) == self._sizes, weights, 0.0)
-            return np.asarray(np.bincount(place, weights, found.size).reshape(found.shape))
+            return np.asarray(
+                np.bincount(place, weights, informations.size).reshape(informations.shape)
+            )
         signs = self.signs(axes)
         for sign in np.unique(self.folds):
-            own = self.folds == sign
-            part = np.bincount(place[own], weights[own], found.size).reshape(found.shape)
+            of_sign = self.folds == sign
+            part = np.bincount(place[of_sign], weights[of_sign], informations.size).reshape(
+                informations.shape
+            )
             for axis in range(len(axes)):  # what is known about a set is known about its subsets
                 first, last = (np.take(part, k, axis) for k in (0, 1))
                 part = np.stack([first + last, last], axis)
-            found += np.where((sign == 0) | (signs == sign), part, 0.0)
-        return found
+            informations += np.where((sign == 0) | (signs == sign), part, 0.0)
+        return informations
 
     def inverses(self, factors: Product) -> Floats:
         """``1/λ`` of all subsets that a product asks about, 0 for the others, as in ``over``."""
         support = _support(factors)
-        asked = np.ones((2,) * len(support), dtype=bool)
+        needed = np.ones((2,) * len(support), dtype=bool)
         for place, i in enumerate(support):
             if self.cancels(i, factors[i]):
-                asked[(slice(None),) * place + (0,)] = False
-        found = self.over(support)
-        if np.any(found[asked] <= 0):
+                needed[(slice(None),) * place + (0,)] = False
+        informations = self.over(support)
+        if np.any(informations[needed] <= 0):
             raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-        return np.divide(1.0, found, out=np.zeros(found.shape), where=asked)
+        return np.divide(1.0, informations, out=np.zeros(informations.shape), where=needed)
 
     def spectral(self, i: int) -> Floats:
         """A matrix Q with ``Q·Qᵀ = H`` whose first column is ``h/sqrt(κ)``, computed once."""
@@ -217,16 +223,16 @@ class Lattice:
         weights = self.weights**2 * self.factors
         if self.residual:
             place = index.find(masks)
-            found = np.zeros(len(index))
-            np.add.at(found, place[place >= 0], weights[place >= 0])
-            return found
+            sums = np.zeros(len(index))
+            np.add.at(sums, place[place >= 0], weights[place >= 0])
+            return sums
         odd = members_of(index.masks, len(self.bases))[:, self._mirrored].sum(axis=1) % 2 == 1
-        found = np.zeros(len(index))
+        sums = np.zeros(len(index))
         for sign in np.unique(self.folds):
-            own = self.folds == sign
-            told = (sign == 0) | (odd == (sign < 0))
-            found += np.where(told, index.inside(masks[own]) @ weights[own], 0.0)
-        return found
+            of_sign = self.folds == sign
+            is_informed = (sign == 0) | (odd == (sign < 0))
+            sums += np.where(is_informed, index.inside(masks[of_sign]) @ weights[of_sign], 0.0)
+        return sums
 
 
 def _support(factors: Product) -> Subset:
@@ -294,11 +300,11 @@ class Estimate:
             for b in self.lattice.telling(subset):
                 part = self._contracted(self._measured[b], sorted(self.lattice.sets[b]), subset)
                 total = total + self.lattice.weights[b] ** 2 * part
-            found = np.asarray(total) / information
-            self._held += found.size
+            residual_values = np.asarray(total) / information
+            self._held += residual_values.size
             while self._held > HELD_NUMBERS and self._residuals:
                 self._held -= self._residuals.pop(next(iter(self._residuals))).size
-            self._residuals[subset] = found
+            self._residuals[subset] = residual_values
         return self._residuals[subset]
 
     def _contracted(self, y: Floats, members: Sequence[int], subset: Subset) -> Floats:
@@ -323,7 +329,7 @@ class Estimate:
         if len(support) >= MANY_AXES and most <= MOST_TRANSFORMED:
             return self._with_totals(factors, self._all_at_once(factors))
         means = {i: factors[i].apply(bases[i].h[:, None])[:, 0] for i in support}
-        whole: Floats | float = 0.0
+        total: Floats | float = 0.0
         for subset in self.lattice.asked(factors):
             part = self.residual(subset)
             for place, i in enumerate(subset):
@@ -335,9 +341,9 @@ class Estimate:
             for place, i in enumerate(support):
                 if i not in subset:
                     part = np.moveaxis(np.multiply.outer(means[i], part), 0, place)
-            whole = whole + part
+            total = total + part
         return self._with_totals(
-            factors, np.asarray(whole) * math.prod(1.0 / bases[i].kappa for i in support)
+            factors, np.asarray(total) * math.prod(1.0 / bases[i].kappa for i in support)
         )
 
     def _with_totals(self, factors: Product, result: Floats) -> Floats:
@@ -358,27 +364,27 @@ class Estimate:
         support = _support(factors)
         if self._last[0] != support:
             self._last = support, self._transformed(support)
-        found = self._last[1]
+        estimate = self._last[1]
         inverses = self.lattice.inverses(factors)
         for place, i in enumerate(support):
             pattern = np.minimum(np.arange(self.lattice.bases[i].size), 1)
             inverses = np.take(inverses, pattern, place)
-        found = found * inverses
+        estimate = estimate * inverses
         for place, i in enumerate(support):
             Q, factor = self.lattice.spectral(i), factors[i]
-            found = _along(found, place, lambda Z, Q=Q, factor=factor: factor.apply(Q @ Z))  # type: ignore[misc]
-        return found * math.prod(1.0 / self.lattice.bases[i].kappa for i in support)
+            estimate = _along(estimate, place, lambda Z, Q=Q, factor=factor: factor.apply(Q @ Z))  # type: ignore[misc]
+        return estimate * math.prod(1.0 / self.lattice.bases[i].kappa for i in support)
 
     def _transformed(self, support: Subset) -> Floats:
         """``Qᵀ·Σ_B θ_B²·L_Bᵀ·y_B`` over the values of some axes."""
         lattice, bases = self.lattice, self.lattice.bases
-        found = np.zeros([bases[i].size for i in support])
+        transformed = np.zeros([bases[i].size for i in support])
         images = {i: bases[i].times(lattice.spectral(i)).T for i in support}
         roots = {i: math.sqrt(bases[i].kappa) for i in support}
-        for b, one in enumerate(lattice.sets):
-            if lattice.residual and not one.issubset(support):
+        for b, axis_set in enumerate(lattice.sets):
+            if lattice.residual and not axis_set.issubset(support):
                 continue
-            members = sorted(one)
+            members = sorted(axis_set)
             part = self._measured[b]
             for place in range(len(members) - 1, -1, -1):
                 if members[place] not in roots:
@@ -386,41 +392,45 @@ class Estimate:
             inner = [i for i in members if i in roots]
             for i in inner:  # each axis in turn is the first, and becomes the last
                 part = (images[i] @ part.reshape(images[i].shape[1], -1)).T
-            where = tuple(slice(None) if i in one else 0 for i in support)
-            scale = lattice.weights[b] ** 2 * math.prod(roots[i] for i in support if i not in one)
-            found[where] += scale * part.reshape([bases[i].size for i in inner])
-        return found
+            where = tuple(slice(None) if i in axis_set else 0 for i in support)
+            scale = lattice.weights[b] ** 2 * math.prod(
+                roots[i] for i in support if i not in axis_set
+            )
+            transformed[where] += scale * part.reshape([bases[i].size for i in inner])
+        return transformed
 
     def term(self, merged: MergedTerms, term: int, rows: slice | None = None) -> Floats:
         """The answers of one term, flattened; of some rows of its first factor, where given."""
-        whole: Floats | float = 0.0
+        total: Floats | float = 0.0
         for coefficient, factors in merged.summands(term, rows):
-            whole = whole + coefficient * self.product(factors)
-        return np.asarray(whole).ravel()
+            total = total + coefficient * self.product(factors)
+        return np.asarray(total).ravel()
 
 
-def variances(lattice: Lattice, factors: Product, others: Product | None = None) -> Floats:
+def variances(lattice: Lattice, factors: Product, other_factors: Product | None = None) -> Floats:
     """Variances of a product's queries over a group's axes, for unit noise.
 
     With ``others``, the covariances of the queries of two products, row by row. The subsets of
     the support are one array axis of length 2 each, contracted with the forms of its axis.
     """
-    others = factors if others is None else others
-    support = tuple(i for i in _support(factors) if i in _support(others))
+    other_factors = factors if other_factors is None else other_factors
+    support = tuple(i for i in _support(factors) if i in _support(other_factors))
     cancels = {
-        i for i in factors if lattice.cancels(i, factors[i]) or lattice.cancels(i, others[i])
+        i for i in factors if lattice.cancels(i, factors[i]) or lattice.cancels(i, other_factors[i])
     }
     if cancels.difference(support):
         return np.zeros([len(factor) for factor in factors.values()])
-    chosen = {i: others[i] if lattice.cancels(i, others[i]) else factors[i] for i in support}
-    whole = lattice.inverses(chosen)
+    cancelling = {
+        i: other_factors[i] if lattice.cancels(i, other_factors[i]) else factors[i] for i in support
+    }
+    products = lattice.inverses(cancelling)
     for i in factors:
-        residual, total = lattice.forms(i, factors[i], others[i])
+        residual, total = lattice.forms(i, factors[i], other_factors[i])
         if i in support:
-            whole = np.tensordot(whole, np.stack([total, residual]), axes=(0, 0))
+            products = np.tensordot(products, np.stack([total, residual]), axes=(0, 0))
         else:
-            whole = np.multiply.outer(whole, total)
-    return whole
+            products = np.multiply.outer(products, total)
+    return products
 
 
 def term_variances(
@@ -428,9 +438,9 @@ def term_variances(
 ) -> Floats:
     """Variances of the queries of one term, for unit noise on what was measured."""
     parts = merged.summands(term, rows)
-    whole: Floats | float = 0.0
+    total: Floats | float = 0.0
     for (a, left), (b, right) in itertools.combinations_with_replacement(parts, 2):
         twice = 1.0 if left is right else 2.0
         both = variances(lattice, left, None if left is right else right)
-        whole = whole + twice * a * b * both
-    return np.asarray(whole).ravel()
+        total = total + twice * a * b * both
+    return np.asarray(total).ravel()

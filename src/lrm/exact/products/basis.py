@@ -121,13 +121,13 @@ class Basis:
 
     def inverse_times(self, X: Floats) -> Floats:
         """``H·X`` for X of values x anything."""
-        found = self.plus.inverse_times(X)
+        solution = self.plus.inverse_times(X)
         if not self.plain and self.extra_rows.max() > STEEP:
             # The difference of Woodbury's formula has lost digits: one step of refinement.
-            scaled = found / self.scale[:, None]
+            scaled = solution / self.scale[:, None]
             gram = (scaled + self.extra_rows.T @ (self.extra_rows @ scaled)) / self.scale[:, None]
-            found += self.plus.inverse_times(X - gram)
-        return found
+            solution += self.plus.inverse_times(X - gram)
+        return solution
 
     @cached_property
     def inverse(self) -> Floats:
@@ -164,9 +164,9 @@ class Basis:
         scaled_rows = self.plus.dense_rows.T
         image = factor.apply(scaled_rows)
         image_other = image if other is factor else other.apply(scaled_rows)
-        own = factor.entrywise_apply(other, (self.scale**2)[:, None])[:, 0]
+        diagonal = factor.entrywise_apply(other, (self.scale**2)[:, None])[:, 0]
         solved = self.plus.solve_inner(image_other.T).T
-        forms = own - np.einsum("ij,ij->i", image, solved)
+        forms = diagonal - np.einsum("ij,ij->i", image, solved)
         return np.asarray(forms - mean * mean_other / self.kappa), np.asarray(mean * mean_other)
 
     def dense(self) -> Floats:
@@ -175,8 +175,8 @@ class Basis:
 
     def numbers(self, grams: Sequence[PairGram]) -> tuple[Floats, Floats]:
         """``tr(P·M)/κ`` and ``hᵀ·M·h/κ²`` of each Gram M."""
-        found = self.statistics(grams)
-        return found.residual, found.total
+        statistics = self.statistics(grams)
+        return statistics.residual, statistics.total
 
     def statistics(self, grams: Sequence[PairGram]) -> BasisStatistics:
         """What the error needs to know of this basis, for some Gram matrices."""

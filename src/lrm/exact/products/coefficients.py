@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 
 def term_sets(axes: Sequence[Axis], lattice: Lattice, batch: ProductBatch, term: int) -> set[int]:
     """The sets of a group whose measurements count in the answers of one term."""
-    found: set[int] = set()
+    used_sets: set[int] = set()
     for _, factors in batch.summands(term):
-        found.update(_used_sets(lattice, [axis.factor(factors) for axis in axes]))
-    return found
+        used_sets.update(_used_sets(lattice, [axis.factor(factors) for axis in axes]))
+    return used_sets
 
 
 def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and where rows go
-    whole: Floats,
+    coefficient_rows: Floats,
     places: Mapping[int, slice],
     axes: Sequence[Axis],
     lattice: Lattice,
@@ -43,10 +43,10 @@ def add_term_rows(  # noqa: PLR0913, PLR0917 - a term of a batch, its group, and
     ``(S·h/κ)ᵀ`` for the rest of B, and ``W·h/κ`` elsewhere.
     """
     for coefficient, factors in batch.summands(term):
-        own = [axis.factor(factors) for axis in axes]
-        used = _used_sets(lattice, own)
-        for b, rows in zip(used, _set_rows(lattice, own, used), strict=True):
-            part = whole[:, places[b]]
+        axis_factors = [axis.factor(factors) for axis in axes]
+        used = _used_sets(lattice, axis_factors)
+        for b, rows in zip(used, _set_rows(lattice, axis_factors, used), strict=True):
+            part = coefficient_rows[:, places[b]]
             part += rows if coefficient == 1.0 else coefficient * rows
 
 
@@ -62,8 +62,10 @@ def _support(factors: Sequence[LinearMap]) -> list[int]:
 def _used_sets(lattice: Lattice, factors: Sequence[LinearMap]) -> list[int]:
     """The sets that hold information about a product; the rows of all others are 0."""
     support = _support(factors)
-    inner = [[i for i in support if i in one] for one in lattice.sets]
-    return [b for b, own in enumerate(inner) if _inverse_informations(lattice, b, own).any()]
+    inner = [[i for i in support if i in attribute_set] for attribute_set in lattice.sets]
+    return [
+        b for b, inner_set in enumerate(inner) if _inverse_informations(lattice, b, inner_set).any()
+    ]
 
 
 def _set_rows(
@@ -88,8 +90,8 @@ def _set_rows(
     }
     count = math.prod(map(len, factors))
     for b in sets:
-        one = lattice.sets[b]
-        inner = [i for i in support if i in one]
+        axis_set = lattice.sets[b]
+        inner = [i for i in support if i in axis_set]
         # One array axis for each axis of the product, then one for each member of the set.
         rows = _inverse_informations(lattice, b, inner) * float(lattice.weights[b])
         for i in inner:
@@ -98,7 +100,7 @@ def _set_rows(
         for i in range(len(factors)):
             if i in inner:
                 continue
-            if i in one:
+            if i in axis_set:
                 rows = np.multiply.outer(rows, np.outer(means[i], averages[i]))
                 order += [i, len(factors) + i]
             else:
@@ -106,16 +108,16 @@ def _set_rows(
                 order.append(i)
         rows = rows.transpose(np.argsort(order)).reshape(count, -1)
         if lattice.folds[b]:
-            heights = [len(averages[i]) for i in sorted(one)]
+            heights = [len(averages[i]) for i in sorted(axis_set)]
             rows = fold_rows(rows.T, heights, lattice.mirrored(b), int(lattice.folds[b])).T
         yield rows
 
 
 def _inverse_informations(lattice: Lattice, b: int, inner: Sequence[int]) -> Floats:
     """``1/λ`` of the subsets of some axes that a set holds information about, 0 for the others."""
-    found: Floats = np.zeros((2,) * len(inner))
+    inverses: Floats = np.zeros((2,) * len(inner))
     for inside in itertools.product((0, 1), repeat=len(inner)):
         subset = tuple(itertools.compress(inner, inside))
         if b in lattice.telling(subset):
-            found[inside] = 1.0 / lattice[subset]
-    return found
+            inverses[inside] = 1.0 / lattice[subset]
+    return inverses

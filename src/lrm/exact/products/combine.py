@@ -137,7 +137,7 @@ class _Side:
             total = np.outer(F.apply(basis.h[:, None])[:, 0], table.totals[place])
             parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
         touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
-        whole = np.zeros((math.prod(map(len, left)), table.height))
+        cross_covariance = np.zeros((math.prod(map(len, left)), table.height))
         for size in range(len(touched) + 1):
             for some in itertools.combinations(touched, size):
                 subset = tuple(sorted([*(self.own[place] for place in some), *inside]))
@@ -147,17 +147,17 @@ class _Side:
                 product = kronecker(
                     rest if place in some else total for place, (rest, total) in enumerate(parts)
                 )
-                whole += product / information
-        return whole
+                cross_covariance += product / information
+        return cross_covariance
 
     def summands(self, term: int) -> Iterator[tuple[float, list[LinearMap], tuple[LinearMap, ...]]]:
         """Yield the coefficient of each product of a term, its own factors and its shared ones."""
         batch = self.merged.batch
         for number in batch.summand_numbers(term).tolist():
             choice = batch.choice[number]
-            own = [self.merged.factor(i, choice) for i in self.own]
+            own_factors = [self.merged.factor(i, choice) for i in self.own]
             shared = tuple(self.merged.factor(i, choice) for i in self.shared)
-            yield float(batch.coefficients[number]), own, shared
+            yield float(batch.coefficients[number]), own_factors, shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +201,10 @@ def _diagonalised(
     shares: Floats,
 ) -> _Component:
     """The component of these matrices, in coordinates that diagonalise ``R·C·Rᵀ`` of both."""
-    whole = sum(q / w**2 for q, w in zip(information, shares.tolist(), strict=True))
-    values, vectors = np.linalg.eigh(np.asarray(whole))
-    kept = values > 1e-11 * max(float(values.max(initial=0.0)), 1e-300)
-    root = vectors[:, kept] / np.sqrt(values[kept])
+    total = sum(q / w**2 for q, w in zip(information, shares.tolist(), strict=True))
+    values, vectors = np.linalg.eigh(np.asarray(total))
+    nonzero = values > 1e-11 * max(float(values.max(initial=0.0)), 1e-300)
+    root = vectors[:, nonzero] / np.sqrt(values[nonzero])
     first = root.T @ (information[0] / shares[0] ** 2) @ root
     basis = root @ np.linalg.eigh((first + first.T) / 2)[1]
 
@@ -248,8 +248,8 @@ class Combination:
 
     def error(self, shares: Floats) -> float:
         """``‖B‖²`` of the combined estimate, at sensitivity 1."""
-        apart = sum(g.error / w**2 for g, w in zip(self.groups, shares, strict=True))
-        return float(apart - sum(component.gain(shares) for component in self.components))
+        separate_error = sum(g.error / w**2 for g, w in zip(self.groups, shares, strict=True))
+        return float(separate_error - sum(component.gain(shares) for component in self.components))
 
     def best(self) -> ProductStrategy:
         """The strategy with the shares that are best for the combined estimate."""
@@ -262,10 +262,10 @@ class Combination:
 
         start = float(np.log(self.groups[0].weight / self.groups[1].weight))
         # Near a share of 1 the difference of large numbers has no digits left.
-        found = minimize_scalar(
+        minimum = minimize_scalar(
             of_logit, bounds=(start - 2, start + 2), method="bounded", options={"xatol": 1e-5}
         )
-        share = float(1.0 / (1.0 + np.exp(-found.x)))
+        share = float(1.0 / (1.0 + np.exp(-minimum.x)))
         shares = np.array([share, 1.0 - share])
         groups = tuple(
             Group(g.terms, g.axes, g.marginals, g.error, float(w))
@@ -279,17 +279,19 @@ class Combination:
             for side, joined in zip(self.sides, meets.blocks, strict=True)
         )
         information, worth = [], []
-        for g, (side, own) in enumerate(zip(self.sides, tables, strict=True)):
+        for g, (side, side_tables) in enumerate(zip(self.sides, tables, strict=True)):
             members = tuple(side.shared[k] for k in inside)
-            covariances = [[side.covariance(a.factors, b, members) for b in own] for a in own]
+            covariances = [
+                [side.covariance(a.factors, b, members) for b in side_tables] for a in side_tables
+            ]
             information.append(np.block(covariances))
-            worth.append(self._worth(g, inside, own))
+            worth.append(self._worth(g, inside, side_tables))
         return _diagonalised(inside, (tables[0], tables[1]), information, worth, self.shares)
 
     def _worth(self, g: int, inside: Subset, tables: list[_Table]) -> Floats:
         """``R·C·V·C·Rᵀ``, from one covariance per term."""
         rows = sum(table.height for table in tables)
-        whole = np.zeros((rows, rows))
+        worth = np.zeros((rows, rows))
         for term in self.groups[g].terms.tolist():
             self._clock.check()
             parts = self._reaches(g, term, inside, tables)
@@ -300,21 +302,21 @@ class Combination:
                     total, rest = _shared_form(left[k], right[k])
                     scalar *= rest if k in inside else total
                 if scalar:
-                    whole += scalar * (X.T @ Y)
-        return (whole + whole.T) / 2
+                    worth += scalar * (X.T @ Y)
+        return (worth + worth.T) / 2
 
     def _reaches(self, g: int, term: int, inside: Subset, tables: list[_Table]) -> Reach:
         """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
-        if (held := self._held.find(term, inside)) is not None:
-            return held
+        if (known_reach := self._held.find(term, inside)) is not None:
+            return known_reach
         side = self.sides[g]
         members = tuple(side.shared[k] for k in inside)
-        found: dict[tuple[LinearMap, ...], Floats] = {}
-        for coefficient, own, shared in side.summands(term):
-            part = np.hstack([side.covariance(own, table, members) for table in tables])
+        reaches: dict[tuple[LinearMap, ...], Floats] = {}
+        for coefficient, own_factors, shared in side.summands(term):
+            part = np.hstack([side.covariance(own_factors, table, members) for table in tables])
             part *= coefficient
-            found[shared] = found[shared] + part if shared in found else part
-        return self._held.keep(term, inside, list(found.items()))
+            reaches[shared] = reaches[shared] + part if shared in reaches else part
+        return self._held.keep(term, inside, list(reaches.items()))
 
     def _each(self, g: int, term: int) -> Iterator[tuple[_Component, Reach]]:
         for component in self.components:
@@ -375,7 +377,7 @@ class Combination:
 
     def term(self, g: int, estimate: Estimate, corrections: Sequence[Floats], term: int) -> Floats:
         """The corrected answers of one term of group ``g``, flattened."""
-        whole = estimate.term(self.sides[g].merged, term)
+        answers = estimate.term(self.sides[g].merged, term)
         for (component, reaches), solved in zip(self._each(g, term), corrections, strict=True):
             for shared, reach in reaches:
                 part = np.tensordot(reach, solved, axes=(1, 0))
@@ -386,13 +388,13 @@ class Combination:
                         moved = np.broadcast_to(moved, (W.shape[1], *moved.shape[1:]))
                     image = W.apply(moved.reshape(W.shape[1], -1))
                     part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, 1 + k)
-                whole = whole + self._ordered(g, term, part)
-        return np.asarray(whole)
+                answers = answers + self._ordered(g, term, part)
+        return np.asarray(answers)
 
     def term_variances(self, g: int, term: int) -> Floats:
         """Variances of one term's corrected answers, for unit noise at sensitivity 1."""
         side, share = self.sides[g], self.groups[g].weight
-        whole = term_variances(side.lattice, side.merged, term) / share**2
+        variances = term_variances(side.lattice, side.merged, term) / share**2
         for (component, parts), middle in zip(self._each(g, term), self._middles, strict=True):
             for left, X in parts:
                 image = X @ (middle / share**4)
@@ -401,8 +403,8 @@ class Combination:
                     for k in range(len(self.shared)):
                         total, rest = _shared_rows(left[k], right[k])
                         part = np.multiply.outer(part, rest if k in component.inside else total)
-                    whole = whole - self._ordered(g, term, part)
-        return np.asarray(whole)
+                    variances = variances - self._ordered(g, term, part)
+        return np.asarray(variances)
 
     def add_corrections(
         self, parts: Sequence[Floats], g: int, term: int, lattices: Sequence[Lattice]
@@ -418,7 +420,7 @@ class Combination:
         lattices
             Those of the measured integers of both groups.
         """
-        for other, (whole, lattice) in enumerate(zip(parts, lattices, strict=True)):
+        for other, (group_rows, lattice) in enumerate(zip(parts, lattices, strict=True)):
             sign = -1.0 if other == g else 1.0
             for (component, reaches), middle in zip(
                 self._each(g, term), self._middles, strict=True
@@ -426,7 +428,7 @@ class Combination:
                 for shared, reach in reaches:
                     weights = reach @ (middle * (sign / self.groups[g].weight ** 2))
                     part = self._weighted_tables(weights, other, component, shared, lattice)
-                    np.add(whole, self._ordered(g, term, part), out=whole)
+                    np.add(group_rows, self._ordered(g, term, part), out=group_rows)
 
     def _weighted_tables(
         self,
@@ -445,7 +447,7 @@ class Combination:
             return np.asarray(weights @ self._table_rows(g, component, (), lattice))
         lengths = [len(W) for W in shared]
         entries = component.height * self._heights[g]
-        whole = np.empty((len(weights), *lengths, self._heights[g]))
+        weighted = np.empty((len(weights), *lengths, self._heights[g]))
         for block in _blocks(shared, MOST_ENTRIES // entries):
             projected = []
             for k, (W, some) in enumerate(zip(shared, block, strict=True)):
@@ -454,8 +456,8 @@ class Combination:
                 rows = part - rows if k in component.inside else rows
                 projected.append(DenseMap(rows))
             rows = self._table_rows(g, component, projected, lattice)
-            whole[(slice(None), *block)] = np.tensordot(weights, rows, axes=(1, 0))
-        return whole
+            weighted[(slice(None), *block)] = np.tensordot(weights, rows, axes=(1, 0))
+        return weighted
 
     def _table_rows(
         self, g: int, component: _Component, shared: Sequence[LinearMap], lattice: Lattice
@@ -465,17 +467,17 @@ class Combination:
         if not shared and key in self._common_rows:
             return self._common_rows[key]
         side = self.sides[g]
-        found = []
+        row_blocks = []
         for table in component.tables[g]:
             factors = dict(zip(side.own, table.factors, strict=True))
             factors |= dict(zip(side.shared, shared, strict=True))
             ordered = [factors[i] for i in range(len(factors))]
             rows = product_rows(lattice, ordered).reshape(*map(len, ordered), -1)
             rows = np.moveaxis(rows, side.shared, range(-1 - len(shared), -1))
-            found.append(rows.reshape(-1, *map(len, shared), rows.shape[-1]))
+            row_blocks.append(rows.reshape(-1, *map(len, shared), rows.shape[-1]))
         if not shared:
-            self._common_rows[key] = np.concatenate(found)
-        return np.concatenate(found)
+            self._common_rows[key] = np.concatenate(row_blocks)
+        return np.concatenate(row_blocks)
 
 
 class _HeldReaches:
@@ -551,7 +553,7 @@ def _shared_form(left: LinearMap, right: LinearMap) -> tuple[float, float]:
 
 def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[int, ...]:
     """Attributes that both groups see alike, symmetric in their values."""
-    found = []
+    attributes = []
     quadratics = [Quadratic(group.reduced(batch)) for group in groups]
     for i in range(len(batch.sizes)):
         alike = True
@@ -563,16 +565,16 @@ def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[in
             alike &= group.marginals.bases[place].plain and not quadratic.needs_basis(place)
             marks.append(axis.labels[axis.attributes.index(i)])
         if alike and np.array_equal(marks[0], marks[1]):
-            found.append(i)
-    return tuple(found)
+            attributes.append(i)
+    return tuple(attributes)
 
 
 def _side(batch: ProductBatch, group: Group, shared: Sequence[int]) -> _Side:
     places = [
         next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
     ]
-    own = tuple(k for k in range(len(group.axes)) if k not in places)
-    return _Side(group, Lattice.of(group), MergedTerms(batch, group.axes), own, tuple(places))
+    own_axes = tuple(k for k in range(len(group.axes)) if k not in places)
+    return _Side(group, Lattice.of(group), MergedTerms(batch, group.axes), own_axes, tuple(places))
 
 
 def _common_tables(
@@ -599,14 +601,14 @@ def _common_tables(
             ]
             meets = {a & b & joined for a in reach[0] for b in reach[1]}
             largest = [a for a in meets if not any(a < b for b in meets)]
-            found = _Meets(tuple(sorted(largest, key=sorted)), (blocks[0], blocks[1]))
-            kept, rows = [], 0
-            for members, height in zip(found.attributes, found.heights(), strict=True):
+            common = _Meets(tuple(sorted(largest, key=sorted)), (blocks[0], blocks[1]))
+            small_sets, rows = [], 0
+            for members, height in zip(common.attributes, common.heights(), strict=True):
                 if rows + height <= MOST_ROWS:
-                    kept.append(members)
+                    small_sets.append(members)
                     rows += height
-            if kept:
-                yield inside, _Meets(tuple(kept), found.blocks)
+            if small_sets:
+                yield inside, _Meets(tuple(small_sets), common.blocks)
 
 
 def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
@@ -641,9 +643,9 @@ def _check_sizes(batch: ProductBatch, sides: Sequence[_Side], tables: dict[Subse
 
 def _own_queries(batch: ProductBatch, side: _Side) -> Floats:
     """Queries of each product of the batch over the axes that are not shared."""
-    own = {i for k in side.own for i in side.group.axes[k].attributes}
+    own_attributes = {i for k in side.own for i in side.group.axes[k].attributes}
     queries = np.ones(len(batch.choice))
-    for i in own:
+    for i in own_attributes:
         queries *= np.array([len(factor) for factor in batch.factors[i]])[batch.choice[:, i]]
     return queries
 
@@ -655,7 +657,7 @@ def find_combination(
     if len(strategy.groups) != 2 or any(group.marginals.folds.any() for group in strategy.groups):
         return None
     try:
-        found = Combination(batch, strategy, clock)
+        combination = Combination(batch, strategy, clock)
     except WorkloadError:
         return None
-    return found if found.components else None
+    return combination if combination.components else None

@@ -55,6 +55,6 @@ def fold_rows(
 def signs_over(mirrored: Sequence[bool]) -> NDArray[np.int64]:
     """1 or −1 for an even or odd number of mirrored axes, for all subsets of some axes."""
     signs = np.ones((), dtype=np.int64)
-    for one in mirrored:
-        signs = np.multiply.outer(signs, np.array([1, -1 if one else 1]))
+    for is_mirrored in mirrored:
+        signs = np.multiply.outer(signs, np.array([1, -1 if is_mirrored else 1]))
     return signs

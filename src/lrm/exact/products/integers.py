@@ -93,14 +93,14 @@ def largest_remainders(shares: Floats, total: int) -> Integers:
     [4, 2, 1]
     """
     scaled = shares * total
-    whole = np.floor(scaled).astype(np.int64)
-    missing = total - whole.sum(axis=0)
-    order = np.argsort(-(scaled - whole), axis=0, kind="stable")
+    floors = np.floor(scaled).astype(np.int64)
+    missing = total - floors.sum(axis=0)
+    order = np.argsort(-(scaled - floors), axis=0, kind="stable")
     rank = np.empty_like(order)
     np.put_along_axis(
         rank, order, np.broadcast_to(_column(len(shares), order.ndim), order.shape), 0
     )
-    return np.asarray(whole + (rank < missing))
+    return np.asarray(floors + (rank < missing))
 
 
 def _column(n: int, ndim: int) -> Integers:
@@ -165,13 +165,17 @@ class MarginalBasis:
         """Largest ``Σ entry^power`` of a column."""
         if power == 1:
             return self.total
-        whole = np.vstack([self.diagonal, self.rows]).astype(object)
-        return int((whole**power).sum(axis=0).max())
+        entries = np.vstack([self.diagonal, self.rows]).astype(object)
+        return int((entries**power).sum(axis=0).max())
 
     def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
         """``S·X``."""
-        own = self.diagonal.astype(X.dtype)[:, None] * X
-        return np.concatenate([own, self.rows.astype(X.dtype) @ X]) if len(self.rows) else own
+        diagonal_part = self.diagonal.astype(X.dtype)[:, None] * X
+        return (
+            np.concatenate([diagonal_part, self.rows.astype(X.dtype) @ X])
+            if len(self.rows)
+            else diagonal_part
+        )
 
     def dense(self) -> Integers:
         """S as an array."""

@@ -114,9 +114,9 @@ class Point:
             bases = [identity_basis(n) for n in quadratic.sizes]
         statistics = statistics_of(quadratic, bases)
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
-        for i, found in enumerate(statistics):
+        for i, statistic in enumerate(statistics):
             numbers = quadratic.of_attribute(i)
-            residual[numbers], total[numbers] = found.residual, found.total
+            residual[numbers], total[numbers] = statistic.residual, statistic.total
         # Rows of a million times a cell leave no digits of κ; such a point is far from any good.
         kappas = np.maximum([basis.kappa for basis in bases], LEAST_KAPPA)
         v = quadratic.demands(residual, total)
@@ -125,15 +125,17 @@ class Point:
     @property
     def bases(self) -> tuple[Basis, ...]:
         """The bases of this point."""
-        return tuple(found.basis for found in self.statistics)
+        return tuple(statistic.basis for statistic in self.statistics)
 
     def set_factors(self, sets: Masks) -> Floats:
         """``w_B = Π_{i∈B} 1/κ_i`` of each set, twice that if it is folded."""
         members = members_of(sets, len(self.log_kappa))
         factors = np.exp(-sums_over(members, self.log_kappa))
         if self.quadratic.folded:
-            whole = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(axis=1)
-            factors = np.where(whole, factors, 2.0 * factors)
+            is_unfolded = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(
+                axis=1
+            )
+            factors = np.where(is_unfolded, factors, 2.0 * factors)
         return np.asarray(factors)
 
 
@@ -155,15 +157,15 @@ class SetWeights:
         v = self.point.v
         if np.any((information <= 0) & (v > 0)):
             return np.inf
-        asked = v > 0
-        return float(theta.sum() ** 2 * np.sum(v[asked] / information[asked]))
+        needed = v > 0
+        return float(theta.sum() ** 2 * np.sum(v[needed] / information[needed]))
 
     def error_and_gain(self, theta: Floats) -> tuple[float, Floats]:
         """``F = Σ v/λ`` and ``g_B = w_B·Σ_{A⊆B} v_A/λ_A²``, so that ``∂F/∂θ_B = −2·θ_B·g_B``."""
         information = self.information(theta)
-        asked = self.point.v > 0
-        information = np.where(asked, np.maximum(information, 1e-140), 1.0)
-        share = np.where(asked, self.point.v / information, 0.0)
+        needed = self.point.v > 0
+        information = np.where(needed, np.maximum(information, 1e-140), 1.0)
+        share = np.where(needed, self.point.v / information, 0.0)
         slope = share / information
         return float(share.sum()), np.asarray(self.factors * (self.inside.T @ slope))
 
@@ -172,10 +174,10 @@ class SetWeights:
         # A smaller weight changes nothing that float64 shows, and its square might underflow.
         theta = np.exp(np.maximum(logs - logs.max(), LEAST_LOG))
         cost, gain = self.error_and_gain(theta)
-        whole = theta.sum()
+        theta_sum = theta.sum()
         return (
-            float(2 * np.log(whole) + np.log(cost)),
-            np.asarray(2 * theta / whole - 2 * theta * theta * gain / cost),
+            float(2 * np.log(theta_sum) + np.log(cost)),
+            np.asarray(2 * theta / theta_sum - 2 * theta * theta * gain / cost),
         )
 
     def basis_gradients(self, theta: Floats) -> tuple[float, Floats, list[Floats]]:
@@ -184,18 +186,18 @@ class SetWeights:
         value, by_logs = self.log_error(np.log(theta))
         information = self.information(theta)
         cost = float(np.exp(value)) / theta.sum() ** 2
-        asked = point.v > 0
-        inverse = np.divide(1.0, information, out=np.zeros_like(information), where=asked)
+        needed = point.v > 0
+        inverse = np.divide(1.0, information, out=np.zeros_like(information), where=needed)
         by_r, by_s = point.quadratic.pull_back(point.residual, point.total, inverse / cost)
         # −Σ_A v/λ² · θ_B²·w_B, spread over the members of B, is the slope by log κ, negated.
         slope = self.inside.T @ (point.v * inverse**2)
         by_set = theta**2 * self.factors * slope / cost
         by_log_kappa = by_set @ members_of(self.sets, len(point.log_kappa))
         gradients = []
-        for i, found in enumerate(point.statistics):
+        for i, statistic in enumerate(point.statistics):
             numbers = point.quadratic.of_attribute(i)
-            by_kappa = float(by_log_kappa[i]) / found.basis.kappa
-            gradients.append(found.pull_back(by_r[numbers], by_s[numbers], by_kappa))
+            by_kappa = float(by_log_kappa[i]) / statistic.basis.kappa
+            gradients.append(statistic.pull_back(by_r[numbers], by_s[numbers], by_kappa))
         return value, by_logs, gradients
 
 

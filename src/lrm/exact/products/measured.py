@@ -87,12 +87,15 @@ class MeasuredGroup:
             raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
         if not set(self.folds) <= set(FOLDS):
             raise WorkloadError("a set must be measured whole (0) or folded with a sign (1 or -1)")
-        if any(f and not self.mirrored(one) for one, f in zip(self.sets, self.folds, strict=True)):
+        if any(
+            f and not self.mirrored(members)
+            for members, f in zip(self.sets, self.folds, strict=True)
+        ):
             raise WorkloadError("a folded set must have an axis of two values with the identity")
 
-    def mirrored(self, one: Sequence[int]) -> list[int]:
+    def mirrored(self, members: Sequence[int]) -> list[int]:
         """Places of the mirrored axes among those of a set."""
-        return [place for place, k in enumerate(one) if self.bases[k].mirrored]
+        return [place for place, k in enumerate(members) if self.bases[k].mirrored]
 
     @cached_property
     def _listed(self) -> tuple[Integers, Integers]:
@@ -110,11 +113,11 @@ class MeasuredGroup:
         """The exact product of ``values`` over the axes of each set."""
         bits = np.array([int(value).bit_length() for value in values], dtype=np.float64)
         if max(bits.max(initial=0), self._sums(bits).max(initial=0)) > CARRIER_BITS:
-            return [math.prod(values[k] for k in one) for one in self.sets]
-        found = np.ones(len(self.sets), dtype=np.int64)
+            return [math.prod(values[k] for k in members) for members in self.sets]
+        products = np.ones(len(self.sets), dtype=np.int64)
         sets, flat = self._listed
-        np.multiply.at(found, sets, np.array(values)[flat])
-        exact: list[int] = found.tolist()
+        np.multiply.at(products, sets, np.array(values)[flat])
+        exact: list[int] = products.tolist()
         return exact
 
     def check_covers(self, sizes: Sequence[int]) -> None:
@@ -136,15 +139,18 @@ class MeasuredGroup:
         }
         every = ValueLabels(labels[i] for i in sorted(labels))
         return tuple(
-            Tabulation(every, tuple(i for k in one for i in self.axes[k].attributes))
-            for one in self.sets
+            Tabulation(every, tuple(i for k in members for i in self.axes[k].attributes))
+            for members in self.sets
         )
 
     @cached_property
     def heights(self) -> list[int]:
         """Number of measurements of each set; of a folded one, half of those of its table."""
-        whole = self._products([basis.height for basis in self.bases])
-        return [own // (2 if sign else 1) for own, sign in zip(whole, self.folds, strict=True)]
+        full_heights = self._products([basis.height for basis in self.bases])
+        return [
+            height // (2 if sign else 1)
+            for height, sign in zip(full_heights, self.folds, strict=True)
+        ]
 
     @property
     def cell_counts(self) -> list[int]:
@@ -154,23 +160,23 @@ class MeasuredGroup:
     def norms(self, power: int) -> list[int]:
         """The most that a record moves ``Σ|measurement|^power`` of each set by."""
         known = self._products([basis.column_norm(power) for basis in self.bases])
-        return [int(f) ** power * own for f, own in zip(self.factors, known, strict=True)]
+        return [int(f) ** power * norm for f, norm in zip(self.factors, known, strict=True)]
 
     def peaks(self) -> list[int]:
         """The largest weight of each set, and of what comes before its factor."""
         known = self._products([max(basis.peak, 1) for basis in self.bases])
-        return [factor * own for factor, own in zip(self.factors, known, strict=True)]
+        return [factor * peak for factor, peak in zip(self.factors, known, strict=True)]
 
     def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
         """The measurements of set b from its tabulation, in the integers of ``entries``."""
-        one = self.sets[b]
-        table = entries.reshape([self.axes[k].size for k in one])
-        for place, k in enumerate(one):
+        members = self.sets[b]
+        table = entries.reshape([self.axes[k].size for k in members])
+        for place, k in enumerate(members):
             moved = np.moveaxis(table, place, 0)
             image = self.bases[k].apply(moved.reshape(len(moved), -1))
             table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
         if self.folds[b]:
-            table = fold(table, self.mirrored(one), self.folds[b])
+            table = fold(table, self.mirrored(members), self.folds[b])
         return np.asarray(table.reshape(-1) * self.factors[b])
 
     def table(self, measurements: Floats, b: int) -> Floats:
@@ -336,8 +342,8 @@ class MeasuredProducts:
         parts = []
         # Set by set, since Python's integers take several times the memory.
         for part, (group, b) in zip(self._parts(entries), self._sets(), strict=True):
-            whole = group.measure(part.astype(object), b).tolist()
-            clamped = [max(-limit, min(limit, value)) for value in whole]
+            exact_values = group.measure(part.astype(object), b).tolist()
+            clamped = [max(-limit, min(limit, value)) for value in exact_values]
             parts.append(np.array(clamped, dtype=np.int64))
         return np.concatenate(parts)
 
@@ -348,14 +354,14 @@ class MeasuredProducts:
 
     def split(self, measurements: Floats) -> list[list[Floats]]:
         """Measurements by group and set, in the shape of each set's table."""
-        found, start = [], 0
+        group_tables, start = [], 0
         for group in self.groups:
-            own = []
+            tables = []
             for b, height in enumerate(group.heights):
-                own.append(group.table(measurements[start : start + height], b))
+                tables.append(group.table(measurements[start : start + height], b))
                 start += height
-            found.append(own)
-        return found
+            group_tables.append(tables)
+        return group_tables
 
     def lattice(self, group: MeasuredGroup) -> Lattice:
         """What a group's sets tell, for unit noise on the integers divided by 2^bits."""

@@ -52,10 +52,10 @@ class MergedTerms:
         axis = self.axes[k]
         key = k, tuple(int(choice[i]) for i in axis.attributes)
         if key not in self._known:
-            chosen = [self.batch.factors[0][0]] * len(self.batch.factors)
+            factors = [self.batch.factors[0][0]] * len(self.batch.factors)
             for i in axis.attributes:
-                chosen[i] = self.batch.factors[i][choice[i]]
-            self._known[key] = axis.factor(chosen)
+                factors[i] = self.batch.factors[i][choice[i]]
+            self._known[key] = axis.factor(factors)
         return self._known[key]
 
     def summands(self, term: int, rows: slice | None = None) -> list[tuple[float, Product]]:
@@ -65,16 +65,16 @@ class MergedTerms:
         first axis of these.
         """
         numbers = self.batch.summand_numbers(term)
-        chosen = self.batch.choice[numbers]
-        touched = np.flatnonzero(chosen.any(axis=0)).tolist()
+        choices = self.batch.choice[numbers]
+        touched = np.flatnonzero(choices.any(axis=0)).tolist()
         axes = sorted({self._axis_of[i] for i in touched})
-        found: list[tuple[float, Product]] = []
-        for number, choice in zip(numbers.tolist(), chosen, strict=True):
+        weighted_products: list[tuple[float, Product]] = []
+        for number, choice in zip(numbers.tolist(), choices, strict=True):
             product = {k: self.factor(k, choice) for k in axes}
             if rows is not None and axes:
                 product[axes[0]] = _some_rows(product[axes[0]], rows)
-            found.append((float(self.batch.coefficients[number]), product))
-        return found
+            weighted_products.append((float(self.batch.coefficients[number]), product))
+        return weighted_products
 
     def first_factors(self, term: int) -> list[LinearMap]:
         """The factors on the first axis that a term does not sum out, one for each summand."""
@@ -153,9 +153,11 @@ def joined(
     pieces: Iterable[Piece], numbers: Callable[[Piece], Floats], start: int, stop: int
 ) -> Floats:
     """The numbers of all pieces in one array, without what is outside of ``start:stop``."""
-    found = np.empty(stop - start)
+    values = np.empty(stop - start)
     for piece in pieces:
         first, last = max(piece.start, start), min(piece.stop, stop)
-        own = numbers(piece)
-        found[first - start : last - start] = own[first - piece.start : last - piece.start]
-    return found
+        piece_values = numbers(piece)
+        values[first - start : last - start] = piece_values[
+            first - piece.start : last - piece.start
+        ]
+    return values

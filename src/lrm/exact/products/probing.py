@@ -56,10 +56,10 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
 
     Looks at every factor once, so that no term is left out.
     """
-    own = batch.take(group.terms)
+    group_batch = batch.take(group.terms)
     for axis in group.axes:
         for place, i in enumerate(axis.attributes):
-            for f in own.present(i).tolist():
+            for f in group_batch.present(i).tolist():
                 if not axis.keeps(place, batch.factors[i][f]):
                     raise WorkloadError(
                         "the strategy merges values that its own queries distinguish, or drops "
@@ -67,24 +67,26 @@ def check_group(batch: ProductBatch, group: MeasuredGroup) -> None:
                     )
 
 
-def largest_error(found: ProductReconstruction) -> float:
+def largest_error(reconstruction: ProductReconstruction) -> float:
     """The largest error of answers to a table without noise, relative to their size.
 
     The table is a product of random vectors, so that its tabulations and true answers are
     known for any number of cells.
     """
     rng = np.random.default_rng(0)
-    x = [rng.uniform(0.5, 1.5, n) / n for n in found.batch.sizes]
-    terms = rng.permutation(found.batch.terms)[:PROBED_TERMS]
+    x = [rng.uniform(0.5, 1.5, n) / n for n in reconstruction.batch.sizes]
+    terms = rng.permutation(reconstruction.batch.terms)[:PROBED_TERMS]
     # Large tables are many alike: after some of them the rest would take longer than the search.
-    enough = np.cumsum(found.batch.term_queries()[terms]) > PROBED_IN_ALL
+    enough = np.cumsum(reconstruction.batch.term_queries()[terms]) > PROBED_IN_ALL
     terms = np.sort(terms[~enough | (np.arange(len(terms)) < FEWEST_TERMS)])
     estimates = [
         _Probe(lattice, _Noiseless(group, lattice, x))
-        for group, lattice in zip(found.measured.groups, found.lattices, strict=True)
+        for group, lattice in zip(
+            reconstruction.measured.groups, reconstruction.lattices, strict=True
+        )
     ]
     worst = 0.0
-    for term, batch, answers in _probed(found, estimates, terms.tolist()):
+    for term, batch, answers in _probed(reconstruction, estimates, terms.tolist()):
         truth = _product_truth(batch.summands(term), x)
         size = float(np.abs(truth).max(initial=0.0)) or 1.0
         error = float(np.abs(answers - truth).max(initial=0.0)) / size
@@ -93,23 +95,23 @@ def largest_error(found: ProductReconstruction) -> float:
 
 
 def _probed(
-    found: ProductReconstruction, estimates: Sequence[Estimate], terms: Sequence[int]
+    reconstruction: ProductReconstruction, estimates: Sequence[Estimate], terms: Sequence[int]
 ) -> Iterator[tuple[int, ProductBatch, Floats]]:
     """Yield terms, the batch that they are terms of, and their answers or some of them."""
-    queries, combination = found.batch.term_queries(), found.combination
+    queries, combination = reconstruction.batch.term_queries(), reconstruction.combination
     corrections: Sequence[Sequence[Floats]] = ()
     if combination is not None:
         corrections = combination.corrected((estimates[0], estimates[1]))
     for term in terms:
-        g = found.group_of(term)
+        g = reconstruction.group_of(term)
         if combination is not None:
             answers = combination.term(g, estimates[g], corrections[g], term)
-            yield term, found.batch, answers
+            yield term, reconstruction.batch, answers
         elif queries[term] <= PROBED_QUERIES:
-            yield term, found.batch, estimates[g].term(found.merged[g], term)
+            yield term, reconstruction.batch, estimates[g].term(reconstruction.merged[g], term)
         else:
-            few = _thinned(found.batch.take([term]))
-            merged = MergedTerms(few, found.measured.groups[g].axes)
+            few = _thinned(reconstruction.batch.take([term]))
+            merged = MergedTerms(few, reconstruction.measured.groups[g].axes)
             yield 0, few, estimates[g].term(merged, 0)
 
 
@@ -122,9 +124,9 @@ class _Noiseless(Sequence[Floats]):
         for axis in group.axes:
             vector: Floats = np.ones(1)
             for i, marks, size in zip(axis.attributes, axis.labels, axis.merged_sizes, strict=True):
-                kept = marks >= 0
-                own = np.bincount(marks[kept], x[i][kept], size)
-                vector = np.asarray(np.kron(vector, own), dtype=np.float64)
+                is_marked = marks >= 0
+                sums = np.bincount(marks[is_marked], x[i][is_marked], size)
+                vector = np.asarray(np.kron(vector, sums), dtype=np.float64)
             merged.append(vector)
         self.images = [
             basis.times(vector[:, None])[:, 0]
@@ -136,12 +138,12 @@ class _Noiseless(Sequence[Floats]):
         return len(self.group.sets)
 
     def __getitem__(self, b: Any) -> Any:
-        one = self.group.sets[b]
-        table = np.full((), math.prod(t for k, t in enumerate(self.totals) if k not in one))
-        for k in one:
+        members = self.group.sets[b]
+        table = np.full((), math.prod(t for k, t in enumerate(self.totals) if k not in members))
+        for k in members:
             table = np.multiply.outer(table, self.images[k])
         if sign := self.group.folds[b]:
-            table = table + sign * np.flip(table, tuple(self.group.mirrored(one)))
+            table = table + sign * np.flip(table, tuple(self.group.mirrored(members)))
         return table
 
 
@@ -158,18 +160,18 @@ class _Probe(Estimate):
 
     def residual(self, subset: Subset) -> Floats:
         """``z_A``, whose sum over sets is a number, and its arrays a product."""
-        lattice, own = self.lattice, self.lattice.telling(subset)
+        lattice, set_numbers = self.lattice, self.lattice.telling(subset)
         if not lattice[subset] > 0:
             raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-        known = np.where(self._table.group.members[own], self._means, self._table.totals)
+        known = np.where(self._table.group.members[set_numbers], self._means, self._table.totals)
         known[:, list(subset)] = 1.0
-        weights = lattice.weights[own] ** 2 * np.where(lattice.folds[own], 2.0, 1.0)
+        weights = lattice.weights[set_numbers] ** 2 * np.where(lattice.folds[set_numbers], 2.0, 1.0)
         scale = np.sum(weights * known.prod(axis=1)) / lattice[subset]
-        found = np.full((), scale)
+        outer_product = np.full((), scale)
         for i in subset:
             image = lattice.bases[i].transpose_times(self._table.images[i][:, None])
-            found = np.multiply.outer(found, image[:, 0])
-        return found
+            outer_product = np.multiply.outer(outer_product, image[:, 0])
+        return outer_product
 
 
 def _thinned(batch: ProductBatch) -> ProductBatch:
@@ -181,11 +183,11 @@ def _thinned(batch: ProductBatch) -> ProductBatch:
 def _product_truth(
     summands: Sequence[tuple[float, list[LinearMap]]], x: Sequence[Floats]
 ) -> Floats:
-    whole: Floats | float = 0.0
+    total: Floats | float = 0.0
     for coefficient, factors in summands:
         table = np.full((), coefficient)
         for factor, vector in zip(factors, x, strict=True):
             # Flat: an array has at most 64 axes, and a table may have more attributes.
             table = np.multiply.outer(table, factor.apply(vector[:, None])[:, 0]).reshape(-1)
-        whole = whole + table
-    return np.asarray(whole).reshape(-1)
+        total = total + table
+    return np.asarray(total).reshape(-1)

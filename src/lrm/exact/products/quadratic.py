@@ -52,33 +52,35 @@ class PairGram:
         if self.left is self.right:
             return self.left.total_factor
         n = self.left.shape[1]
-        return float(np.vdot(*(one.apply(np.ones(n)) for one in (self.left, self.right)))) / n**2
+        return (
+            float(np.vdot(*(factor.apply(np.ones(n)) for factor in (self.left, self.right)))) / n**2
+        )
 
     @cached_property
     def squares(self) -> Floats:
         """The diagonal of M."""
         if self.left is self.right:
             return self.left.column_squared_sums()
-        found, height = np.zeros(self.left.shape[1]), max(1, BLOCK_ENTRIES // self.left.shape[1])
+        diagonal, height = np.zeros(self.left.shape[1]), max(1, BLOCK_ENTRIES // self.left.shape[1])
         for start in range(0, len(self.left), height):
             stop = min(start + height, len(self.left))
             parts = (factor.rows(start, stop) for factor in (self.left, self.right))
-            found += np.einsum("ij,ij->j", *parts)
-        return found
+            diagonal += np.einsum("ij,ij->j", *parts)
+        return diagonal
 
     def times(self, X: Floats) -> Floats:
         """``M·X``."""
         if self.left is self.right:
             return self.left.gram_times(X)
-        one = self.left.apply_transpose(self.right.apply(X))
-        return np.asarray(one + self.right.apply_transpose(self.left.apply(X))) / 2
+        product = self.left.apply_transpose(self.right.apply(X))
+        return np.asarray(product + self.right.apply_transpose(self.left.apply(X))) / 2
 
     def dense(self) -> Floats:
         """M as an array."""
         if self.left is self.right:
             return self.left.gram()
-        one = self.left.dense().T @ self.right.dense()
-        return np.asarray(one + one.T) / 2
+        gram = self.left.dense().T @ self.right.dense()
+        return np.asarray(gram + gram.T) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +134,10 @@ class Quadratic:
         self.tells = np.array([gram.tells for gram in self.grams], dtype=bool)
         every = np.concatenate(rows)
         order = np.argsort(every, kind="stable")  # by product, and within it by attribute
-        chosen = np.concatenate(numbers)[order]
+        pair_numbers = np.concatenate(numbers)[order]
         counts = np.bincount(every, minlength=len(coefficients))
-        attributes = np.array(self.attribute_of, dtype=np.int64)[chosen]
-        self._gather(counts, attributes, chosen, coefficients)
+        attributes = np.array(self.attribute_of, dtype=np.int64)[pair_numbers]
+        self._gather(counts, attributes, pair_numbers, coefficients)
 
     def _gather(
         self, counts: Integers, attributes: Integers, grams: Integers, coefficients: Floats
@@ -157,13 +159,13 @@ class Quadratic:
                 grams[places], axis=0, return_index=True, return_inverse=True
             )
             weights, sizes = (
-                np.bincount(place.reshape(-1), own, len(distinct))
-                for own in (coefficients[rows], np.abs(coefficients[rows]))
+                np.bincount(place.reshape(-1), block_weights, len(distinct))
+                for block_weights in (coefficients[rows], np.abs(coefficients[rows]))
             )
-            kept = sizes != 0
-            where = attributes[places[first[kept]]]
-            masks = self._subset_masks(where, distinct[kept])
-            blocks.append((where, distinct[kept], weights[kept], sizes[kept], masks))
+            nonzero = sizes != 0
+            where = attributes[places[first[nonzero]]]
+            masks = self._subset_masks(where, distinct[nonzero])
+            blocks.append((where, distinct[nonzero], weights[nonzero], sizes[nonzero], masks))
         every = [block[-1].reshape(-1, block[-1].shape[-1]) for block in blocks]
         masks = np.concatenate(every) if every else np.zeros((0, words), dtype=np.uint64)
         self.index = SubsetIndex(masks, self.d)
@@ -235,8 +237,8 @@ class Quadratic:
 
     def _sums(self, residual: Floats, total: Floats, coefficients: Sequence[Floats]) -> Floats:
         v = np.zeros(len(self.index))
-        for block, own in zip(self.blocks, coefficients, strict=True):
-            products = own[:, None]
+        for block, weights in zip(self.blocks, coefficients, strict=True):
+            products = weights[:, None]
             for position in range(block.grams.shape[1]):
                 g = block.grams[:, position]
                 products = np.concatenate(
@@ -291,8 +293,8 @@ def _contract(values: Floats, other: int, position: int, r: Floats, s: Floats) -
         return np.asarray(half[:, 0] * s[:, None] + half[:, 1] * r[:, None])
     # The kept bit is now the highest one; the bit to contract stands just below it.
     quarter = values.reshape(count, 2, 2, width // 4)
-    kept = quarter[:, :, 0] * s[:, None, None] + quarter[:, :, 1] * r[:, None, None]
-    return np.asarray(kept.reshape(count, width // 2))
+    contracted = quarter[:, :, 0] * s[:, None, None] + quarter[:, :, 1] * r[:, None, None]
+    return np.asarray(contracted.reshape(count, width // 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,10 +310,10 @@ class FactorPairs:
     def of(cls, batch: ProductBatch) -> FactorPairs:
         """Every product with itself, and with those that the same term adds to it."""
         weight = batch.weights[batch.term_of]
-        own = (batch.coefficients * weight) ** 2
+        squares = (batch.coefficients * weight) ** 2
         same = np.arange(len(batch.choice))
         if batch.simple:
-            return cls(batch, same, same, own)
+            return cls(batch, same, same, squares)
         counts = np.bincount(batch.term_of, minlength=batch.terms)
         count = int(np.sum(counts * (counts + 1) // 2))
         if count > MOST_PAIRS:
@@ -319,7 +321,7 @@ class FactorPairs:
                 f"the sums of products of this batch have {count:,} pairs of products, and at most "
                 f"{MOST_PAIRS:,} can be held; split conditions that join many alternatives by OR"
             )
-        lefts, rights, coefficients = [same], [same], [own]
+        lefts, rights, coefficients = [same], [same], [squares]
         for term in np.flatnonzero(counts > 1).tolist():
             rows = batch.summand_numbers(term)
             a, b = (rows[index] for index in np.triu_indices(len(rows), 1))

@@ -108,8 +108,8 @@ class ProductReconstruction:
             share = float(lattice.weights.sum())
             bases = tuple(basis.real() for basis in group.bases)
             marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by MeasuredProducts
-            own = share**2 * self._group_norm(len(groups))
-            groups.append(Group(group.terms, group.axes, marginals, own, share))
+            error = share**2 * self._group_norm(len(groups))
+            groups.append(Group(group.terms, group.axes, marginals, error, share))
         return tuple(groups)
 
     @cached_property
@@ -137,9 +137,9 @@ class ProductReconstruction:
     def _piece_norms(self, piece: Piece) -> Floats:
         g = self.group_of(piece.term)
         if self.combination is not None:
-            whole = self.combination.term_variances(g, piece.term)
-            first = int(self.batch.term_ends()[piece.term]) - len(whole)
-            return whole[piece.start - first : piece.stop - first]
+            variances = self.combination.term_variances(g, piece.term)
+            first = int(self.batch.term_ends()[piece.term]) - len(variances)
+            return variances[piece.start - first : piece.stop - first]
         return term_variances(self.lattices[g], self.merged[g], piece.term, piece.rows)
 
     def squared_norms(self, start: int, stop: int) -> Floats:
@@ -175,8 +175,8 @@ class ProductReconstruction:
     def _group_norm(self, g: int, batch: ProductBatch | None = None) -> float:
         """``Σ_A v_A/λ_A`` of a group's own terms."""
         group, lattice = self.measured.groups[g], self.lattices[g]
-        own = (self.batch if batch is None else batch).take(group.terms)
-        quadratic = Quadratic(on_axes(own, group.axes))
+        group_batch = (self.batch if batch is None else batch).take(group.terms)
+        quadratic = Quadratic(on_axes(group_batch, group.axes))
         residual, total = np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
         for i, basis in enumerate(lattice.bases):
             numbers = quadratic.of_attribute(i)
@@ -184,10 +184,10 @@ class ProductReconstruction:
             residual[numbers], total[numbers] = basis.numbers(grams)
         v = quadratic.values(residual, total)
         information = lattice.informations(quadratic.index)
-        asked = v > 0
-        if np.any(information[asked] <= 0):
+        needed = v > 0
+        if np.any(information[needed] <= 0):
             return math.inf
-        return float(np.sum(v[asked] / information[asked]))
+        return float(np.sum(v[needed] / information[needed]))
 
     def row_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield ``(start, stop)`` of blocks of queries, whole terms where these are small."""
@@ -210,14 +210,14 @@ class ProductReconstruction:
             return
         for piece in self.pieces(start, stop):
             first, last = max(piece.start, start), min(piece.stop, stop)
-            found = None
+            weights = None
             if self.combination is None:
                 classes = self._weight_classes[self.group_of(piece.term)]
-                found = classes.of_term(piece.term, piece.rows)
-            if found is not None:
-                place = found.place[first - piece.start : last - piece.start]
-                found = RowWeights(found.values, found.counts, place)
-            yield first, last, found
+                weights = classes.of_term(piece.term, piece.rows)
+            if weights is not None:
+                place = weights.place[first - piece.start : last - piece.start]
+                weights = RowWeights(weights.values, weights.counts, place)
+            yield first, last, weights
 
     @property
     def is_explicit(self) -> bool:
@@ -233,12 +233,12 @@ class ProductReconstruction:
         """Rows of B in some ranges, without the sets of measurements that are 0 in all of them."""
         if self.combination is not None:
             return self._rows(ranges, self._places)
-        found: set[tuple[int, int]] = set()
+        group_sets: set[tuple[int, int]] = set()
         for term in {term for start, stop in ranges for term, _ in self._terms_in(start, stop)}:
             g = self.group_of(term)
             axes, lattice = self.measured.groups[g].axes, self.lattices[g]
-            found.update((g, b) for b in term_sets(axes, lattice, self.batch, term))
-        return self._rows(ranges, self._placed(sorted(found)))
+            group_sets.update((g, b) for b in term_sets(axes, lattice, self.batch, term))
+        return self._rows(ranges, self._placed(sorted(group_sets)))
 
     def _rows(self, ranges: Sequence[tuple[int, int]], places: Places) -> Floats:
         parts = [
@@ -329,7 +329,7 @@ class ProductReconstruction:
         is an `UnsupportedQuery`.
         """
         lattices = [measured.lattice(group) for group in measured.groups]
-        chosen: list[list[int]] = [[] for _ in lattices]
+        group_terms: list[list[int]] = [[] for _ in lattices]
         merged = [MergedTerms(batch, group.axes) for group in measured.groups]
         for term in range(batch.terms):
             errors = [
@@ -340,17 +340,19 @@ class ProductReconstruction:
                 raise UnsupportedQuery(
                     "no measured marginal contains all attributes and values of the query"
                 )
-            chosen[int(np.argmin(errors))].append(term)
+            group_terms[int(np.argmin(errors))].append(term)
         groups = tuple(
             replace(group, terms=np.array(terms, dtype=np.int64))
-            for group, terms in zip(measured.groups, chosen, strict=True)
+            for group, terms in zip(measured.groups, group_terms, strict=True)
         )
         return cls(batch, replace(measured, groups=groups, combined=False))
 
 
 def _width(places: Places) -> int:
     """Number of columns."""
-    return max((one.stop for own in places for one in own.values()), default=0)
+    return max(
+        (columns.stop for group_places in places for columns in group_places.values()), default=0
+    )
 
 
 def _term_error(group: MeasuredGroup, lattice: Lattice, merged: MergedTerms, term: int) -> float:
@@ -371,8 +373,8 @@ class ProductAnswers:
     def _estimates(self) -> list[Estimate]:
         parts = self._of.measured.split(self._measurements)
         return [
-            Estimate(lattice, [y / w for y, w in zip(own, lattice.weights, strict=True)])
-            for lattice, own in zip(self._of.lattices, parts, strict=True)
+            Estimate(lattice, [y / w for y, w in zip(group_tables, lattice.weights, strict=True)])
+            for lattice, group_tables in zip(self._of.lattices, parts, strict=True)
         ]
 
     @cached_property
@@ -391,7 +393,7 @@ class ProductAnswers:
         estimate = self._estimates[g]
         if self._of.combination is None or self._corrections is None:
             return estimate.term(self._of.merged[g], piece.term, piece.rows)
-        own = self._corrections[g]
-        whole = self._of.combination.term(g, estimate, own, piece.term)
-        first = int(self._of.batch.term_ends()[piece.term]) - len(whole)
-        return whole[piece.start - first : piece.stop - first]
+        corrections = self._corrections[g]
+        answers = self._of.combination.term(g, estimate, corrections, piece.term)
+        first = int(self._of.batch.term_ends()[piece.term]) - len(answers)
+        return answers[piece.start - first : piece.stop - first]

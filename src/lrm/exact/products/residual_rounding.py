@@ -69,8 +69,8 @@ def round_residual(
     least = cost(best)
     for u in _null_vectors(null):
         rounded = _moved(_balanced(columns, u), u, bits)
-        if rounded is not None and (own := cost(rounded)) < least:
-            best, least = rounded, own
+        if rounded is not None and (candidate_cost := cost(rounded)) < least:
+            best, least = rounded, candidate_cost
         if least <= GOOD_ENOUGH:
             break
     return best
@@ -82,14 +82,14 @@ def _null_vectors(null: Floats) -> Iterator[Integers]:
     Each is closer than all that are coarser. Few values have good coarse ones.
     """
     sizes = np.arange(1, FINEST + 1)
-    wanted = np.outer(sizes, null / np.abs(null).max())
-    error = np.abs(np.rint(wanted) - wanted).max(axis=1) / sizes
-    found, least = [], math.inf
-    for row, own in zip(np.rint(wanted).astype(np.int64), error, strict=True):
-        if own < least and row.sum() > 0:
-            least = own * (0.8 if len(null) <= FEW_VALUES else 0.5)
-            found.append(row)
-    yield from reversed(found)
+    targets = np.outer(sizes, null / np.abs(null).max())
+    error = np.abs(np.rint(targets) - targets).max(axis=1) / sizes
+    records, least = [], math.inf
+    for row, row_error in zip(np.rint(targets).astype(np.int64), error, strict=True):
+        if row_error < least and row.sum() > 0:
+            least = row_error * (0.8 if len(null) <= FEW_VALUES else 0.5)
+            records.append(row)
+    yield from reversed(records)
 
 
 def _balanced(columns: Floats, u: Integers) -> Floats:
@@ -104,16 +104,16 @@ def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     """Rounded rows with entries moved until they are orthogonal to u."""
     residual = columns - (columns @ u)[:, None] / u.sum()
     values, vectors = np.linalg.eigh(residual.T @ residual)
-    kept = values > 1e-12 * values[-1]
-    rows = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    nonzero = values > 1e-12 * values[-1]
+    rows = np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T
     # The fewer values, the wider the steps between rows that are orthogonal to u.
     largest = 1 << (bits if len(u) <= FEW_VALUES else min(bits, MOST_BITS))
     scaled = rows * (largest / np.abs(rows).max())
-    whole = np.rint(scaled).astype(np.int64)
+    rounded = np.rint(scaled).astype(np.int64)
     moves = _Moves(u)
-    if not all(moves.cancel(row, wanted) for row, wanted in zip(whole, scaled, strict=True)):
+    if not all(moves.cancel(row, target) for row, target in zip(rounded, scaled, strict=True)):
         return None
-    return _with_null(whole, u)
+    return _with_null(rounded, u)
 
 
 def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
@@ -125,10 +125,10 @@ def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
     rng = np.random.default_rng(0)
     for _ in range(FILLING):
         norms = (rows * rows).sum(axis=0)
-        found = _filling(norms.max() - norms, u, rng)
-        if not found.any():
+        extra_row = _filling(norms.max() - norms, u, rng)
+        if not extra_row.any():
             break
-        rows = np.vstack([rows, found])
+        rows = np.vstack([rows, extra_row])
     return ResidualBasis(len(u), rows, u)
 
 
@@ -166,26 +166,26 @@ class _Moves:
             self._nearby = np.stack(np.meshgrid(*[steps] * len(u)), -1).reshape(-1, len(u))
             return
         used = np.flatnonzero(u)[:PAIRED].tolist()
-        one = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
+        single_moves = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
         self._two: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
-        for change, how in one:
+        for change, how in single_moves:
             self._two.setdefault(change, how)
-        for (a, left), (b, right) in itertools.combinations(one, 2):
+        for (a, left), (b, right) in itertools.combinations(single_moves, 2):
             self._two.setdefault(a + b, (*left, *right))
 
-    def cancel(self, row: Integers, wanted: Floats) -> bool:
+    def cancel(self, row: Integers, target: Floats) -> bool:
         """Move entries of ``row`` until ``row·u = 0``; say whether that worked."""
         gap = int(row @ self.u)
         if self._nearby is not None:
             fitting = self._nearby[self._nearby @ self.u == -gap]
             if len(fitting):
-                row += fitting[np.argmin(((row + fitting - wanted) ** 2).sum(axis=1))]
+                row += fitting[np.argmin(((row + fitting - target) ** 2).sum(axis=1))]
             return len(fitting) > 0
         size = np.abs(self.u)
         while abs(gap) > 2 * int(size.max()):
             # Of the entries that bring the product nearer to 0, the one that costs least.
             step = -np.sign(self.u) * (1 if gap > 0 else -1)
-            cost = (row + step - wanted) ** 2 - (row - wanted) ** 2
+            cost = (row + step - target) ** 2 - (row - target) ** 2
             j = int(np.argmin(np.where(size > 0, cost / np.maximum(size, 1), np.inf)))
             row[j] += step[j]
             gap += int(step[j] * self.u[j])

@@ -73,8 +73,8 @@ class GramBasis:
     def residual_rows(self) -> Floats:
         """R with ``RᵀR = G − 11ᵀ/κ``."""
         values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
-        kept = values > 1e-12 * max(values[-1], 1e-300)
-        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+        nonzero = values > 1e-12 * max(values[-1], 1e-300)
+        return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
 
     @property
     def norm(self) -> float:

@@ -72,8 +72,8 @@ class RealResidual:
         """``diag(W·P·Vᵀ)`` and ``(W·h)·(V·h)``, row by row."""
         mean, mean_other = (f.apply(self.h[:, None])[:, 0] for f in (factor, other))
         if self.rows is None:
-            own = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
-            spread = (own - mean * mean_other / self.size) / self.factor**2
+            products = factor.entrywise_apply(other, np.ones((self.size, 1)))[:, 0]
+            spread = (products - mean * mean_other / self.size) / self.factor**2
         else:
             image = self.projector_times(other.dense().T)
             spread = np.einsum("ij,ji->i", factor.dense(), image)

@@ -115,11 +115,11 @@ def _with_identities(batch: ProductBatch, group: GaussianStrategy) -> GaussianSt
     shares = _ResidualShares(quadratic)
     for i, basis in enumerate(bases):
         shares.put(i, basis.residual())
-    own = shares.of_subsets()
-    subsets = quadratic.index.masks[own > 0]
+    subset_shares = shares.of_subsets()
+    subsets = quadratic.index.masks[subset_shares > 0]
     logs = np.log([basis.norm for basis in bases])
     norms = np.exp(sums_over(members_of(subsets, len(bases)), logs))
-    weights = np.sqrt(own[own > 0] / own.sum()) / norms
+    weights = np.sqrt(subset_shares[subset_shares > 0] / subset_shares.sum()) / norms
     return replace(
         group, bases=bases, subsets=subsets, weights=weights, error=shares.error(), bound=0.0
     )
@@ -146,8 +146,8 @@ def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
     members = members_of(group.subsets, len(group.bases))
     needy = np.array([basis.columns is not None for basis in group.bases])
     # An identity without its mean has entries up to n; the others share what is left.
-    own = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
-    counts, taken = (sums_over(members, each) for each in (needy.astype(float), own))
+    log_sizes = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
+    counts, taken = (sums_over(members, each) for each in (needy.astype(float), log_sizes))
     yield from zip(counts.tolist(), taken.tolist(), strict=True)
 
 
@@ -160,11 +160,11 @@ def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
     entry_bits: int,
 ) -> MeasuredGroup:
     bases: list[IntegerBasis] = [ResidualBasis(basis.size) for basis in group.bases]
-    wanted = group.norms
+    targets = group.norms
     if any(basis.columns is not None for basis in group.bases):
-        bases, wanted = _rounded_residuals(batch.take(terms), group, entry_bits)
+        bases, targets = _rounded_residuals(batch.take(terms), group, entry_bits)
     members = members_of(group.subsets, len(group.bases))
-    return _group(terms, group.axes, bases, members, share * wanted, bits)
+    return _group(terms, group.axes, bases, members, share * targets, bits)
 
 
 def _rounded_residuals(
@@ -181,8 +181,8 @@ def _rounded_residuals(
             best = _rounded_residual(basis, entry_bits, shares.cost_of(i))
             shares.put(i, best.real())
         rounded.append(best)
-    own = shares.of_subsets()[shares.quadratic.index.find(strategy.subsets)]
-    return rounded, np.sqrt(own / own.sum())
+    subset_shares = shares.of_subsets()[shares.quadratic.index.find(strategy.subsets)]
+    return rounded, np.sqrt(subset_shares / subset_shares.sum())
 
 
 def _rounded_residual(
@@ -194,9 +194,9 @@ def _rounded_residual(
     for share in BLENDS:
         blended = basis if share == 0 else basis.blended(share)
         assert blended.columns is not None  # noqa: S101 - no identity
-        found = round_residual(blended.columns, blended.h, entry_bits, cost)
-        if (own := cost(found)) < least:
-            best, least = found, own
+        rounded = round_residual(blended.columns, blended.h, entry_bits, cost)
+        if (rounded_cost := cost(rounded)) < least:
+            best, least = rounded, rounded_cost
         if least <= BLENDED_FROM:
             break
     return best
@@ -240,8 +240,8 @@ class _ResidualShares:
                 self.put(i, basis.real())
             except np.linalg.LinAlgError:  # it does not distinguish all values
                 return math.inf
-            found = self.error() / ideal
-            return found if math.isfinite(found) else math.inf
+            relative_error = self.error() / ideal
+            return relative_error if math.isfinite(relative_error) else math.inf
 
         return cost
 
@@ -249,9 +249,9 @@ class _ResidualShares:
 def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
     marginals = group.marginals
     bases = [round_basis(basis, 1 << entry_bits) for basis in marginals.bases]
-    wanted = group.weight * marginals.weights
+    targets = group.weight * marginals.weights
     folds = marginals.folds.tolist()
-    return _group(group.terms, group.axes, bases, marginals.members, wanted, bits, folds)
+    return _group(group.terms, group.axes, bases, marginals.members, targets, bits, folds)
 
 
 def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
@@ -259,21 +259,21 @@ def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     axes: Sequence[Axis],
     bases: Sequence[IntegerBasis],
     members: NDArray[np.bool_],
-    wanted: Floats,
+    targets: Floats,
     bits: int,
     folds: Sequence[int] = (),
 ) -> MeasuredGroup:
     logs = sums_over(members, np.log([basis.scale for basis in bases]))
-    factors = tuple(map(int, np.maximum(1.0, np.rint(wanted * 2.0**bits * np.exp(-logs)))))
+    factors = tuple(map(int, np.maximum(1.0, np.rint(targets * 2.0**bits * np.exp(-logs)))))
     sets, folds = tuple(tuples_of(members)), tuple(folds) or (0,) * len(factors)
     return MeasuredGroup(terms, tuple(axes), tuple(bases), sets, factors, folds)
 
 
-def rounded_error(batch: ProductBatch, found: ProductReconstruction) -> float:
+def rounded_error(batch: ProductBatch, reconstruction: ProductReconstruction) -> float:
     """``‖B‖²·Δ²`` of integers, with the weights of the terms of ``batch``."""
-    measured = found.measured
+    measured = reconstruction.measured
     sensitivity = measured.sensitivity_for(measured.noise) * 2.0**-measured.bits
-    return found.weighted_squared_norm(batch) * sensitivity**2
+    return reconstruction.weighted_squared_norm(batch) * sensitivity**2
 
 
 def _least_error(
@@ -291,11 +291,11 @@ def _least_error(
         measured = build(bits, entry_bits)
         if max_records is not None and measured.max_records < max_records:
             continue
-        found = ProductReconstruction(alike, measured)
+        reconstruction = ProductReconstruction(alike, measured)
         fits = True
-        rounded = rounded_error(batch, found)
-        if rounded < least and found.relative_residual <= EXACTNESS:
-            best, least = found, rounded
+        rounded = rounded_error(batch, reconstruction)
+        if rounded < least and reconstruction.relative_residual <= EXACTNESS:
+            best, least = reconstruction, rounded
         if least <= COST * error:
             break
     if best is None and fits:
@@ -323,8 +323,10 @@ def _choices(rooms: set[tuple[float, float]], max_records: int | None) -> Iterat
     for records in (max_records,) if max_records else every:
         bits = most_bits(records)
         tried = set()
-        for kept in WEIGHT_BITS:
-            least = min(((bits - kept - taken) / count for count, taken in sharing), default=20)
+        for weight_bits in WEIGHT_BITS:
+            least = min(
+                ((bits - weight_bits - taken) / count for count, taken in sharing), default=20
+            )
             entry_bits = max(2, min(20, int(least)))
             if entry_bits not in tried:
                 tried.add(entry_bits)

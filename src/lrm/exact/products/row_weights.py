@@ -71,35 +71,37 @@ class WeightClasses:
         summands = self.merged.summands(term)
         axes = list(summands[0][1])
         known = [self._classes(k, tuple(product[k] for _, product in summands)) for k in axes]
-        classes = [one for one in known if one is not None]
+        classes = [axis_class for axis_class in known if axis_class is not None]
         if len(classes) < len(axes):
             return None
-        combos = math.prod(len(one) for _, one in classes)
+        combos = math.prod(len(axis_class) for _, axis_class in classes)
         if combos * len(self.lattice.sets) * SET_WORK * self.merged.batch.terms > MOST_WORK:
             return None
-        widths = [max(len(one.counts) for one in own) for _, own in classes]
+        widths = [
+            max(len(axis_class.counts) for axis_class in axis_part) for _, axis_part in classes
+        ]
         if combos * self._entries(dict(zip(axes, widths, strict=True))) > (
             MOST_WORK / self.merged.batch.terms
         ):
             return None
         coefficients = np.array([coefficient for coefficient, _ in summands])
-        found = [
+        weights = [
             self._weights(coefficients, dict(zip(axes, combo, strict=True)))
-            for combo in itertools.product(*(own for _, own in classes))
+            for combo in itertools.product(*(axis_part for _, axis_part in classes))
         ]
         labels = [labels for labels, _ in classes]
         if rows is not None and labels:
             labels[0] = labels[0][rows]
         place = np.zeros((), dtype=np.int64)
-        for own, (_, several) in zip(labels, classes, strict=True):
-            place = np.add.outer(place * len(several), own)
-        return _stacked(found, place.reshape(-1))
+        for axis_part, (_, several) in zip(labels, classes, strict=True):
+            place = np.add.outer(place * len(several), axis_part)
+        return _stacked(weights, place.reshape(-1))
 
     def _entries(self, widths: Mapping[int, int]) -> int:
         """The most columns of a row with this number of distinct columns on the axes of a term."""
         return sum(
-            math.prod(widths[k] if k in widths else len(self._total(k).counts) for k in one)
-            for one in self.lattice.sets
+            math.prod(widths[k] if k in widths else len(self._total(k).counts) for k in axis_set)
+            for axis_set in self.lattice.sets
         )
 
     def _total(self, k: int) -> _Columns:
@@ -133,31 +135,35 @@ class WeightClasses:
             for f in factors
         ]
         numbers: dict[bytes, int] = {}
-        found: list[_Columns] = []
+        distinct: list[_Columns] = []
         labels = np.empty(len(factors[0]), dtype=np.int64)
         for row in range(len(labels)):
-            own = _columns(means[:, row], np.stack([average, *(part[row] for part in spread)], 1))
-            key = b"".join(_rounded(part).tobytes() for part in (own.means, own.columns))
-            labels[row] = numbers.setdefault(key + own.counts.tobytes(), len(found))
-            if labels[row] == len(found):
-                found.append(own)
-        return labels, found
+            row_columns = _columns(
+                means[:, row], np.stack([average, *(part[row] for part in spread)], 1)
+            )
+            key = b"".join(
+                _rounded(part).tobytes() for part in (row_columns.means, row_columns.columns)
+            )
+            labels[row] = numbers.setdefault(key + row_columns.counts.tobytes(), len(distinct))
+            if labels[row] == len(distinct):
+                distinct.append(row_columns)
+        return labels, distinct
 
     def _weights(self, coefficients: Floats, axes: Mapping[int, _Columns]) -> tuple[Floats, Floats]:
         """Distinct weights of one class of rows, and how often each occurs."""
         values, counts = [], []
         cores: dict[tuple[tuple[int, ...], int], tuple[Floats, Floats]] = {}
-        for b, (one, sign) in enumerate(
+        for b, (axis_set, sign) in enumerate(
             zip(self.lattice.sets, self.lattice.folds.tolist(), strict=True)
         ):
-            inner = tuple(sorted(one & axes.keys()))
+            inner = tuple(sorted(axis_set & axes.keys()))
             if (inner, sign) not in cores:
                 cores[inner, sign] = self._core(coefficients, axes, inner, sign)
             value, count = cores[inner, sign]
             value = value * self.lattice.weights[b]
             if sign:  # a cell and its mirror image are one measurement
                 value, count = 2.0 * value, count / 2.0
-            for k in sorted(one - axes.keys()):
+            for k in sorted(axis_set - axes.keys()):
                 total = self._total(k)
                 value = np.multiply.outer(value, total.columns[:, 0]).reshape(-1)
                 count = np.multiply.outer(count, total.counts).reshape(-1)
@@ -172,19 +178,24 @@ class WeightClasses:
         informations = self.lattice.over(inner)
         if sign:
             informations = np.where(self.lattice.signs(inner) == sign, informations, np.inf)
-        whole: Floats | float = 0.0
+        total: Floats | float = 0.0
         for q, coefficient in enumerate(coefficients.tolist()):
             outer = math.prod(float(axes[k].means[q]) for k in axes if k not in inner)
             part = coefficient * outer / informations
             for k in inner:
-                own = axes[k]
-                both = np.stack([own.means[q] * own.columns[:, 0], own.columns[:, 1 + q]])
+                axis_columns = axes[k]
+                both = np.stack(
+                    [
+                        axis_columns.means[q] * axis_columns.columns[:, 0],
+                        axis_columns.columns[:, 1 + q],
+                    ]
+                )
                 part = np.tensordot(part, both, axes=(0, 0))
-            whole = whole + part
+            total = total + part
         count = np.ones(())
         for k in inner:
             count = np.multiply.outer(count, axes[k].counts)
-        return np.asarray(whole).reshape(-1), count.reshape(-1)
+        return np.asarray(total).reshape(-1), count.reshape(-1)
 
 
 def _rounded(values: Floats) -> Floats:
@@ -202,13 +213,13 @@ def _merged(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
     rounded = _rounded(values)
     _, first, place = np.unique(rounded, return_index=True, return_inverse=True)
     often = np.bincount(place.reshape(-1), counts).astype(np.float64)
-    kept = rounded[first] > 0
-    return values[first][kept], often[kept]
+    nonzero = rounded[first] > 0
+    return values[first][nonzero], often[nonzero]
 
 
-def _stacked(found: Sequence[tuple[Floats, Floats]], place: Integers) -> RowWeights:
-    width = max((len(values) for values, _ in found), default=0)
-    values, counts = np.zeros((2, len(found), max(width, 1)))
-    for row, (own, often) in enumerate(found):
-        values[row, : len(own)], counts[row, : len(own)] = own, often
+def _stacked(row_weights: Sequence[tuple[Floats, Floats]], place: Integers) -> RowWeights:
+    width = max((len(values) for values, _ in row_weights), default=0)
+    values, counts = np.zeros((2, len(row_weights), max(width, 1)))
+    for row, (row_values, often) in enumerate(row_weights):
+        values[row, : len(row_values)], counts[row, : len(row_values)] = row_values, often
     return RowWeights(values, counts, place)

@@ -78,12 +78,12 @@ class Axis:
             return bool((marks >= 0).all())
         if factor.is_word:
             return size == factor.shape[1]
-        kept = marks >= 0
+        is_counted = marks >= 0
         rows = factor.dense()
-        if np.any(rows[:, ~kept] != 0):
+        if np.any(rows[:, ~is_counted] != 0):
             return False
         columns = factor.merged_columns(marks, size).dense()
-        return np.array_equal(columns[:, marks[kept]], rows[:, kept])
+        return np.array_equal(columns[:, marks[is_counted]], rows[:, is_counted])
 
 
 def axes_of(labels: Sequence[Integers], fused: bool = False) -> tuple[Axis, ...]:
@@ -119,16 +119,16 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
         members = list(axis.attributes)
         rows, combos, place = _combinations(batch, members)
         numbers = np.zeros(len(combos), dtype=np.int32)
-        kept: list[LinearMap] = [Total(axis.size)]
+        axis_factors: list[LinearMap] = [Total(axis.size)]
         for number, combo in enumerate(combos):
-            chosen: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
+            combo_factors: list[LinearMap] = [batch.factors[0][0]] * len(batch.factors)
             for i, f in zip(members, combo, strict=True):
-                chosen[i] = batch.factors[i][f]
+                combo_factors[i] = batch.factors[i][f]
             if any(f != 0 for f in combo):
-                numbers[number] = len(kept)
-                kept.append(axis.factor(chosen))
+                numbers[number] = len(axis_factors)
+                axis_factors.append(axis.factor(combo_factors))
         choice[rows, k] = numbers[place]
-        factors.append(tuple(kept))
+        factors.append(tuple(axis_factors))
     return ProductBatch(
         tuple(factors),
         choice,
@@ -148,11 +148,11 @@ def _combinations(
     if len(members) != 1:
         combos, place = np.unique(batch.choice[:, members], axis=0, return_inverse=True)
         return np.arange(len(batch.choice)), combos, place.reshape(-1)
-    rows, chosen = batch.chosen(members[0])
-    present = np.flatnonzero(np.bincount(chosen, minlength=1))
+    rows, choices = batch.chosen(members[0])
+    present = np.flatnonzero(np.bincount(choices, minlength=1))
     numbers = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int64)
     numbers[present] = np.arange(len(present))
-    return rows, present[:, None].astype(np.int32), numbers[chosen]
+    return rows, present[:, None].astype(np.int32), numbers[choices]
 
 
 def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floats:
@@ -162,8 +162,8 @@ def over_cells(rows: Floats, axes: Sequence[Axis], sizes: Sequence[int]) -> Floa
     for axis in axes:
         for marks, size in zip(axis.labels, axis.merged_sizes, strict=True):
             pick = np.zeros((size, len(marks)))
-            kept = np.flatnonzero(marks >= 0)
-            pick[marks[kept], kept] = 1.0
+            counted = np.flatnonzero(marks >= 0)
+            pick[marks[counted], counted] = 1.0
             selectors.append(pick)
         order.extend(axis.attributes)
     cells = (rows @ kronecker(selectors)).reshape(len(rows), *[sizes[i] for i in order])
@@ -182,10 +182,10 @@ def group_weights(errors: Sequence[float]) -> tuple[float, Floats]:
     (27.0, [0.333, 0.667])
     """
     roots = np.cbrt(np.asarray(errors))
-    whole = float(roots.sum())
-    if whole == 0:
+    root_sum = float(roots.sum())
+    if root_sum == 0:
         return 0.0, np.full(len(roots), 1.0 / max(1, len(roots)))
-    return whole**3, roots / whole
+    return root_sum**3, roots / root_sum
 
 
 @dataclass(frozen=True, eq=False)

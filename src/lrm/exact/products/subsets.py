@@ -160,23 +160,23 @@ class SubsetIndex:
         bits, most = bits_of(self.d), int(self.sizes.max(initial=0))
         rows, columns = [], []
         for size in np.unique(counts).tolist():
-            chosen = np.flatnonzero(counts == size)
+            of_size = np.flatnonzero(counts == size)
             if sum(math.comb(size, k) for k in range(min(size, most) + 1)) > len(self):
                 width = max(1, AT_ONCE // len(self))
-                for start in range(0, len(chosen), width):
-                    some = chosen[start : start + width]
+                for start in range(0, len(of_size), width):
+                    some = of_size[start : start + width]
                     row, column = np.nonzero(contained(self.masks, sets[some]))
                     rows.append(row)
                     columns.append(some[column])
                 continue
-            members = np.nonzero(inside[chosen])[1].reshape(len(chosen), size)
+            members = np.nonzero(inside[of_size])[1].reshape(len(of_size), size)
             for pattern in _patterns(size, most):
-                masks = np.zeros((len(chosen), bits.shape[1]), dtype=np.uint64)
+                masks = np.zeros((len(of_size), bits.shape[1]), dtype=np.uint64)
                 for position in pattern:
                     masks |= bits[members[:, position]]
-                found = self.find(masks)
-                rows.append(found[found >= 0])
-                columns.append(chosen[found >= 0])
+                subset_numbers = self.find(masks)
+                rows.append(subset_numbers[subset_numbers >= 0])
+                columns.append(of_size[subset_numbers >= 0])
         row, column = np.concatenate(rows), np.concatenate(columns)
         shape = (len(self), len(sets))
         return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)

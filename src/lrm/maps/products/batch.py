@@ -80,12 +80,12 @@ class ProductBatch:
         highest = self.choice.max(axis=0, initial=0).tolist()
         if len(self.choice) and self.choice.min() < 0:
             raise WorkloadError("a term chooses a factor that does not exist")
-        for chosen, choices in zip(highest, self.factors, strict=True):
+        for largest, choices in zip(highest, self.factors, strict=True):
             if not choices or choices[0].kind != "total":
                 raise WorkloadError("the first factor of every attribute must be its total")
             if any(factor.shape[1] != choices[0].shape[1] for factor in choices):
                 raise WorkloadError("all factors of an attribute must cover the same values")
-            if chosen >= len(choices):
+            if largest >= len(choices):
                 raise WorkloadError("a term chooses a factor that does not exist")
 
     def _check_heights(self) -> None:
@@ -135,8 +135,8 @@ class ProductBatch:
             count = np.ones(len(self.choice), dtype=np.int64)
             rough = np.ones(len(self.choice))
             for i, choices in enumerate(self.factors):
-                some, chosen = self.chosen(i)
-                rows = np.array([len(factor) for factor in choices])[chosen]
+                some, numbers = self.chosen(i)
+                rows = np.array([len(factor) for factor in choices])[numbers]
                 count[some] *= rows
                 rough[some] *= rows
             if not rough.sum() <= MOST_QUERIES:  # 64-bit integers would wrap around
@@ -213,18 +213,18 @@ class ProductBatch:
         """The terms that count no cell: each of their summands has a factor of zeros."""
         zero = np.zeros(len(self.choice), dtype=bool)
         for column, choices in zip(self.choice.T, self.factors, strict=True):
-            empty = [not one.is_word and not one.dense().any() for one in choices]
+            empty = [not factor.is_word and not factor.dense().any() for factor in choices]
             zero |= np.array(empty)[column]
         some = np.bincount(self.term_of[~zero], minlength=self.terms)
         return np.flatnonzero(some == 0)
 
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""
-        chosen = np.asarray(terms, dtype=np.int64)
-        if np.array_equal(chosen, np.arange(self.terms)):
+        term_numbers = np.asarray(terms, dtype=np.int64)
+        if np.array_equal(term_numbers, np.arange(self.terms)):
             return self
         place = np.full(self.terms, -1)
-        place[chosen] = np.arange(len(chosen))
+        place[term_numbers] = np.arange(len(term_numbers))
         rows = np.flatnonzero(place[self.term_of] >= 0)
         rows = rows[np.argsort(place[self.term_of[rows]], kind="stable")]
         return ProductBatch(
@@ -232,7 +232,7 @@ class ProductBatch:
             self.choice[rows],
             self.coefficients[rows],
             place[self.term_of[rows]],
-            self.weights[chosen],
+            self.weights[term_numbers],
         )
 
     def dense(self) -> Floats:
@@ -273,18 +273,18 @@ class _Interned:
         self._by_object: list[dict[int, int]] = [{} for _ in sizes]
         self._alive: list[object] = []  # an id is only unique while its object lives
 
-    def number(self, attribute: int, given: ArrayLike | Word | LinearMap) -> int:
+    def number(self, attribute: int, description: ArrayLike | Word | LinearMap) -> int:
         seen = self._by_object[attribute]
-        if id(given) in seen:
-            return seen[id(given)]
-        factor = make_factor(given, self.sizes[attribute])
+        if id(description) in seen:
+            return seen[id(description)]
+        factor = make_factor(description, self.sizes[attribute])
         keys = self._by_key[attribute]
         if factor.digest not in keys:
             keys[factor.digest] = len(self.factors[attribute])
             self.factors[attribute].append(factor)
-        self._alive.append(given)
-        seen[id(given)] = keys[factor.digest]
-        return seen[id(given)]
+        self._alive.append(description)
+        seen[id(description)] = keys[factor.digest]
+        return seen[id(description)]
 
 
 def product_batch(
@@ -349,19 +349,19 @@ def cross_tabs(
     >>> cross_tabs([2, 3], [1]).choice.tolist()
     [[1, 0], [0, 1]]
     """
-    d, wanted = len(sizes), list(orders)
-    for order in wanted:
+    d, order_list = len(sizes), list(orders)
+    for order in order_list:
         if not 0 <= order <= d:
             raise WorkloadError(
                 f"{order}-way cross-tabs need {order} attributes, but there are {d}"
             )
-    if not wanted or len(set(wanted)) != len(wanted):
+    if not order_list or len(set(order_list)) != len(order_list):
         raise WorkloadError("the orders of cross-tabs must differ, and there must be at least one")
-    _check_extent(sum(math.comb(d, order) for order in wanted), d)
+    _check_extent(sum(math.comb(d, order) for order in order_list), d)
     identity: Word = "identity"
-    chosen = kinds if kinds is not None else [identity] * d
+    axis_kinds = kinds if kinds is not None else [identity] * d
     blocks = []
-    for order in wanted:
+    for order in order_list:
         tables = math.comb(d, order)
         chain = itertools.chain.from_iterable(itertools.combinations(range(d), order))
         members = np.fromiter(chain, np.int64, tables * order).reshape(tables, order)
@@ -372,7 +372,7 @@ def cross_tabs(
     choice = np.vstack(blocks)
     factors = tuple(
         (word_factor("total", n), word_factor(kind, n))
-        for n, kind in zip(sizes, chosen, strict=True)
+        for n, kind in zip(sizes, axis_kinds, strict=True)
     )
     count = len(choice)
     return ProductBatch(factors, choice, np.ones(count), np.arange(count), np.ones(count))

@@ -42,13 +42,13 @@ def cell_weights(products: Sequence[Product], sizes: Sequence[int]) -> Floats:
     >>> cell_weights([(2.0, {1: np.array([1.0, 0.0])})], (2, 2)).tolist()
     [2.0, 0.0, 2.0, 0.0]
     """
-    whole = np.zeros(tuple(sizes))
+    weights = np.zeros(tuple(sizes))
     for coefficient, vectors in products:
         part: Floats = np.full((1,) * len(sizes), coefficient)
         for axis, vector in vectors.items():
             part = part * vector.reshape([-1 if i == axis else 1 for i in range(len(sizes))])
-        whole += part
-    return whole.reshape(-1)
+        weights += part
+    return weights.reshape(-1)
 
 
 def check_rows(queries: int, size: int) -> None:
@@ -70,9 +70,9 @@ def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
     choices, terms, start = [], [], 0
     for batch in batches:
         choice = np.zeros_like(batch.choice)
-        for i, own in enumerate(batch.factors):
-            numbers = np.zeros(len(own), dtype=np.int32)
-            for f, factor in enumerate(own):
+        for i, batch_factors in enumerate(batch.factors):
+            numbers = np.zeros(len(batch_factors), dtype=np.int32)
+            for f, factor in enumerate(batch_factors):
                 numbers[f] = known[i].setdefault(factor.digest, len(factors[i]))
                 if numbers[f] == len(factors[i]):
                     factors[i].append(factor)

@@ -150,8 +150,12 @@ class ProductMap(LinearMap):
         )
 
     def is_integer(self) -> bool:
-        whole = all(factor.is_integer() for choices in self.batch.factors for factor in choices)
-        return whole and bool(np.all(self.batch.coefficients == np.rint(self.batch.coefficients)))
+        integer_factors = all(
+            factor.is_integer() for choices in self.batch.factors for factor in choices
+        )
+        return integer_factors and bool(
+            np.all(self.batch.coefficients == np.rint(self.batch.coefficients))
+        )
 
     def contents(self) -> dict[str, Any]:
         """Sizes, the kinds of the factors, and arrays; totals, the most common choice, left out."""
@@ -177,6 +181,6 @@ class ProductMap(LinearMap):
         }
 
 
-def _inner(one: LinearMap, two: LinearMap) -> float:
+def _inner(left: LinearMap, two: LinearMap) -> float:
     """``Σ one·two``, entry by entry."""
-    return one.squared_norm() if one is two else float((one.dense() * two.dense()).sum())
+    return left.squared_norm() if left is two else float((left.dense() * two.dense()).sum())

@@ -63,25 +63,27 @@ def _factors(
     if not isinstance(facts, list) or len(facts) != len(sizes):
         raise FileFormatError(f"the {name} must have a list of factors for each attribute")
     rows = arrays.take(f"{name}-rows", "f8", (None,))
-    start, found = 0, []
+    start, factors = 0, []
     for size, listed in zip(sizes, facts, strict=True):
         if not isinstance(listed, list) or not listed:
             raise FileFormatError(f"the {name} must have a list of factors for each attribute")
-        own = []
+        choices = []
         for fact in listed:
             kind, queries = _kind(name, fact)
             weights = queries * size if kind == "rows" else 0
             if start + weights > len(rows):
                 raise FileFormatError(f"the {name} has too few rows for its factors")
-            given = rows[start : start + weights].reshape(queries, size).copy() if weights else None
+            entries = (
+                rows[start : start + weights].reshape(queries, size).copy() if weights else None
+            )
             start += weights
-            own.append(make_factor(kind if given is None else given, size))
-            if len(own[-1]) != queries:
+            choices.append(make_factor(kind if entries is None else entries, size))
+            if len(choices[-1]) != queries:
                 raise FileFormatError(f"a factor of the {name} has the wrong number of queries")
-        found.append(tuple(own))
+        factors.append(tuple(choices))
     if start != len(rows):
         raise FileFormatError(f"the {name} has more rows than its factors")
-    return tuple(found)
+    return tuple(factors)
 
 
 def _kind(name: str, fact: Any) -> tuple[str, int]:

@@ -95,9 +95,9 @@ def _entries(table: Tabulation, counts: Integers) -> Integers:
     for i, marks in enumerate(table.labels):
         size = int(marks.max()) + 1 if i in table.by else 1
         merged = np.zeros((size, *np.delete(counts.shape, i)), dtype=np.int64)
-        kept = np.flatnonzero(marks != NOT_COUNTED)
-        place = marks[kept] if i in table.by else np.zeros(len(kept), dtype=np.int64)
-        np.add.at(merged, place, np.moveaxis(counts, i, 0)[kept])
+        counted = np.flatnonzero(marks != NOT_COUNTED)
+        place = marks[counted] if i in table.by else np.zeros(len(counted), dtype=np.int64)
+        np.add.at(merged, place, np.moveaxis(counts, i, 0)[counted])
         counts = np.moveaxis(merged, 0, i)
     rest = [i for i in range(len(table.labels)) if i not in table.by]
     return np.asarray(np.transpose(counts, (*table.by, *rest)).reshape(-1))

@@ -54,8 +54,8 @@ def distinct_values(factors: Sequence[LinearMap]) -> tuple[Integers, int]:
             break  # all values differ already
         if factor.kind != "total":
             # Pairs of labels below 2^26; sorting numbers is 100 times as fast as sorting columns.
-            own = factor.column_labels()
-            pairs = labels * (int(own.max()) + 1) + own
+            factor_labels = factor.column_labels()
+            pairs = labels * (int(factor_labels.max()) + 1) + factor_labels
             labels = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     used = np.zeros(size, dtype=bool)
     for factor in factors:
@@ -83,20 +83,20 @@ def merge_values(batch: ProductBatch) -> Reduction:
         present = batch.present(i)
         marks, count = distinct_values([choices[f] for f in present] or [choices[0]])
         numbers = np.zeros(len(choices), dtype=np.int32)
-        kept = [Total(count)]
+        factors = [Total(count)]
         for f in present:
             factor = choices[f].merged_columns(marks, count)
             if choices[f].kind != "total":
-                numbers[f] = len(kept)
-                kept.append(factor)
-        at, chosen = batch.chosen(i)
-        renumbered = numbers[chosen]
+                numbers[f] = len(factors)
+                factors.append(factor)
+        at, old_numbers = batch.chosen(i)
+        renumbered = numbers[old_numbers]
         if not np.array_equal(
-            renumbered, chosen
+            renumbered, old_numbers
         ):  # else 500 attributes would be copied for nothing
             choice = choice.copy() if choice is batch.choice else choice
             choice[at, i] = renumbered
-        merged.append(tuple(kept))
+        merged.append(tuple(factors))
         labels.append(marks)
     reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)
     return Reduction(reduced, tuple(labels))

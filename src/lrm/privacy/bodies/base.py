@@ -82,9 +82,9 @@ class Body(ABC):
         """Simulated z/s, always the same ones: an answer with weights b has noise Gamma·(b·z/s)."""
         count = min(DIRECTIONS, max(1024, ENTRIES // self.size))
         values, totals = self.simulate(count, np.random.default_rng(25))
-        found = values / totals[:, None]
-        found.flags.writeable = False
-        return found
+        unit_directions = values / totals[:, None]
+        unit_directions.flags.writeable = False
+        return unit_directions
 
     def norms(self, vectors: Floats) -> Floats:
         """The norms of rows in float64, of bodies that may be leaves of a split hull."""

@@ -114,14 +114,14 @@ class Exponentials:
         # 0.302·p + 8 + L digits, so that its error is below 10^(−0.302·p − 7) < 2^−p.
         digits = p * 302 // 1000 + 8 + len(str(p))
         context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
-        whole = _floor(context.ln(Decimal(2)), digits, p, p)  # p·ln 2, also to one unit
+        scaled_ln2 = _floor(context.ln(Decimal(2)), digits, p, p)  # p·ln 2, also to one unit
         self.low, self.high = [], []
         for u in self._uniforms:
             lower = _floor(context.ln(Decimal(u)), digits, 1, p)
             # −ln(U) is between p·ln 2 − ln(u) − 1/u and p·ln 2 − ln(u), since ln(1 + 1/u) < 1/u;
             # each floor is within 2 units.
-            self.low.append(max(0, whole - lower - 5 - (1 << p) // u))
-            self.high.append(whole - lower + 4)
+            self.low.append(max(0, scaled_ln2 - lower - 5 - (1 << p) // u))
+            self.high.append(scaled_ln2 - lower + 4)
 
 
 def _floor(value: Decimal, digits: int, times: int, shift: int) -> int:
@@ -151,12 +151,12 @@ def _rounded(sums: Sequence[Terms], variables: Exponentials, scale: Fraction) ->
     low, high = variables.low, variables.high
     top, bottom = 2 * scale.numerator, 2 * scale.denominator << variables.precision
     half = bottom // 2
-    found = []
+    rounded_sums = []
     for terms in sums:
         least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
         most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
         first = (top * least + half) // bottom
         if first != (top * most + half) // bottom:
             return None
-        found.append(first)
-    return found
+        rounded_sums.append(first)
+    return rounded_sums

@@ -146,9 +146,9 @@ class Facets(Body):
         """Check 2: |h·v| < 1 for all vertices but the facet's own."""
         products = np.abs(normals @ self.vertices.T.astype(np.float64))
         rounding = _rounding(normals, self.vertices)
-        own = np.zeros(products.shape, dtype=bool)
-        np.put_along_axis(own, np.abs(facets) - 1, values=True, axis=1)
-        doubtful = ~own & ~(products + rounding < CERTAIN)
+        is_own_vertex = np.zeros(products.shape, dtype=bool)
+        np.put_along_axis(is_own_vertex, np.abs(facets) - 1, values=True, axis=1)
+        doubtful = ~is_own_vertex & ~(products + rounding < CERTAIN)
         for f, v in np.argwhere(doubtful).tolist():
             exact = sum(
                 int(n) * int(x) for n, x in zip(numerators[f], self.vertices[v], strict=True)
@@ -173,14 +173,14 @@ class Facets(Body):
     @property
     def determinants(self) -> list[int]:
         """|det| of each listed facet."""
-        found: list[int] = self._determinants  # type: ignore[attr-defined]
-        return found
+        stored_values: list[int] = self._determinants  # type: ignore[attr-defined]
+        return stored_values
 
     @property
     def volume(self) -> float:
         """Volume of the body."""
-        whole = Fraction(2 * sum(self.determinants), math.factorial(self.size))
-        return float(whole * 2 ** (self.shift * self.size))
+        exact_volume = Fraction(2 * sum(self.determinants), math.factorial(self.size))
+        return float(exact_volume * 2 ** (self.shift * self.size))
 
     @property
     def log_volume(self) -> float:
@@ -238,24 +238,24 @@ class Facets(Body):
 
     @cached_property
     def covariance(self) -> Floats:
-        found = np.zeros((self.size, self.size))
+        matrix = np.zeros((self.size, self.size))
         for start in range(0, len(self.facets), BLOCK):
             part = slice(start, start + BLOCK)
             corners = self._corners(self.facets[part]).astype(np.float64)
             weighted = corners * self._probabilities[part, None, None]
-            found += np.einsum("fic,fid->cd", weighted, corners)
+            matrix += np.einsum("fic,fid->cd", weighted, corners)
             sums = corners.sum(axis=1)
-            found += (sums * self._probabilities[part, None]).T @ sums
-        found *= 4.0**self.shift
-        found.flags.writeable = False
-        return found
+            matrix += (sums * self._probabilities[part, None]).T @ sums
+        matrix *= 4.0**self.shift
+        matrix.flags.writeable = False
+        return matrix
 
     def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         chances = self._probabilities / self._probabilities.sum()
-        chosen = self.facets[rng.choice(len(chances), count, p=chances)]
+        drawn_facets = self.facets[rng.choice(len(chances), count, p=chances)]
         parts = rng.standard_exponential((count, self.size))
         signs = rng.choice([-1.0, 1.0], count)
-        values = np.einsum("ni,nic->nc", parts, self._corners(chosen).astype(np.float64))
+        values = np.einsum("ni,nic->nc", parts, self._corners(drawn_facets).astype(np.float64))
         return values * (signs * 2.0**self.shift)[:, None], parts.sum(axis=1)
 
     @property

@@ -89,10 +89,10 @@ def minimise(points: Floats, vectors: Floats, *, undecided_only: bool = False) -
         for start in range(0, len(vectors), size)
     ]
     return Bases(
-        np.concatenate([one.members for one in parts]),
-        np.concatenate([one.weights for one in parts]),
-        np.concatenate([one.signs for one in parts]),
-        np.concatenate([one.planes for one in parts]),
+        np.concatenate([part.members for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.signs for part in parts]),
+        np.concatenate([part.planes for part in parts]),
     )
 
 
@@ -131,9 +131,9 @@ def _minimise(points: Floats, vectors: Floats, *, undecided_only: bool) -> Bases
         step = ratios[rows, leave]
         done |= ~np.isfinite(step)
         if done.any():
-            own = place[done]
-            result.members[own], result.weights[own] = members[done], weights[done]
-            result.signs[own], result.planes[own] = signs[done], normals[done]
+            done_places = place[done]
+            result.members[done_places], result.weights[done_places] = members[done], weights[done]
+            result.signs[done_places], result.planes[done_places] = signs[done], normals[done]
             left = ~done
             place, members, weights, signs = place[left], members[left], weights[left], signs[left]
             inverse, normals = inverse[left], normals[left]
@@ -168,13 +168,13 @@ def decide(points: Floats, vectors: Floats, errors: Floats, unit_norms: Floats) 
         At least the norm of each unit vector.
     """
     bases = minimise(points, vectors, undecided_only=True)
-    found = np.zeros(len(vectors), dtype=np.int64)
+    marks = np.zeros(len(vectors), dtype=np.int64)
     # Inside: Σλ plus the norm of what Σ λ·p leaves over, of rounding errors and of unknown digits.
     corners = points[bases.members] * bases.signs[:, :, None]
     rebuilt = np.einsum("mi,mic->mc", bases.weights, corners)
     sizes = np.einsum("mi,mic->mc", bases.weights, np.abs(corners)) + np.abs(vectors)
     left = np.abs(vectors - rebuilt) + ROUNDING * sizes + errors
-    found[(bases.norms + left @ unit_norms) * SLACK <= 1.0] = 1
+    marks[(bases.norms + left @ unit_norms) * SLACK <= 1.0] = 1
     # Outside: h, made so small that no point is beyond its plane, has h·u > 1.
     absolute = np.abs(bases.planes)
     height = max(1, BLOCK // len(points))
@@ -186,8 +186,8 @@ def decide(points: Floats, vectors: Floats, errors: Floats, unit_norms: Floats) 
         least = np.einsum("ij,ij->i", bases.planes[part], vectors[part]) - np.einsum(
             "ij,ij->i", absolute[part], errors[part] + ROUNDING * np.abs(vectors[part])
         )
-        found[part][least > reach.max(axis=1) * SLACK] = -1
-    return found
+        marks[part][least > reach.max(axis=1) * SLACK] = -1
+    return marks
 
 
 def solve_exactly(
@@ -227,24 +227,24 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
     start = np.array([[float(Fraction(x, max(map(abs, vector)))) for x in vector]])
     bases = minimise(points / size, start)
     signs = dict(zip(bases.members[0].tolist(), bases.signs[0].astype(int).tolist(), strict=True))
-    whole = points.astype(object)
+    exact_points = points.astype(object)
     while True:
         members = sorted(signs)
-        corners = [[signs[i] * x for x in whole[i]] for i in members]
+        corners = [[signs[i] * x for x in exact_points[i]] for i in members]
         weights = _solution(_transposed(corners), vector)
         wrong = [i for i, weight in zip(members, weights, strict=True) if weight < 0]
         if wrong:  # float64 took the wrong side of a point
             signs |= {i: -signs[i] for i in wrong}
             continue
         d, normal = solve_exactly(corners, [[1]] * len(corners))
-        products = whole @ normal[:, 0]
+        products = exact_points @ normal[:, 0]
         # The first point beyond the plane enters, and of equal ratios the first leaves (Bland):
         # so no basis comes twice.
         enter = next((j for j, x in enumerate(products) if abs(x) > abs(d)), None)
         if enter is None:
             return sum(weights, Fraction(0))
         side = 1 if (products[enter] > 0) == (d > 0) else -1
-        column = _solution(_transposed(corners), [side * x for x in whole[enter]])
+        column = _solution(_transposed(corners), [side * x for x in exact_points[enter]])
         leave = min(
             (weight / rate, i)
             for i, weight, rate in zip(members, weights, column, strict=True)

@@ -76,19 +76,23 @@ class Sample:
             return cls(directions, weights, moment, math.inf, effective)
         white = la.solve_triangular(lower, directions.T, lower=True).T
         total = (white**2).sum(axis=1) - k
-        one, two = np.triu_indices(k)
-        if effective > ENOUGH * len(one):
+        row_index, two = np.triu_indices(k)
+        if effective > ENOUGH * len(row_index):
             duals = planes @ lower
-            known = 0.5 * (white[:, one] * duals[:, two] + white[:, two] * duals[:, one])
-            known -= (one == two) / k
-            sides = np.column_stack([white[:, one] * white[:, two] - (one == two), total])
+            known = 0.5 * (
+                white[:, row_index] * duals[:, two] + white[:, two] * duals[:, row_index]
+            )
+            known -= (row_index == two) / k
+            sides = np.column_stack(
+                [white[:, row_index] * white[:, two] - (row_index == two), total]
+            )
             weighted = known * weights[:, None]
             gram = weighted.T @ known
             gram[np.diag_indices_from(gram)] *= 1.0 + 1e-9
             slopes = la.solve(gram, weighted.T @ sides, assume_a="pos", check_finite=False)
             total = total - known @ slopes[:, -1]
             change = np.zeros((k, k))
-            change[one, two] = change[two, one] = -(weights @ known) @ slopes[:, :-1]
+            change[row_index, two] = change[two, row_index] = -(weights @ known) @ slopes[:, :-1]
             corrected = lower @ (np.eye(k) + change) @ lower.T
             moment = (corrected + corrected.T) / 2
         error = math.sqrt(float((weights**2 * (total - weights @ total) ** 2).sum())) / k
@@ -147,12 +151,12 @@ def _collect(
     rng: np.random.Generator,
 ) -> Sample:
     """Points of which each proposal has drawn an equal part, weighted by their common density."""
-    vectors = np.vstack([one.draw(-(-count // len(proposals)), rng) for one in proposals])
+    vectors = np.vstack([proposal.draw(-(-count // len(proposals)), rng) for proposal in proposals])
     bases = minimise(points, vectors)
-    own = bases.norms
-    density = np.logaddexp.reduce([one.log_density(vectors) for one in proposals])
-    logarithms = -points.shape[1] * np.log(own) - density
-    return Sample.of(vectors / own[:, None], bases.planes, logarithms)
+    norms = bases.norms
+    density = np.logaddexp.reduce([proposal.log_density(vectors) for proposal in proposals])
+    logarithms = -points.shape[1] * np.log(norms) - density
+    return Sample.of(vectors / norms[:, None], bases.planes, logarithms)
 
 
 class _Ellipsoid:

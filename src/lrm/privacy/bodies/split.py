@@ -74,25 +74,27 @@ class _Point:
             self.variables.refine()
 
     def _widths(self) -> list[float]:
-        one = self.variables
-        scale = 2.0**-one.precision
-        return [(high - low) * scale for low, high in zip(one.low, one.high, strict=True)]
+        variables = self.variables
+        scale = 2.0**-variables.precision
+        return [
+            (high - low) * scale for low, high in zip(variables.low, variables.high, strict=True)
+        ]
 
     def floats(self) -> list[float]:
         """The variables, each to WIDTH and 2^−53 of it."""
-        one = self.variables
-        return [float(Fraction(low, 1 << one.precision)) for low in one.low]
+        variables = self.variables
+        return [float(Fraction(low, 1 << variables.precision)) for low in variables.low]
 
     def bounds(self) -> tuple[list[tuple[int, int]], tuple[int, int]]:
         """Intervals around ``Σ E_i·v_i`` and ``Σ E``, in units of 2^−precision."""
         low, high = self.variables.low, self.variables.high
-        found = []
+        intervals = []
         for column in zip(*self.corners, strict=True):
             terms = list(enumerate(column, start=1))
             least = sum(w * (low[i] if w > 0 else high[i]) for i, w in terms)
             most = sum(w * (high[i] if w > 0 else low[i]) for i, w in terms)
-            found.append((least, most))
-        return found, (sum(low), sum(high))
+            intervals.append((least, most))
+        return intervals, (sum(low), sum(high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +144,8 @@ class SplitHull(Body):
             raise WorkloadError("a leaf of a split hull has listed facets, or is one open table")
         if sum(leaf.size for leaf in self.leaves) != k:
             raise WorkloadError("the leaves of a split hull must have all coordinates once")
-        for leaf, own in zip(self.leaves, self._places, strict=True):
-            if not leaf.holds(distinct(points[:, own]).T):
+        for leaf, coordinates in zip(self.leaves, self._places, strict=True):
+            if not leaf.holds(distinct(points[:, coordinates]).T):
                 raise WorkloadError("a leaf of a split hull does not contain its points")
         if not all(self._unit_norms):
             raise WorkloadError("the points of a split hull do not span the space")
@@ -171,9 +173,9 @@ class SplitHull(Body):
         scaled = self.points / float(np.abs(self.points).max())
         if np.linalg.matrix_rank(scaled) < self.size:
             return [0.0]
-        chosen = la.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]
+        pivots = la.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]
         unit = np.eye(self.size, dtype=int).tolist()
-        d, inverse = solve_exactly(self.points[chosen].T.tolist(), unit)
+        d, inverse = solve_exactly(self.points[pivots].T.tolist(), unit)
         if not d:
             return [0.0]
         sums = [sum(abs(int(x)) for x in column) for column in inverse.T]
@@ -195,34 +197,43 @@ class SplitHull(Body):
             rounded = _rounded(point, radius, scale)
             if rounded is not None:
                 return rounded
-            for one in [radius, *(part.variables for part in point)]:
-                one.refine()
+            for exponentials in [radius, *(part.variables for part in point)]:
+                exponentials.refine()
 
     def _uniform(self, tree: Tree, count: int, bits: Bits) -> list[list[_Point]]:
         """Uniform points of a node: of the proposals that lie in its hull, the first."""
         if isinstance(tree, int):
             return [[_Point(self.leaves[tree], bits)] for _ in range(count)]
         leaves = list(_leaves(tree))
-        found: list[list[_Point]] = []
+        accepted: list[list[_Point]] = []
         batch = 8
-        while len(found) < count:
+        while len(accepted) < count:
             parts = [self._uniform(child, batch, bits) for child in tree]
-            proposals = [[p for part in own for p in part] for own in zip(*parts, strict=True)]
+            proposals = [
+                [p for part in combination for p in part]
+                for combination in zip(*parts, strict=True)
+            ]
             inside = self._inside(leaves, proposals)
-            found += [one for one, is_in in zip(proposals, inside, strict=True) if is_in]
+            accepted += [
+                proposal for proposal, is_in in zip(proposals, inside, strict=True) if is_in
+            ]
             batch = min(BATCH, 2 * batch)
-        return found[:count]
+        return accepted[:count]
 
     def _projection(self, leaves: Sequence[int]) -> tuple[slice, float, Floats, Floats]:
         """The coordinates of leaves, a power of 2, and by it the points and norms of units."""
-        own = slice(self._places[leaves[0]].start, self._places[leaves[-1]].stop)
-        key = own.start, own.stop
+        coordinates = slice(self._places[leaves[0]].start, self._places[leaves[-1]].stop)
+        key = coordinates.start, coordinates.stop
         if key not in self._projections:
-            points = distinct(self.points[:, own])
+            points = distinct(self.points[:, coordinates])
             unit = 2.0 ** int(np.abs(points).max()).bit_length()
-            self._projections[key] = points / unit, np.array(self._unit_norms[own]) * unit, unit
+            self._projections[key] = (
+                points / unit,
+                np.array(self._unit_norms[coordinates]) * unit,
+                unit,
+            )
         scaled, norms, unit = self._projections[key]
-        return own, unit, scaled, norms
+        return coordinates, unit, scaled, norms
 
     @cached_property
     def _projections(self) -> dict[tuple[int, int], tuple[Floats, Floats, float]]:
@@ -230,7 +241,7 @@ class SplitHull(Body):
 
     def _inside(self, leaves: Sequence[int], proposals: list[list[_Point]]) -> list[bool]:
         """Whether each proposal lies in the hull of the points projected on some leaves: exact."""
-        own, unit, points, norms = self._projection(leaves)
+        coordinates, unit, points, norms = self._projection(leaves)
         values, errors, sums = [], [], []
         for place in range(len(leaves)):
             parts = [proposal[place] for proposal in proposals]
@@ -247,14 +258,14 @@ class SplitHull(Body):
         marks = decide(points, np.hstack(values), np.hstack(errors), norms)
         marks[np.min(sums, axis=0) < LEAST_SUM] = 0
         return [
-            bool(mark == 1) if mark else self._inside_exactly(own, proposal)
+            bool(mark == 1) if mark else self._inside_exactly(coordinates, proposal)
             for mark, proposal in zip(marks.tolist(), proposals, strict=True)
         ]
 
-    def _inside_exactly(self, own: slice, proposal: list[_Point]) -> bool:
+    def _inside_exactly(self, coordinates: slice, proposal: list[_Point]) -> bool:
         """The same in whole numbers, with as many digits as it takes."""
-        points = distinct(self.points[:, own])
-        reach = [Fraction(norm) for norm in self._unit_norms[own]]
+        points = distinct(self.points[:, coordinates])
+        reach = [Fraction(norm) for norm in self._unit_norms[coordinates]]
         while True:
             centres, radii = [], []
             for part in proposal:
@@ -265,12 +276,12 @@ class SplitHull(Body):
                     radii.append((max(ends) - min(ends)) / 2)
             common = 1 << (2 * max(part.variables.precision for part in proposal))
             vector = [round(centre * common) for centre in centres]
-            apart = [
+            margins = [
                 radius + abs(centre - Fraction(x, common))
                 for radius, centre, x in zip(radii, centres, vector, strict=True)
             ]
             norm = exact_norm(points, vector) / common
-            open_by = sum((a * r for a, r in zip(apart, reach, strict=True)), Fraction(0))
+            open_by = sum((a * r for a, r in zip(margins, reach, strict=True)), Fraction(0))
             if norm + open_by <= 1 or norm - open_by > 1:
                 return norm <= 1
             for part in proposal:
@@ -293,9 +304,9 @@ class SplitHull(Body):
 
     @cached_property
     def covariance(self) -> Floats:
-        found = self._sample.second_moment * (self.size * (self.size + 1.0))
-        found.flags.writeable = False
-        return found
+        matrix = self._sample.second_moment * (self.size * (self.size + 1.0))
+        matrix.flags.writeable = False
+        return matrix
 
     @property
     def standard_error(self) -> float:
@@ -303,10 +314,10 @@ class SplitHull(Body):
 
     def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Directions of the sample, chosen by their weights, times fresh radii."""
-        chosen = rng.choice(len(self.directions), count, p=self.direction_weights)
+        indices = rng.choice(len(self.directions), count, p=self.direction_weights)
         totals = rng.standard_gamma(self.size, count)
         signs = rng.choice([-1.0, 1.0], count)
-        return self.directions[chosen] * (signs * totals)[:, None], totals
+        return self.directions[indices] * (signs * totals)[:, None], totals
 
     @property
     def words(self) -> str:
@@ -360,7 +371,7 @@ def _rounded(point: Sequence[_Point], radius: Exponentials, scale: Fraction) -> 
     """``scale·T·u`` to whole numbers; None where an interval has a boundary between two."""
     low, high = sum(radius.low), sum(radius.high)
     top, bottom = 2 * scale.numerator, 2 * scale.denominator << radius.precision
-    found = []
+    coordinates = []
     for part in point:
         tops, (least, most) = part.bounds()
         for first, last in tops:
@@ -370,5 +381,5 @@ def _rounded(point: Sequence[_Point], radius: Exponentials, scale: Fraction) -> 
             ends = [(2 * top * x + bottom * y) // (2 * bottom * y) for x, y in (small, large)]
             if ends[0] != ends[1]:
                 return None
-            found.append(ends[0])
-    return found
+            coordinates.append(ends[0])
+    return coordinates

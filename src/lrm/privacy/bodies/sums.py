@@ -78,34 +78,36 @@ class Groups(Body):
         return sum(body.variables for body in self.bodies)
 
     def gauge(self, vector: Sequence[int]) -> Fraction:
-        norms = (share * body.gauge(vector[own]) for body, share, own in self._parts())
+        norms = (
+            share * body.gauge(vector[part_slice]) for body, share, part_slice in self._parts()
+        )
         return sum(norms, Fraction(0)) / WHOLE
 
     def holds(self, columns: Integers) -> bool:
         """Whether each group holds its part of every column, or the norms of all sum to 1."""
-        if all(body.holds(columns[own]) for body, _, own in self._parts()):
+        if all(body.holds(columns[part_slice]) for body, _, part_slice in self._parts()):
             return True
         return super().holds(columns)
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
-        found: list[int] = []
+        noise: list[int] = []
         for body, share, _ in self._parts():
-            found += body.draw(scale * WHOLE / share, bits)
-        return found
+            noise += body.draw(scale * WHOLE / share, bits)
+        return noise
 
     @cached_property
     def covariance(self) -> Floats:
-        found = np.zeros((self.size, self.size))
-        for body, share, own in self._parts():
-            found[own, own] = body.covariance * (WHOLE / share) ** 2
-        found.flags.writeable = False
-        return found
+        matrix = np.zeros((self.size, self.size))
+        for body, share, part_slice in self._parts():
+            matrix[part_slice, part_slice] = body.covariance * (WHOLE / share) ** 2
+        matrix.flags.writeable = False
+        return matrix
 
     def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         values, totals = np.empty((count, self.size)), np.zeros(count)
-        for body, share, own in self._parts():
+        for body, share, part_slice in self._parts():
             part, total = body.simulate(count, rng)
-            values[:, own] = part * (WHOLE / share)
+            values[:, part_slice] = part * (WHOLE / share)
             totals += total
         return values, totals
 

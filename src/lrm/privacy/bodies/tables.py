@@ -91,7 +91,7 @@ class Tables(Body):
     @property
     def free(self) -> tuple[int, ...]:
         """Number of free cells of each table."""
-        return tuple(n - own for n, own in zip(self.sizes, self.closed, strict=True))
+        return tuple(n - is_closed for n, is_closed in zip(self.sizes, self.closed, strict=True))
 
     @property
     def has_total(self) -> bool:
@@ -114,11 +114,11 @@ class Tables(Body):
         positive = negative = 0
         totals = set()
         for start, size, closed in self._places():
-            own = vector[start : start + size]
+            table_cells = vector[start : start + size]
             if closed:
-                totals.add(sum(own))
-            positive = max(positive, sum(x for x in own if x > 0))
-            negative = max(negative, -sum(x for x in own if x < 0))
+                totals.add(sum(table_cells))
+            positive = max(positive, sum(x for x in table_cells if x > 0))
+            negative = max(negative, -sum(x for x in table_cells if x < 0))
         if not totals:
             return Fraction(positive + negative, self.unit)
         if len(totals) > 1:
@@ -136,8 +136,8 @@ class Tables(Body):
         total = sum(self.free)
         above, below = sum(positives), total - sum(positives)
         cells = [list(range(m)) for m in self.free]
-        for own in cells:
-            shuffle(own, bits)
+        for table_part in cells:
+            shuffle(table_part, bits)
         terms: list[list[list[tuple[int, int]]]] = [[[] for _ in range(m)] for m in self.free]
         # The points that divide [0, P] belong to the tables in random order; likewise [0, Q].
         for sign, first, counts in (
@@ -151,7 +151,7 @@ class Tables(Body):
                 cell = cells[i].pop()
                 terms[i][cell] = [(variable, sign) for variable in range(last[i], rank)]
                 last[i] = rank
-        sums: list[Terms] = [one for own in terms for one in own]
+        sums: list[Terms] = [cell_terms for table_part in terms for cell_terms in table_part]
         if self.has_total:
             everything = [(v, 1) for v in range(above + 1)]
             everything += [(v, -1) for v in range(above + 1, above + below + 2)]
@@ -178,31 +178,31 @@ class Tables(Body):
 
     def _with_first_cells(self, rounded: list[int]) -> list[int]:
         """All cells from the free ones and the total."""
-        found, place = [], 0
+        all_cells, place = [], 0
         for m, closed in zip(self.free, self.closed, strict=True):
-            own = rounded[place : place + m]
-            found += [rounded[-1] - sum(own), *own] if closed else own
+            free_cells = rounded[place : place + m]
+            all_cells += [rounded[-1] - sum(free_cells), *free_cells] if closed else free_cells
             place += m
-        return found
+        return all_cells
 
     def _positives(self, bits: Bits) -> list[int]:
         """The number of positive free cells of each table."""
         left = choose(self._totals, bits)
-        found = []
+        positive_counts = []
         for i, m in enumerate(self.free):
             rest = self._suffixes[i + 1]
             a = choose(_cumulative(m, tuple(rest), left), bits)
-            found.append(a)
+            positive_counts.append(a)
             left -= a
-        return found
+        return positive_counts
 
     @cached_property
     def _suffixes(self) -> list[list[int]]:
         """Coefficients of Π Σ_a C(m, a)²·x^a over the tables from each one on."""
-        found = [[1]]
+        suffixes = [[1]]
         for m in reversed(self.free):
-            found.append(_times(_squares(m), found[-1]))
-        return found[::-1]
+            suffixes.append(_times(_squares(m), suffixes[-1]))
+        return suffixes[::-1]
 
     @cached_property
     def _totals(self) -> list[int]:
@@ -214,29 +214,29 @@ class Tables(Body):
         groups = _moments(self.free)
         k = sum(self.free)
         table = np.repeat(np.arange(len(self.free)), self.free)
-        found = np.zeros((k + 1, k + 1))
-        found[:k, :k] = groups.between[table[:, None], table]
+        free_covariance = np.zeros((k + 1, k + 1))
+        free_covariance[:k, :k] = groups.between[table[:, None], table]
         same = table[:, None] == table
-        found[:k, :k][same] = groups.within[table[:, None], table][same]
-        found[np.arange(k), np.arange(k)] = groups.variance[table]
-        found[k, :k] = found[:k, k] = groups.with_total[table]
-        found[k, k] = groups.total
+        free_covariance[:k, :k][same] = groups.within[table[:, None], table][same]
+        free_covariance[np.arange(k), np.arange(k)] = groups.variance[table]
+        free_covariance[k, :k] = free_covariance[:k, k] = groups.with_total[table]
+        free_covariance[k, k] = groups.total
         spread = self._spread()
-        result = spread @ found @ spread.T * float(self.unit) ** 2
+        result = spread @ free_covariance @ spread.T * float(self.unit) ** 2
         result.flags.writeable = False
         return result
 
     def _spread(self) -> Floats:
         """All cells from the free ones and the total, as a matrix."""
-        found = np.zeros((self.size, sum(self.free) + 1))
+        matrix = np.zeros((self.size, sum(self.free) + 1))
         place = 0
         for (start, size, closed), m in zip(self._places(), self.free, strict=True):
-            found[start + closed : start + size, place : place + m] = np.eye(m)
+            matrix[start + closed : start + size, place : place + m] = np.eye(m)
             if closed:
-                found[start, place : place + m] = -1.0
-                found[start, -1] = 1.0
+                matrix[start, place : place + m] = -1.0
+                matrix[start, -1] = 1.0
             place += m
-        return found
+        return matrix
 
     def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         weights = _weights(self._suffixes[0])
@@ -277,7 +277,7 @@ class Tables(Body):
         return {
             "kind": "tables",
             "sizes": list(self.sizes),
-            "closed": [int(one) for one in self.closed],
+            "closed": [int(is_closed) for is_closed in self.closed],
             "unit": str(self.unit),
         }
 
@@ -290,12 +290,12 @@ def _squares(m: int) -> list[int]:
     return [math.comb(m, a) ** 2 for a in range(m + 1)]
 
 
-def _times(one: Sequence[int], two: Sequence[int]) -> list[int]:
-    found = [0] * (len(one) + len(two) - 1)
-    for i, x in enumerate(one):
+def _times(first_factor: Sequence[int], two: Sequence[int]) -> list[int]:
+    coefficients = [0] * (len(first_factor) + len(two) - 1)
+    for i, x in enumerate(first_factor):
         for j, y in enumerate(two):
-            found[i + j] += x * y
-    return found
+            coefficients[i + j] += x * y
+    return coefficients
 
 
 def _weights(coefficients: Sequence[int]) -> list[int]:
@@ -317,11 +317,11 @@ def _cumulative(m: int, rest: tuple[int, ...], left: int) -> list[int]:
 
 def _conditional(m: int, rest: tuple[int, ...]) -> Floats:
     """Cumulative probabilities of a (columns, without the last) for each number left (rows)."""
-    found = np.ones((m + len(rest), m + 1))
+    probabilities = np.ones((m + len(rest), m + 1))
     for left in range(m + len(rest)):
         sums = _cumulative(m, rest, left)
-        found[left] = [s / sums[-1] for s in sums]
-    return found[:, :-1]
+        probabilities[left] = [s / sums[-1] for s in sums]
+    return probabilities[:, :-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,18 +347,20 @@ def _moments(free: tuple[int, ...]) -> _Moments:
     total = sum(w * _total_square(a, most - a) for a, w in enumerate(weights)) / scale
     single = {m: _single(m, _without(every, m), most, scale) for m in kinds if m}
     pairs: dict[tuple[int, int], float] = {}
-    for i, one in enumerate(kinds):
+    for i, first_count in enumerate(kinds):
         for two in kinds[i:]:
-            if one and (one != two or free.count(one) > 1):
-                rest = _without(_without(every, one), two)
-                pairs[one, two] = pairs[two, one] = _pair(one, two, rest, most, scale)
+            if first_count and (first_count != two or free.count(first_count) > 1):
+                rest = _without(_without(every, first_count), two)
+                pairs[first_count, two] = pairs[two, first_count] = _pair(
+                    first_count, two, rest, most, scale
+                )
     count = len(free)
     within, between = np.zeros((count, count)), np.zeros((count, count))
-    for i, one in enumerate(free):
-        within[i, i] = single[one][1] if one else 0.0
+    for i, first_count in enumerate(free):
+        within[i, i] = single[first_count][1] if first_count else 0.0
         for j, two in enumerate(free):
-            if i != j and one and two:
-                between[i, j] = pairs[one, two]
+            if i != j and first_count and two:
+                between[i, j] = pairs[first_count, two]
     variance = np.array([single[m][0] if m else 0.0 for m in free])
     with_total = np.array([single[m][2] if m else 0.0 for m in free])
     return _Moments(variance, within, between, with_total, float(total))
@@ -373,12 +375,12 @@ def _total_square(above: int, below: int) -> int:
 def _without(coefficients: Sequence[int], m: int) -> list[int]:
     """The quotient of a polynomial by that of a table: exact, since it is one of its factors."""
     divisor, left = _squares(m), list(coefficients)
-    found = [0] * (len(left) - m)
-    for place in range(len(found)):
-        found[place] = left[place]
+    quotient = [0] * (len(left) - m)
+    for place in range(len(quotient)):
+        quotient[place] = left[place]
         for i, x in enumerate(divisor):
-            left[place + i] -= found[place] * x
-    return found
+            left[place + i] -= quotient[place] * x
+    return quotient
 
 
 def _sums(rest: Sequence[int], most: int, shifts: int) -> list[tuple[int, int, int]]:
@@ -386,7 +388,7 @@ def _sums(rest: Sequence[int], most: int, shifts: int) -> list[tuple[int, int, i
 
     The three factors are E P², E Q² and E PQ of sums of A + 1 and B + 1 exponential variables.
     """
-    found = []
+    sums_by_shift = []
     weights = [math.factorial(a) * math.factorial(most - a) for a in range(most + 1)]
     factors = (
         [w * (a + 1) * (a + 2) for a, w in enumerate(weights)],
@@ -394,9 +396,9 @@ def _sums(rest: Sequence[int], most: int, shifts: int) -> list[tuple[int, int, i
         [w * (a + 1) * (most - a + 1) for a, w in enumerate(weights)],
     )
     for shift in range(shifts):
-        p, q, mixed = (sum(map(mul, rest, own[shift:])) for own in factors)
-        found.append((p, q, mixed))
-    return found
+        p, q, mixed = (sum(map(mul, rest, factor[shift:])) for factor in factors)
+        sums_by_shift.append((p, q, mixed))
+    return sums_by_shift
 
 
 def _single(m: int, rest: Sequence[int], most: int, scale: int) -> tuple[float, float, float]:
@@ -418,18 +420,18 @@ def _single(m: int, rest: Sequence[int], most: int, scale: int) -> tuple[float, 
     return float(variance / scale), float(within / scale), float(with_total / scale)
 
 
-def _pair(one: int, two: int, rest: Sequence[int], most: int, scale: int) -> float:
+def _pair(first_count: int, two: int, rest: Sequence[int], most: int, scale: int) -> float:
     """Covariance of free cells of two tables."""
-    sums = _sums(rest, most, one + two + 1)
-    common = math.lcm(*range(1, max(one, two) + 2))
-    shares = [common // (a + 1) for a in range(max(one, two) + 1)]
-    found = 0
-    for a, c in enumerate(_squares(one)):
-        b = one - a
+    sums = _sums(rest, most, first_count + two + 1)
+    common = math.lcm(*range(1, max(first_count, two) + 2))
+    shares = [common // (a + 1) for a in range(max(first_count, two) + 1)]
+    moment = 0
+    for a, c in enumerate(_squares(first_count)):
+        b = first_count - a
         for e, f in enumerate(_squares(two)):
             g = two - e
             p, q, mixed = sums[a + e]
             both = a * e * shares[a] * shares[e] * p + b * g * shares[b] * shares[g] * q
-            apart = a * g * shares[a] * shares[g] + b * e * shares[b] * shares[e]
-            found += c * f * (both - apart * mixed)
-    return float(Fraction(found, one * two * common**2 * scale))
+            cross_weight = a * g * shares[a] * shares[g] + b * e * shares[b] * shares[e]
+            moment += c * f * (both - cross_weight * mixed)
+    return float(Fraction(moment, first_count * two * common**2 * scale))

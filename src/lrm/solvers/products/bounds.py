@@ -69,7 +69,7 @@ def product_bound(batch: ProductBatch) -> float:
         if any(choices[f].kind not in {"total", "identity"} for f in reduced.present(i))
     ]
     known: dict[tuple[str, int, bytes], float] = {}
-    bounds = [_bound(reduced, apart, known) for apart in _set_apart(special)]
+    bounds = [_bound(reduced, separated, known) for separated in _set_apart(special)]
     return max(bounds) * (1.0 - ROUNDING)
 
 
@@ -82,39 +82,46 @@ def _set_apart(special: Sequence[int]) -> Iterable[tuple[int, ...]]:
 
 
 def _bound(
-    batch: ProductBatch, apart: tuple[int, ...], known: dict[tuple[str, int, bytes], float]
+    batch: ProductBatch, separated: tuple[int, ...], known: dict[tuple[str, int, bytes], float]
 ) -> float:
     """The sum over groups of terms that differ in the special factors of the separated attributes.
 
     ``known`` holds the bounds of single factors by their keys.
     """
-    if not apart:
+    if not separated:
         return _together(Quadratic(batch))
     columns = []
-    for i in apart:  # the number of the factor where it is neither a total nor the identity, else 0
+    for (
+        i
+    ) in separated:  # the number of the factor where it is neither a total nor the identity, else 0
         plain = np.array([factor.kind in {"total", "identity"} for factor in batch.factors[i]])
         columns.append(np.where(plain[batch.choice[:, i]], 0, batch.choice[:, i]))
     signatures, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    rows = {(i, f) for one in signatures.tolist() for i, f in zip(apart, one, strict=True) if f}
+    rows = {
+        (i, f)
+        for numbers in signatures.tolist()
+        for i, f in zip(separated, numbers, strict=True)
+        if f
+    }
     work = sum(
         batch.factors[i][f].shape[1] ** 3.0 for i, f in rows if not batch.factors[i][f].is_word
     )
     if len(signatures) > MOST_GROUPS or work > MOST_STEPS:
         return 0.0
-    whole = 0.0
+    total = 0.0
     for g, signature in enumerate(signatures.tolist()):
-        own = batch.take(np.flatnonzero(group.reshape(-1) == g))
-        bound, choice = 1.0, own.choice.copy()
-        for i, f in zip(apart, signature, strict=True):
+        group_batch = batch.take(np.flatnonzero(group.reshape(-1) == g))
+        bound, choice = 1.0, group_batch.choice.copy()
+        for i, f in zip(separated, signature, strict=True):
             if f:
                 factor = batch.factors[i][f]
                 if factor.digest not in known:
                     known[factor.digest] = _alone(factor)
                 bound *= known[factor.digest]
                 choice[:, i] = 0
-        rest = merge_values(replace(own, choice=choice, _shapes={})).batch
-        whole += bound * _together(Quadratic(rest))
-    return whole
+        rest = merge_values(replace(group_batch, choice=choice, _shapes={})).batch
+        total += bound * _together(Quadratic(rest))
+    return total
 
 
 def _together(quadratic: Quadratic) -> float:
@@ -148,8 +155,8 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     M = M - 2.0 * np.outer(M @ mirror, mirror)
     a, b, C = float(M[0, 0]), M[1:, 0], M[1:, 1:]
     values, vectors = np.linalg.eigh(C)
-    kept = values > NEGLIGIBLE * values.max(initial=0.0)
-    schur = a - float(np.sum((vectors.T[kept] @ b) ** 2 / values[kept]))
+    nonzero = values > NEGLIGIBLE * values.max(initial=0.0)
+    schur = a - float(np.sum((vectors.T[nonzero] @ b) ** 2 / values[nonzero]))
     if schur <= NEGLIGIBLE * a:  # rounding alone
         return _root_sum(C - np.outer(b, b) / a) ** 2 if a > 0 else _root_sum(C) ** 2, 0.0
     s = SCHUR_SHARE * schur
@@ -172,5 +179,5 @@ def _root_sum(gram: Floats) -> float:
     if len(gram) > MOST_VALUES:
         return 0.0
     values = np.linalg.eigvalsh(gram)
-    kept = values > NEGLIGIBLE * values.max(initial=0.0)
-    return float(np.sqrt(values[kept]).sum())
+    nonzero = values > NEGLIGIBLE * values.max(initial=0.0)
+    return float(np.sqrt(values[nonzero]).sum())

@@ -60,7 +60,7 @@ def greedy_cover(
     bits = bits_of(d)
     used = np.flatnonzero(members_of(need, d).any(axis=0))
     open_ = np.ones(len(need), dtype=bool)
-    chosen: list[NDArray[np.uint64]] = []
+    cover: list[NDArray[np.uint64]] = []
     order = np.argsort(-alone, kind="stable")
     for seed in order:
         if not open_[seed]:
@@ -71,16 +71,16 @@ def greedy_cover(
             rest = used[(current[None] & bits[used]).sum(axis=1) == 0]
             trials = np.vstack([current[None], current[None] | bits[rest]])
             inside = contained(need[open_], trials)
-            held = np.stack([v[open_], alone[open_]]) @ inside
-            cost = np.cbrt(held[0] / point.set_factors(trials))
-            worth = held[1] / np.maximum(cost, 1e-300) ** power
+            contained_sums = np.stack([v[open_], alone[open_]]) @ inside
+            cost = np.cbrt(contained_sums[0] / point.set_factors(trials))
+            worth = contained_sums[1] / np.maximum(cost, 1e-300) ** power
             place = int(np.argmax(worth))
             if place == 0 or worth[place] <= best * (1 + 1e-12):
                 break
             current, best = trials[place], worth[place]
         open_ &= ~contained(need, current[None])[:, 0]
-        chosen.append(current)
-    return np.unique(np.array(chosen), axis=0)
+        cover.append(current)
+    return np.unique(np.array(cover), axis=0)
 
 
 def _cover_many(  # noqa: PLR0913 - one family of arrays
@@ -105,18 +105,18 @@ def _cover_many(  # noqa: PLR0913 - one family of arrays
     for order in itertools.permutations(range(k)):
         tensor[tuple(members[:, o] for o in order)] = np.stack([v[top], alone[top]], axis=1)
     kappa = np.exp(point.log_kappa)
-    chosen = _zero_sums(members, tensor, kappa) if sums else []
+    cover = _zero_sums(members, tensor, kappa) if sums else []
     for row in members[np.argsort(-alone[top], kind="stable")]:
         if tensor[tuple(row)][1] > 0:
             grown = _grow(row, tensor, kappa, power / 3)
             tensor[
                 tuple(grown.reshape([-1 if j == i else 1 for j in range(k)]) for i in range(k))
             ] = 0.0
-            chosen.append(grown)
-    rows = np.repeat(np.arange(len(chosen)), [len(one) for one in chosen])
-    found = np.zeros((len(chosen), d), dtype=bool)
-    found[rows, np.concatenate(chosen)] = True
-    sets = masks_of(found | common)
+            cover.append(grown)
+    rows = np.repeat(np.arange(len(cover)), [len(attributes) for attributes in cover])
+    membership = np.zeros((len(cover), d), dtype=bool)
+    membership[rows, np.concatenate(cover)] = True
+    sets = masks_of(membership | common)
     return np.unique(np.concatenate([sets, _uncovered(point, need[sizes < k], sets)]), axis=0)
 
 
@@ -132,15 +132,15 @@ def _zero_sums(members: Integers, tensor: Floats, kappa: Floats) -> list[Integer
     proper = np.all(members != last[:, None], axis=1)
     sets = np.unique(np.sort(np.column_stack([members, last])[proper], axis=1), axis=0)
     subsets = [np.delete(sets, place, axis=1) for place in range(k + 1)]
-    both = sum((tensor[tuple(one.T)] for one in subsets), np.zeros(()))
+    both = sum((tensor[tuple(subset.T)] for subset in subsets), np.zeros(()))
     size = kappa[sets].prod(axis=1)
     together = np.cbrt(both[:, 0] * size)
-    kept = sets[together < both[:, 1]]
+    worthwhile = sets[together < both[:, 1]]
     for place in range(k + 1):
-        one = np.delete(kept, place, axis=1)
+        subset = np.delete(worthwhile, place, axis=1)
         for order in itertools.permutations(range(k)):
-            tensor[tuple(one[:, o] for o in order)] = 0.0
-    return list(kept)
+            tensor[tuple(subset[:, o] for o in order)] = 0.0
+    return list(worthwhile)
 
 
 @lru_cache(maxsize=64)
@@ -157,21 +157,21 @@ def _grow(members: Integers, tensor: Floats, kappa: Floats, power: float) -> Int
     ratio = both[1] / max(both[0] * costs[0] / kappa[0], 1e-300) ** power
     # What each attribute would add: all (k − 1)-subsets of the members with it.
     added = tensor[tuple(members[place] for place in _lower(k, k - 1))].sum(axis=0)
-    chosen = members.tolist()
+    attributes = members.tolist()
     while True:
         more = added + both
         ratios = more[:, 1] / np.maximum(more[:, 0] * costs, 1e-300) ** power
-        ratios[chosen] = 0.0
+        ratios[attributes] = 0.0
         best = int(ratios.argmax())
         if not ratios[best] > ratio * (1 + 1e-12):
-            return np.array(chosen)
+            return np.array(attributes)
         if k == 2:
             added += tensor[best]
         else:
-            new = np.array(chosen)
-            lower = (new[place] for place in _lower(len(chosen), k - 2))
+            new = np.array(attributes)
+            lower = (new[place] for place in _lower(len(attributes), k - 2))
             added += tensor[(*lower, best)].sum(axis=0)
-        chosen.append(best)
+        attributes.append(best)
         ratio, both = ratios[best], more[best]
         costs *= kappa[best]
 

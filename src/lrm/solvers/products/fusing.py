@@ -72,73 +72,79 @@ def fuse_axes(
     batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
     """A group of single attributes with some of them fused, where that has less error."""
-    own = batch.take(group.terms)
-    fusing = _Fusing(own, effort, rng, clock)
+    group_batch = batch.take(group.terms)
+    fusing = _Fusing(group_batch, effort, rng, clock)
     differing, best = group, group
     with contextlib.suppress(StopSolver):
-        first, last = _differing(own, group.axes)
+        first, last = _differing(group_batch, group.axes)
         if math.prod(axis.size for axis in group.axes[first:last]) <= FUSED[effort]:
             differing = fusing.fused(group, first, last)
         # From the last to the first, so that the places of the others stay as they are.
-        for first, last in reversed(list(_needy_runs(own, group.axes, FUSED[effort]))):
+        for first, last in reversed(list(_needy_runs(group_batch, group.axes, FUSED[effort]))):
             best = fusing.fused(best, first, last)
-    return min(differing, best, key=lambda one: one.error)
+    return min(differing, best, key=lambda candidate: candidate.error)
 
 
 def fuse_long_axes(
     batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
     """The same with thousands of combinations, through Grams that are not written out."""
-    own = batch.take(group.terms)
-    if not own.simple or any(_queries(own, axis) > MOST_QUERIES for axis in group.axes):
+    group_batch = batch.take(group.terms)
+    if not group_batch.simple or any(
+        _queries(group_batch, axis) > MOST_QUERIES for axis in group.axes
+    ):
         return group
-    fusing = _Fusing(own, effort, rng, clock.part(LONG_SECONDS[effort]))
+    fusing = _Fusing(group_batch, effort, rng, clock.part(LONG_SECONDS[effort]))
     best = group
     with contextlib.suppress(StopSolver):
-        for first, last in reversed(list(_needy_runs(own, group.axes, LONG_FUSED[effort]))):
+        for first, last in reversed(list(_needy_runs(group_batch, group.axes, LONG_FUSED[effort]))):
             together = group.axes[first:last]
-            queries = math.prod(_queries(own, axis) for axis in together)
-            if _share_of_several(own, together) < ASKED_TOGETHER:
+            queries = math.prod(_queries(group_batch, axis) for axis in together)
+            if _share_of_several(group_batch, together) < ASKED_TOGETHER:
                 continue
             if queries <= MOST_QUERIES and math.prod(a.size for a in together) > FUSED[effort]:
                 best = fusing.fused(best, first, last)
     return best
 
 
-def _queries(own: ProductBatch, axis: Axis) -> int:
+def _queries(batch: ProductBatch, axis: Axis) -> int:
     """The most queries that a term asks of an axis."""
-    return math.prod(max(len(own.factors[i][f]) for f in own.present(i)) for i in axis.attributes)
+    return math.prod(
+        max(len(batch.factors[i][f]) for f in batch.present(i)) for i in axis.attributes
+    )
 
 
-def _share_of_several(own: ProductBatch, axes: Sequence[Axis]) -> float:
+def _share_of_several(batch: ProductBatch, axes: Sequence[Axis]) -> float:
     """The share of the queries, by weight, that select values on two or more of some axes."""
-    on = np.array([own.choice[:, list(axis.attributes)].any(axis=1) for axis in axes])
-    several = np.zeros(own.terms, dtype=bool)
-    np.logical_or.at(several, own.term_of, on.sum(axis=0) > 1)
-    size = own.weights**2 * own.term_queries()
+    on = np.array([batch.choice[:, list(axis.attributes)].any(axis=1) for axis in axes])
+    several = np.zeros(batch.terms, dtype=bool)
+    np.logical_or.at(several, batch.term_of, on.sum(axis=0) > 1)
+    size = batch.weights**2 * batch.term_queries()
     return float(size[several].sum() / max(float(size.sum()), 1e-300))
 
 
-def _differing(own: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
+def _differing(batch: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
     """Where the axes begin and end that terms ask for differently.
 
     Those that all terms ask for alike stay separate, but only the first and the last ones: answers
     are in the order of the attributes, so those that are fused must be consecutive.
     """
     alike = [
-        axis.size > 1 and len(np.unique(own.choice[:, axis.attributes[0]])) == 1 for axis in axes
+        axis.size > 1 and len(np.unique(batch.choice[:, axis.attributes[0]])) == 1 for axis in axes
     ]
     if all(alike):
         return 0, 0
     return alike.index(False), len(alike) - alike[::-1].index(False)
 
 
-def _needy_runs(own: ProductBatch, axes: Sequence[Axis], most: int) -> Iterator[tuple[int, int]]:
+def _needy_runs(batch: ProductBatch, axes: Sequence[Axis], most: int) -> Iterator[tuple[int, int]]:
     """Yield where consecutive axes begin and end that need a basis, with ``most`` combinations."""
-    special = [any(f.kind not in {"total", "identity"} for f in choices) for choices in own.factors]
+    special = [
+        any(f.kind not in {"total", "identity"} for f in choices) for choices in batch.factors
+    ]
     if sum(special) < 2:
         return
-    quadratic = Quadratic(on_axes(own, axes))
+    quadratic = Quadratic(on_axes(batch, axes))
     first, size = 0, 1
     for k, axis in enumerate(axes):
         needy = axis.size == 1 or quadratic.needs_basis(k)
@@ -154,9 +160,9 @@ class _Fusing:
     """Bases over fused axes for the terms of one group."""
 
     def __init__(
-        self, own: ProductBatch, effort: Effort, rng: np.random.Generator, clock: Clock
+        self, batch: ProductBatch, effort: Effort, rng: np.random.Generator, clock: Clock
     ) -> None:
-        self.own, self.effort, self.rng, self.clock = own, effort, rng, clock
+        self.own, self.effort, self.rng, self.clock = batch, effort, rng, clock
 
     def fused(self, group: Group, first: int, last: int) -> Group:
         """The group with the axes ``first:last`` as one, where that has less error."""
@@ -165,8 +171,8 @@ class _Fusing:
         if not several:
             return group
         axis = Axis(
-            tuple(i for one in together for i in one.attributes),
-            tuple(marks for one in together for marks in one.labels),
+            tuple(i for part_axis in together for i in part_axis.attributes),
+            tuple(marks for part_axis in together for marks in part_axis.labels),
         )
         axes = (*group.axes[:first], axis, *group.axes[last:])
         reduced = on_axes(self.own, axes)
@@ -188,8 +194,8 @@ class _Fusing:
         if n > FUSED[self.effort]:
             rows = LONG_ROWS * math.isqrt(n)
             stages = LONG_STAGES[self.effort]
-            found = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
-            yield found.rows.toarray()
+            sparse_rows = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
+            yield sparse_rows.rows.toarray()
             return
         W = gram.root()
         self.clock.spend(work_of(10.0 * n**3))

@@ -83,9 +83,9 @@ def _evaluate(
     statistics, residual, total = [], np.zeros(len(quadratic.grams)), np.zeros(len(quadratic.grams))
     for i, basis in enumerate(bases):
         numbers = quadratic.of_attribute(i)
-        found = _Statistics(basis, [quadratic.grams[g] for g in numbers])
-        residual[numbers], total[numbers] = found.residual, found.total
-        statistics.append(found)
+        statistic = _Statistics(basis, [quadratic.grams[g] for g in numbers])
+        residual[numbers], total[numbers] = statistic.residual, statistic.total
+        statistics.append(statistic)
     v = quadratic.demands(residual, total)
     inside = members_of(quadratic.index.masks, quadratic.d)
     logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
@@ -130,21 +130,21 @@ def optimise_gaussian_products(
     bases = [GramBasis(n) for n in quadratic.sizes]
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
-        own = [_own_columns(quadratic, i) for i in needy]
-        found = _optimise_bases(quadratic, bases, needy, own, clock, max_rounds)
-        if residual_error(quadratic, found) > residual_error(quadratic, bases):
+        own_columns = [_own_columns(quadratic, i) for i in needy]
+        optimised = _optimise_bases(quadratic, bases, needy, own_columns, clock, max_rounds)
+        if residual_error(quadratic, optimised) > residual_error(quadratic, bases):
             plain = [np.eye(quadratic.sizes[i]) for i in needy]
-            found = _optimise_bases(quadratic, bases, needy, plain, clock, max_rounds)
-        bases = found
+            optimised = _optimise_bases(quadratic, bases, needy, plain, clock, max_rounds)
+        bases = optimised
     *_, v, spread = _evaluate(quadratic, bases)
     error = float(np.sqrt(v * spread).sum() ** 2)
-    kept = v > 0
-    subsets = quadratic.index.masks[kept]
+    nonzero = v > 0
+    subsets = quadratic.index.masks[nonzero]
     return GaussianStrategy(
         axes_of(reduced.labels),
         tuple(bases),
         subsets,
-        _weights(subsets, bases, v[kept], spread[kept]),
+        _weights(subsets, bases, v[nonzero], spread[nonzero]),
         error,
         error if optimal else 0.0,
     )
@@ -159,16 +159,21 @@ def optimise_gaussian_groups(
 
     Tables and totals alone gain nothing from groups: one is the optimum.
     """
-    whole = optimise_gaussian_products(batch, clock=clock)
-    together = GaussianGroups((np.arange(batch.terms),), (whole,), whole.bound)
-    if clock.must_end() or whole.bound:
+    single_group = optimise_gaussian_products(batch, clock=clock)
+    together = GaussianGroups((np.arange(batch.terms),), (single_group,), single_group.bound)
+    if clock.must_end() or single_group.bound:
         return together
     with contextlib.suppress(StopSolver):
         grouping = group_terms(batch, clock, _residual_root)
         if grouping is not None:
             terms = tuple(np.array(sorted(group)) for group in grouping.groups)
-            parts = tuple(optimise_gaussian_products(batch.take(own), clock=clock) for own in terms)
-            return min(together, GaussianGroups(terms, parts), key=lambda found: found.error)
+            parts = tuple(
+                optimise_gaussian_products(batch.take(part_terms), clock=clock)
+                for part_terms in terms
+            )
+            return min(
+                together, GaussianGroups(terms, parts), key=lambda candidate: candidate.error
+            )
     return together
 
 
@@ -210,21 +215,21 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
             clock.tick(Step("products", 0))
             return np.inf, np.zeros_like(x)
         roots = np.sqrt(v * spread)
-        whole = roots.sum()
-        value = 2 * float(np.log(whole))
+        root_sum = roots.sum()
+        value = 2 * float(np.log(root_sum))
         if not best or value < best[0][0]:
             best[:] = [(value, current)]
         clock.tick(Step.of_log("products", value))
-        slope = np.sqrt(spread / np.maximum(v, 1e-300)) / whole
+        slope = np.sqrt(spread / np.maximum(v, 1e-300)) / root_sum
         slope[v <= 0] = 0.0
         by_r, by_s = quadratic.pull_back(residual, total, slope)
-        by_log_spread = inside.T @ (roots / whole)
+        by_log_spread = inside.T @ (roots / root_sum)
         gradients = []
         for i, norm in zip(needy, norms, strict=True):
-            found, numbers = statistics[i], quadratic.of_attribute(i)
-            by_kappa = float(by_log_spread[i]) / (found.basis.kappa - 1.0)
-            raw = found.pull_back(by_r[numbers], by_s[numbers], by_kappa)
-            S = np.asarray(found.basis.columns)
+            statistic, numbers = statistics[i], quadratic.of_attribute(i)
+            by_kappa = float(by_log_spread[i]) / (statistic.basis.kappa - 1.0)
+            raw = statistic.pull_back(by_r[numbers], by_s[numbers], by_kappa)
+            S = np.asarray(statistic.basis.columns)
             gradients.append(((raw - S * np.einsum("ij,ij->j", S, raw)) / norm).ravel())
         return value, np.concatenate(gradients)
 

@@ -92,8 +92,8 @@ class GroupSearch:
         # One set with identities is noise on data: there is always something to return. Where
         # that is hopeless, or the sets are too many to be moved, it is a greedy cover.
         starts = search.starts() if self.large or search.huge else [search.whole]
-        found = [search.descend(start, np.ones(len(start))) for start in starts]
-        self.family, self.bases = min(found, key=lambda family: family.value), self.plain
+        candidates = [search.descend(start, np.ones(len(start))) for start in starts]
+        self.family, self.bases = min(candidates, key=lambda family: family.value), self.plain
 
     @property
     def value(self) -> float:
@@ -153,12 +153,12 @@ class GroupSearch:
         """The best family at fixed bases, from all kinds of starts."""
         search = self._search(bases)
         try:
-            found = [search.descend(s, np.ones(len(s))) for s in search.starts()]
+            candidates = [search.descend(s, np.ones(len(s))) for s in search.starts()]
             if len(search.maximal) > 1 and not search.large:
                 sampled = (search.random_start() for _ in range(randoms))
-                found += [search.descend(s, np.ones(len(s))) for s in sampled]
-            found.sort(key=lambda family: family.value)
-            for family in found[:climbs]:
+                candidates += [search.descend(s, np.ones(len(s))) for s in sampled]
+            candidates.sort(key=lambda family: family.value)
+            for family in candidates[:climbs]:
                 search.climb(family, self.effort.steps)
         finally:
             if search.best is not None:
@@ -215,15 +215,15 @@ class GroupSearch:
     ) -> tuple[Family, tuple[Basis, ...]]:
         if all(basis.plain for basis in bases):
             return family, tuple(bases)
-        found = descend_jointly(
+        optimum = descend_jointly(
             self.quadratic,
             family,
             bases,
             clock=self.clock,
             max_rounds=self._rounds if rounds is None else rounds,
         )
-        self.offer(*found)
-        return found
+        self.offer(*optimum)
+        return optimum
 
     def _alternate(self) -> None:
         """Sets at the best bases, then bases at the best sets, until nothing gains."""

@@ -97,17 +97,17 @@ def group_terms(
     items = differing_terms(batch)
     if not 1 < len(items) <= MOST_ITEMS:
         return None
-    found = Grouping(batch, clock, root_of)
-    items.sort(key=found.root, reverse=True)
+    grouping = Grouping(batch, clock, root_of)
+    items.sort(key=grouping.root, reverse=True)
     for item in items:
-        found.insert(item)
+        grouping.insert(item)
     for _ in range(PASSES):
-        before = found.whole_root
+        before = grouping.whole_root
         for item in items:
-            found.move(item)
-        if found.whole_root >= before:
+            grouping.move(item)
+        if grouping.whole_root >= before:
             break
-    return found if len(found.groups) > 1 else None
+    return grouping if len(grouping.groups) > 1 else None
 
 
 def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:

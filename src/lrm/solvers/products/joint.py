@@ -122,8 +122,8 @@ class MixedGram(GramOperator):
             stacked = np.vstack(rows)
             dense += stacked.T @ stacked
         values, vectors = np.linalg.eigh(dense)
-        kept = values > 1e-12 * values[-1]
-        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+        nonzero = values > 1e-12 * values[-1]
+        return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
 
 
 def _chain(factor: LinearMap, share: float) -> ChainGram | None:
@@ -164,7 +164,7 @@ def own_basis(
     best: ExtraRows | None = None
     for count in rows:
         start = np.abs(random_rows(max(1, min(count, n // 2)), n, rng, size=0.5))
-        found = optimise_extra_rows(
+        candidate = optimise_extra_rows(
             W,
             start,
             nonnegative=True,
@@ -172,8 +172,8 @@ def own_basis(
             max_rounds=400,
             clock=clock.costing(round_work(W, len(start))),
         )
-        if best is None or found.error < best.error:
-            best = found
+        if best is None or candidate.error < best.error:
+            best = candidate
         clock.tick(Step("products", 0))
     return Basis(np.zeros((0, n)) if best is None else best.rows)
 
@@ -183,7 +183,7 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
     n = gram.cells
     rows = max(1, min(LONG_ROWS * math.isqrt(n), LONG_ENTRIES // n, BRIEF_ROWS if brief else n))
     levels = stages(n, rows)
-    found = optimise_sparse_rows(
+    sparse_rows = optimise_sparse_rows(
         gram,
         rows,
         levels[:1] if brief else levels,
@@ -192,7 +192,7 @@ def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brie
         name="products",
     )
     clock.check()
-    return Basis(np.minimum(found.rows.toarray(), LONGEST))
+    return Basis(np.minimum(sparse_rows.rows.toarray(), LONGEST))
 
 
 def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
@@ -256,10 +256,10 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
 
 def _trim(bases: Sequence[Basis]) -> list[Basis]:
     """Drop rows that vanished."""
-    kept = []
+    trimmed = []
     for basis in bases:
         alive = basis.extra_rows.max(axis=1, initial=0.0) > VANISHED
-        kept.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
+        trimmed.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
         if basis.plain:
-            kept[-1] = identity_basis(basis.size)
-    return kept
+            trimmed[-1] = identity_basis(basis.size)
+    return trimmed

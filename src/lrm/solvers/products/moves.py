@@ -32,9 +32,9 @@ class Moves:
     def __len__(self) -> int:
         return len(self.added)
 
-    def take(self, chosen: Integers) -> Moves:
+    def take(self, numbers: Integers) -> Moves:
         """Some of the moves."""
-        return Moves(self.removed[chosen], self.added[chosen], self.weight[chosen])
+        return Moves(self.removed[numbers], self.added[numbers], self.weight[numbers])
 
     @staticmethod
     def stack(parts: list[Moves]) -> Moves:
@@ -77,14 +77,14 @@ def score_moves(point: Point, family: Family, moves: Moves) -> tuple[Floats, Flo
     The added weight is the best of a few: shares of the removed weights, or multiples of the
     mean weight.
     """
-    asked = point.v > 0
-    masks, v = point.quadratic.index.masks[asked], point.v[asked][:, None]
+    needed = point.v > 0
+    masks, v = point.quadratic.index.masks[needed], point.v[needed][:, None]
     inside = contained(masks, family.sets).astype(np.float64)
-    own = family.weights**2 * point.set_factors(family.sets)
-    information = inside @ own
-    m, whole = len(family.sets), family.weights.sum()
+    squares = family.weights**2 * point.set_factors(family.sets)
+    information = inside @ squares
+    m, weight_sum = len(family.sets), family.weights.sum()
     # A row of zeros stands for "nothing removed".
-    part_of = np.hstack([inside * own, np.zeros((len(masks), 1))])
+    part_of = np.hstack([inside * squares, np.zeros((len(masks), 1))])
     shares = np.append(family.weights, 0.0)
     factor = point.set_factors(moves.added)
     value, best = np.full(len(moves), np.inf), moves.weight.copy()
@@ -92,7 +92,7 @@ def score_moves(point: Point, family: Family, moves: Moves) -> tuple[Floats, Flo
     width = max(1, CHUNK // max(1, len(masks)))
     steps = np.where(
         jump[:, None],
-        whole / m * np.array([0.3, 1.0, 3.0]),
+        weight_sum / m * np.array([0.3, 1.0, 3.0]),
         np.nan_to_num(moves.weight)[:, None] * np.array([0.5, 0.75, 1.0]),
     )
     for first in range(0, len(moves), width):
@@ -101,7 +101,7 @@ def score_moves(point: Point, family: Family, moves: Moves) -> tuple[Floats, Flo
         base = information[:, None] - part_of[:, gone[:, 0]] - part_of[:, gone[:, 1]]
         base[base < 1e-9 * information[:, None]] = 0.0
         new = contained(masks, moves.added[part]).astype(np.float64)
-        left = whole - shares[gone[:, 0]] - shares[gone[:, 1]]
+        left = weight_sum - shares[gone[:, 0]] - shares[gone[:, 1]]
         with np.errstate(divide="ignore"):
             for step in steps[part].T:
                 cost = np.sum(v / (base + new * (step**2 * factor[part])), axis=0)

@@ -90,8 +90,8 @@ def optimise_products(
     searching = clock.share(SEARCH_SHARE)
     rng = np.random.default_rng(seed)
     if classical:
-        one = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
-        return ProductStrategy.combine([one.run(effort, searching)])
+        single_search = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
+        return ProductStrategy.combine([single_search.run(effort, searching)])
     search = _Search(batch, rng, seed, clock)
     search.quick(searching.part(FIRST_SECONDS))
     quick = search.best
@@ -100,12 +100,12 @@ def optimise_products(
     several = len(quick.groups) > 1
     left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
     search.further(effort, searching.part(left))
-    found = search.best
-    if found.error >= quick.error:
+    best = search.best
+    if best.error >= quick.error:
         return quick
-    if found.error <= (1.0 - ROUNDING) * quick.error:
-        return found
-    return replace(found, runner_up=quick)
+    if best.error <= (1.0 - ROUNDING) * quick.error:
+        return best
+    return replace(best, runner_up=quick)
 
 
 class _Best:
@@ -195,7 +195,7 @@ class _Search:
     @property
     def best(self) -> ProductStrategy:
         """The best strategy; a combination of two groups only where it is clearly better."""
-        strategies = [found.strategy for found in self._found]
+        strategies = [candidate.strategy for candidate in self._found]
         plain = [strategy for strategy in strategies if not strategy.combined]
         best = min(plain, key=lambda strategy: strategy.error)
         winner = min(strategies, key=lambda strategy: strategy.error)
@@ -210,8 +210,8 @@ class _Search:
             rng = np.random.default_rng([self._seed, 1])
             grouping = group_terms(self.batch, clock)
             if grouping is not None:
-                self._has_groups, whole = True, grouping.root(self._everything)
-                hopeless = whole**3 > HOPELESS * grouping.whole_root**3
+                self._has_groups, full_root = True, grouping.root(self._everything)
+                hopeless = full_root**3 > HOPELESS * grouping.whole_root**3
                 self._add([self._solve(terms, rng) for terms in grouping.groups])
         if not hopeless:
             self._add([self._solve(self._everything)])
@@ -231,7 +231,7 @@ class _Search:
         with contextlib.suppress(StopSolver):
             for groups in self._near():
                 terms = [frozenset(group.terms.tolist()) for group in groups]
-                finished = [self._solve(own) for own in terms]
+                finished = [self._solve(part_terms) for part_terms in terms]
                 self._add(finished)
                 self._fuse(finished)
             if not self._has_groups:
@@ -250,15 +250,15 @@ class _Search:
             for group in self.best.groups:
                 self.clock.tick(Step("products", 0))
                 fresh = _TermSearch(self.batch, frozenset(group.terms.tolist()), self.rng)
-                found = fresh.run_once(EFFORTS[self.effort], self.clock)
-                groups.append(min(group, found, key=lambda one: one.error))
+                renewed = fresh.run_once(EFFORTS[self.effort], self.clock)
+                groups.append(min(group, renewed, key=lambda candidate: candidate.error))
             self._add(groups)
 
     def _add(self, groups: Sequence[Group]) -> None:
         """Keep the strategy of some groups, and where there are two, their combination."""
         parts = tuple(frozenset(group.terms.tolist()) for group in groups)
         strategy = ProductStrategy.combine(groups)
-        if any(strategy.error == found.strategy.error for found in self._found):
+        if any(strategy.error == candidate.strategy.error for candidate in self._found):
             return  # the same groups
         self._found.append(_Found(parts, strategy))
         # Groups that are worse separately may be better together.
@@ -269,11 +269,11 @@ class _Search:
 
     def _near(self) -> list[tuple[Group, ...]]:
         """The groups of strategies that are near the best, the best first, each parts once."""
-        least = min(found.strategy.error for found in self._found)
+        least = min(candidate.strategy.error for candidate in self._found)
         near: dict[tuple[frozenset[int], ...], tuple[Group, ...]] = {}
-        for found in sorted(self._found, key=lambda found: found.strategy.error):
-            if found.strategy.error <= NEAR * least:
-                near.setdefault(found.parts, found.strategy.groups)
+        for candidate in sorted(self._found, key=lambda candidate: candidate.strategy.error):
+            if candidate.strategy.error <= NEAR * least:
+                near.setdefault(candidate.parts, candidate.strategy.groups)
         return list(near.values())
 
     def _solve(self, terms: frozenset[int], rng: np.random.Generator | None = None) -> Group:
@@ -281,8 +281,8 @@ class _Search:
         if (terms, self.effort) not in self._groups:
             if terms not in self._searches:
                 self._searches[terms] = _TermSearch(self.batch, terms, rng or self.rng)
-            found = self._searches[terms].run(self.effort, self.clock)
-            self._groups[terms, self.effort] = found
+            solved = self._searches[terms].run(self.effort, self.clock)
+            self._groups[terms, self.effort] = solved
         return self._groups[terms, self.effort]
 
     def _fuse(self, groups: Sequence[Group]) -> None:
@@ -321,14 +321,14 @@ class _Search:
             while items:
                 grouping.insert(items[-1])
                 items.pop()
-        apart = grouping.groups + items  # where there was no time, terms stay separate
+        term_sets = grouping.groups + items  # where there was no time, terms stay separate
         scouted = [
-            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in apart
+            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in term_sets
         ]
         self._add(scouted)
         if ProductStrategy.combine(scouted).error > SCOUTED * self.best.error:
             return []
-        return [self._solve(terms, rng) for terms in apart]
+        return [self._solve(terms, rng) for terms in term_sets]
 
     def _best_split(self) -> Sequence[frozenset[int]]:
         """The best split in two by the fineness of one attribute's factors, by rough looks.

@@ -108,18 +108,20 @@ class SetSearch:
 
     def starts(self) -> list[Masks]:
         """Families to begin with: one set of all, the terms' own sets, and greedy covers."""
-        found = [] if self.huge else [self.whole]
-        own = self.point.quadratic.supports
-        if len(self.maximal) < len(own) <= MOST_SETS and (self.large or len(own) <= MOST_OWN):
-            found.append(own)
+        families = [] if self.huge else [self.whole]
+        supports = self.point.quadratic.supports
+        if len(self.maximal) < len(supports) <= MOST_SETS and (
+            self.large or len(supports) <= MOST_OWN
+        ):
+            families.append(supports)
         if self.large:
-            found.extend(self._covers_of_many())
+            families.extend(self._covers_of_many())
         elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
-                found.append(self.maximal)
-            found.extend(self._cover(power) for power in POWERS)
-            found.append(self._cover(sums=True))
-        return found
+                families.append(self.maximal)
+            families.extend(self._cover(power) for power in POWERS)
+            families.append(self._cover(sums=True))
+        return families
 
     def _cover(
         self, power: float = 1.0, rng: np.random.Generator | None = None, *, sums: bool = False
@@ -165,8 +167,8 @@ class SetSearch:
             return family
         most = min(max(4, count // 10), count)
         gone = self.rng.choice(count, size=self.rng.integers(1, most + 1), replace=False)
-        kept = np.setdiff1d(np.arange(count), gone)
-        sets, theta = family.sets[kept], family.weights[kept]
+        remaining = np.setdiff1d(np.arange(count), gone)
+        sets, theta = family.sets[remaining], family.weights[remaining]
         need = self.asked[~contained(self.asked, sets).any(axis=1)]
         if len(need):
             power = float(self.rng.choice([0.7, 0.85, 1.0, 1.2, 1.5]))
@@ -197,9 +199,9 @@ class SetSearch:
             # A descent may still gain a little over settled weights.
             if gains[place] < -0.005:
                 return None
-            found = self._apply(family, moves, [int(place)])
-            if found.value < family.value - GAIN:
-                return found
+            improved = self._apply(family, moves, [int(place)])
+            if improved.value < family.value - GAIN:
+                return improved
         return None
 
     def _settle(self, family: Family, moves: Moves) -> Floats:
@@ -211,13 +213,13 @@ class SetSearch:
         self._clock.spend(settle_work(len(self.asked), len(family.sets), len(moves), rounds))
         return score_families(self.point, family.sets, theta, moves.added, moves.weight, rounds)[0]
 
-    def _apply(self, family: Family, moves: Moves, chosen: list[int]) -> Family:
+    def _apply(self, family: Family, moves: Moves, move_numbers: list[int]) -> Family:
         """Make the chosen moves together, and descend."""
-        gone = moves.removed[chosen].ravel()
-        kept = np.setdiff1d(np.arange(len(family.sets)), gone)
-        new = np.array([c for c in chosen if moves.weight[c] > 0], dtype=np.int64)
-        sets = np.vstack([family.sets[kept], moves.added[new]])
-        theta = np.concatenate([family.weights[kept], moves.weight[new]])
+        gone = moves.removed[move_numbers].ravel()
+        remaining = np.setdiff1d(np.arange(len(family.sets)), gone)
+        new = np.array([c for c in move_numbers if moves.weight[c] > 0], dtype=np.int64)
+        sets = np.vstack([family.sets[remaining], moves.added[new]])
+        theta = np.concatenate([family.weights[remaining], moves.weight[new]])
         sets, place = np.unique(sets, axis=0, return_inverse=True)
         return self.descend(sets, np.bincount(place.reshape(-1), theta).astype(np.float64))
 
@@ -238,13 +240,13 @@ class SetSearch:
 
 def _disjoint(moves: Moves, gains: Floats) -> list[int]:
     """The best moves that remove different sets."""
-    chosen: list[int] = []
+    move_numbers: list[int] = []
     touched: set[int] = set()
     for place in np.argsort(-gains):
         gone = {int(i) for i in moves.removed[place] if i >= 0}
-        if gains[place] <= GAIN or len(chosen) >= 12:
+        if gains[place] <= GAIN or len(move_numbers) >= 12:
             break
         if not gone & touched:
-            chosen.append(int(place))
+            move_numbers.append(int(place))
             touched |= gone
-    return chosen
+    return move_numbers

@@ -57,28 +57,30 @@ def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
         _, gain = problem.error_and_gain(theta)
         theta = theta * np.cbrt(theta * gain)
         theta = np.maximum(theta / theta.sum(), 1e-12)
-    found = minimize(
+    optimum = minimize(
         problem.log_error,
         np.log(theta),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_rounds, "ftol": tolerance * 1e-2, "gtol": tolerance, "maxcor": 20},
     )
-    clock.spend(weights_work(len(point.quadratic.index), len(sets), found.nfev + 6))
-    theta = np.exp(np.maximum(found.x - found.x.max(), LEAST_LOG))
-    return _pruned(point, sets, theta / theta.sum(), float(found.fun))
+    clock.spend(weights_work(len(point.quadratic.index), len(sets), optimum.nfev + 6))
+    theta = np.exp(np.maximum(optimum.x - optimum.x.max(), LEAST_LOG))
+    return _pruned(point, sets, theta / theta.sum(), float(optimum.fun))
 
 
 def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
     """Drop the sets that no longer matter, if what is asked stays covered."""
-    kept = theta > NEGLIGIBLE * theta.max()
-    if kept.all():
+    significant = theta > NEGLIGIBLE * theta.max()
+    if significant.all():
         return Family(sets, theta, value)
-    fewer = SetWeights(point, sets[kept])
-    error = fewer.error(theta[kept])
+    fewer = SetWeights(point, sets[significant])
+    error = fewer.error(theta[significant])
     if np.log(error) > value + 1e-3:
         return Family(sets, theta, value)
-    return Family(sets[kept], theta[kept] / theta[kept].sum(), float(np.log(error)))
+    return Family(
+        sets[significant], theta[significant] / theta[significant].sum(), float(np.log(error))
+    )
 
 
 def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
@@ -95,16 +97,16 @@ def score_families(  # noqa: PLR0913, PLR0917 - one family of arrays
     width = max(1, CHUNK // max(1, len(point.quadratic.index)))
     base = SetWeights(point, sets)
     inside = base.inside if isinstance(base.inside, np.ndarray) else base.inside.toarray()
-    asked = point.v > 0
-    inside, v = inside[asked], point.v[asked, None]
-    masks = point.quadratic.index.masks[asked]
-    own = point.set_factors(added)
+    needed = point.v > 0
+    inside, v = inside[needed], point.v[needed, None]
+    masks = point.quadratic.index.masks[needed]
+    added_factors = point.set_factors(added)
     for first in range(0, len(added), width):
         part = slice(first, first + width)
         new = contained(masks, added[part]).astype(np.float64)
         weights = np.vstack([theta[:, part], start[part]])
         values[part], ended[:, part] = _settle(
-            inside, new, v, base.factors[:, None], own[part], weights, rounds
+            inside, new, v, base.factors[:, None], added_factors[part], weights, rounds
         )
     return values, ended
 
@@ -114,7 +116,7 @@ def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
     new: Floats,
     v: Floats,
     factors: Floats,
-    own: Floats,
+    new_factors: Floats,
     weights: Floats,
     rounds: int,
 ) -> tuple[Floats, Floats]:
@@ -123,7 +125,7 @@ def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for step in range(rounds + 1):
             theta, last = weights[:-1], weights[-1]
-            information = inside @ (theta * theta * factors) + new * (last * last * own)
+            information = inside @ (theta * theta * factors) + new * (last * last * new_factors)
             share = v / information
             cost = share.sum(axis=0)
             best = 2 * np.log(weights.sum(axis=0)) + np.log(cost)
@@ -131,7 +133,7 @@ def _settle(  # noqa: PLR0913, PLR0917 - one family of arrays
                 break
             slope = share / information
             gain = np.vstack(
-                [factors * (inside.T @ slope), own * np.einsum("ac,ac->c", new, slope)]
+                [factors * (inside.T @ slope), new_factors * np.einsum("ac,ac->c", new, slope)]
             )
             weights = weights * np.cbrt(weights * np.nan_to_num(gain, posinf=0.0))
             weights = weights / weights.sum(axis=0)
