@@ -16,6 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,8 @@ class Lattice:
         self.factors = np.exp(-sums_over(members, np.log(kappas))) * np.where(self.folds, 2, 1)
         self._known: dict[Subset, float] = {}
         self._forms: dict[tuple[int, LinearMap, LinearMap], tuple[Floats, Floats]] = {}
-        self._cancels: dict[tuple[int, LinearMap], bool] = {}
+        # Weak keys: the rows of a long factor are written out in pieces of 32 MB, each a map.
+        self._cancels: WeakKeyDictionary[LinearMap, dict[int, bool]] = WeakKeyDictionary()
         self._spectral: dict[int, Floats] = {}
 
     @cached_property
@@ -200,11 +202,12 @@ class Lattice:
         """Whether no query of a factor asks about the total: all have ``W·h = 0``."""
         if factor.is_word:
             return False  # counts of values, all of one sign
-        if (i, factor) not in self._cancels:
+        known = self._cancels.setdefault(factor, {})
+        if i not in known:
             h = self.bases[i].h
             size = CANCELS * factor.entry_range[1] * np.abs(h).sum()
-            self._cancels[i, factor] = bool(np.abs(factor.apply(h[:, None])).max() <= size)
-        return self._cancels[i, factor]
+            known[i] = bool(np.abs(factor.apply(h[:, None])).max() <= size)
+        return known[i]
 
     def asked(self, factors: Product) -> Iterator[Subset]:
         """Yield the subsets of the axes that a product asks about.

@@ -25,7 +25,7 @@ WRITTEN_ENTRIES = 1 << 22
 """Entries of some rows of a factor that are written out at a time (32 MB)."""
 
 LONGEST_TERM = 1 << 26
-"""Answers of a term over one long identity, which is not written out (0.5 GB)."""
+"""Answers of a term over a long identity or prefix, which is not written out (0.5 GB)."""
 
 Product = Mapping[int, LinearMap]
 """The factors of a product by axis, ascending; axes that are not in it are summed out."""
@@ -125,7 +125,7 @@ def pieces_of(
         length, values = len(factors[0]), factors[0].shape[1]
         each = (end - begin) // length
         block, written = BLOCK_ANSWERS // each, WRITTEN_ENTRIES // values
-        plain = all(factor.kind == "identity" for factor in factors)
+        plain = all(factor.is_word for factor in factors)
         if written < block and plain and end - begin <= LONGEST_TERM:
             yield Piece(term, begin, end)
             continue
