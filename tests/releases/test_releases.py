@@ -41,7 +41,7 @@ def test_loss_is_what_the_noise_says_and_at_most_what_was_asked():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_measured_error_agrees_with_the_promise(mechanism):
     """3,000 real releases, per query and in total; false alarm once in a million."""
-    plan = lrm.plan(batch(), mechanism)
+    plan = lrm.plan(batch(), mechanism, noise="laplace")
     noise = calibrate(plan.measured, plan.privacy("0.5"), 1)
     runs = noisy_runs(plan, noise, COUNTS, 3000) * 2.0**-plan.measured.bits
     truth = plan.workload.queries.apply(COUNTS.astype(float))

@@ -82,14 +82,14 @@ def test_answers_can_be_searched(tab, folder):
     before = tab.evaluate(shown)
     tab.evaluate(f"{SEARCH}('SIZE 7')")
     assert tab.evaluate("document.querySelector('.search output').textContent") == "5 of 35 rows"
-    found = "[...document.querySelectorAll('details:not([hidden]) h3')].map(e => e.innerText)"
+    found = "[...document.querySelectorAll('details[id]:not([hidden]) h3')].map(e => e.innerText)"
     assert tab.evaluate(found) == [
         "n by size",
         "n by colour and size",
         "m by colour, size and kind",
     ]
     assert tab.evaluate(
-        "[...document.querySelectorAll('details:not([hidden])')].every(e => e.open)"
+        "[...document.querySelectorAll('details[id]:not([hidden])')].every(e => e.open)"
     )
     tab.evaluate(f"{SEARCH}('')")
     assert tab.evaluate(shown) == before

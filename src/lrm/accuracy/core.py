@@ -155,13 +155,13 @@ class Accuracy:
 
 
 def amount_for_error(error_at: Callable[[Fraction], float], target_error: float) -> Fraction:
-    """The least amount whose error is at most ``wanted``, rounded up to six digits.
+    """The least amount whose error is at most ``target_error``, rounded up to six digits.
 
     Parameters
     ----------
     error_at
         The error at an amount (ε or ρ); falls with it.
-    wanted
+    target_error
         The error that is wanted.
 
     Examples

@@ -36,7 +36,7 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
     ----------
     reason
         What was raised.
-    given
+    arguments
         The arguments of the command.
     """
     received = _leave()

@@ -66,7 +66,7 @@ def redacted(sentence: str, secrets: Iterable[str]) -> str:
     ----------
     sentence
         Something to print, an error for instance.
-    given
+    secrets
         What the user typed; ``--option=value`` is looked at in parts as well.
     """
     for text in secrets:

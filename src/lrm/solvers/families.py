@@ -156,8 +156,8 @@ def _row_space(
 ) -> Family:
     """Combinations of the rows of W: ahead where there are far more cells than its rank squared.
 
-    ``first`` is what to hope for before any has been seen. Where ``others``, the families of other
-    widths, end far above the best, so will this one.
+    ``first`` is what to hope for before any has been seen. Where
+    ``other_families``, those of other widths, end far above the best, so will this one.
     """
     W = race.W
     k, n = W.shape

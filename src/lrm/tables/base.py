@@ -101,10 +101,10 @@ class Table(Protocol):
         ----------
         domain
             Says which cell each row is in, and how many rows of a person count.
-        wanted
+        requested
             None for the count of each cell; or how a batch merges cells: cells that it cannot
             distinguish may then be counted as one, on the first of them, and cells that it never
-            looks at not at all, where that is cheaper (``wanted.merge_counts`` of the result is
+            looks at not at all, where that is cheaper (``requested.merge_counts`` of the result is
             the same either way); or tabulations, where a domain has too many cells to count
             each. A row outside the domain is in no tabulation, whatever it is by.
 

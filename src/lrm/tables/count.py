@@ -145,7 +145,7 @@ def count_of(domain: Domain, requested: Wanted, *, lists: bool = True) -> Count:
     ----------
     domain
         Says which cell each row is in.
-    wanted
+    requested
         What is asked for.
     lists
         Whether the engine looks merged values up in lists. Where it does not, only numbers among

@@ -113,7 +113,7 @@ def split_block(
         Lines in UTF-8, each ended by a line feed.
     width
         Number of fields of a readable line.
-    wanted
+    requested
         Places of columns.
     """
     lines = _Lines.of(block, marks)

@@ -86,7 +86,7 @@ class JoinedRows:
         ]
 
     def words(self, known_classes: dict[int, str]) -> list[str]:
-        """The words of a row as ``w0``, ``w1`` …, with some attributes' classes ``given``."""
+        """The words of a row as ``w0``, ``w1`` …, some of them ``known_classes``."""
         return [
             f"{self._word(places, known_classes)} AS w{number}"
             for number, places in enumerate(self.count.words)

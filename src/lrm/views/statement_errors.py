@@ -107,7 +107,7 @@ def named_parts(title: str, counts: int, answer_counts: Mapping[str, int]) -> li
         That of the statement.
     counts
         Number of its counts.
-    others
+    answer_counts
         Number of answers by the name of a sum, rate, average or quantile.
     """
     parts = {**({COUNTS: counts} if counts else {}), **answer_counts}

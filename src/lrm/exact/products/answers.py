@@ -413,8 +413,9 @@ class Estimate:
 def variances(lattice: Lattice, factors: Product, other_factors: Product | None = None) -> Floats:
     """Variances of a product's queries over a group's axes, for unit noise.
 
-    With ``others``, the covariances of the queries of two products, row by row. The subsets of
-    the support are one array axis of length 2 each, contracted with the forms of its axis.
+    With ``other_factors``, the covariances of the queries of two products, row by row. The
+    subsets of the support are one array axis of length 2 each, contracted with the forms of its
+    axis.
     """
     other_factors = factors if other_factors is None else other_factors
     support = tuple(i for i in _support(factors) if i in _support(other_factors))
