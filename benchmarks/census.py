@@ -36,7 +36,11 @@ REPEAT = 3
 
 def _plan(folder: Path) -> str:
     batch = REAL["census by state"]()
-    plan = lrm.plan(lrm.Workload(ProductMap(batch), domain=domain_of(CASES[0])))
+    plan = lrm.plan(
+        lrm.Workload(ProductMap(batch), domain=domain_of(CASES[0])),
+        noise="laplace",
+        objective="total",
+    )
     plan.save(folder / "census.plan")
     rmse = (plan.strategy_error / batch.queries) ** 0.5
     size = (folder / "census.plan").stat().st_size / 1e3

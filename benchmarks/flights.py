@@ -56,7 +56,7 @@ def measure(name: str, effort: str, seed: int) -> dict[str, float]:
     order = list(FIGURES).index(name) + 1
     begin = time.process_time()
     workload = lrm.sql(flights_sql(order), flights_domain())
-    plan = lrm.plan(workload, effort=effort, seed=seed)
+    plan = lrm.plan(workload, noise="laplace", objective="total", effort=effort, seed=seed)
     seconds = time.process_time() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     error = plan.expected_squared_error(epsilon=1)

@@ -68,7 +68,9 @@ class Case:
 
     def plan_of(self, workload: Workload) -> lrm.Plan:
         """Plan a batch as this case does."""
-        return lrm.plan(workload, self.mechanism, **{"noise": "laplace", **self.options})
+        return lrm.plan(
+            workload, self.mechanism, **{"noise": "laplace", "objective": "total", **self.options}
+        )
 
 
 def _products(build: Callable[[], ProductBatch]) -> Workload:

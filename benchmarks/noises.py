@@ -39,8 +39,8 @@ def run(plot: Path) -> None:
         f"{'Gaussian ÷ Laplace, δ = ' + DELTA:30}" + "".join(f"{'ε = ' + e:>10}" for e in EPSILONS)
     )
     for name, batch in _batches().items():
-        laplace = lrm.plan(batch, noise="laplace", effort="quick")
-        gaussian = lrm.plan(batch, noise="gaussian", effort="quick")
+        laplace = lrm.plan(batch, noise="laplace", objective="total", effort="quick")
+        gaussian = lrm.plan(batch, noise="gaussian", objective="total", effort="quick")
         rows[name] = [
             gaussian.expected_squared_error(e, delta=DELTA) / laplace.expected_squared_error(e)
             for e in EPSILONS

@@ -79,7 +79,7 @@ def _measure(kind: str, name: str, effort: str, seed: int) -> dict[str, float]:
     workload = lrm.Workload(ProductMap(batch))
     noise = "gaussian" if kind == "gaussian" else "laplace"
     begin = time.process_time()
-    plan = lrm.plan(workload, noise=noise, effort=effort, seed=seed)
+    plan = lrm.plan(workload, noise=noise, objective="total", effort=effort, seed=seed)
     seconds = time.process_time() - begin
     error = plan.strategy_error
     value = error if kind == "small" else math.sqrt(error / batch.queries)

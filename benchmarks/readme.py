@@ -106,7 +106,9 @@ def measure(name: str, effort: str) -> dict[str, float]:
     """The errors of all ways on one batch, and the CPU seconds of the plan."""
     batch = REAL[name]()
     begin = time.process_time()
-    plan = lrm.plan(lrm.Workload(ProductMap(batch)), noise="laplace", effort=effort)
+    plan = lrm.plan(
+        lrm.Workload(ProductMap(batch)), noise="laplace", objective="total", effort=effort
+    )
     seconds = time.process_time() - begin
     error = math.sqrt(plan.strategy_error / batch.queries)
     return {

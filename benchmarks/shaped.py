@@ -184,9 +184,9 @@ def main() -> None:
         if chosen.only not in name:
             continue
         batch = build()
-        laplace = lrm.plan(batch, noise="laplace", effort=chosen.effort)
+        laplace = lrm.plan(batch, noise="laplace", objective="total", effort=chosen.effort)
         began = time.process_time()
-        pure = lrm.plan(batch, effort=chosen.effort)
+        pure = lrm.plan(batch, objective="total", effort=chosen.effort)
         seconds = time.process_time() - began
         errors = [plan.expected_squared_error(1) / 2 for plan in (laplace, pure)]
         body = pure.measured.body

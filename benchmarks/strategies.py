@@ -65,7 +65,7 @@ class Row:
 def _planned(workload: Workload, method: str) -> tuple[float, float, float, str]:
     name, _, effort = method.partition(" ")
     options = {"effort": effort} if effort else {}
-    plan = lrm.plan(workload, name, **{"noise": "laplace", **options})
+    plan = lrm.plan(workload, name, **{"noise": "laplace", "objective": "total", **options})
     seconds = float(plan.details["seconds"])
     return plan.strategy_error, seconds, plan.least_error, str(plan.details.get("winner", ""))
 

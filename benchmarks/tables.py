@@ -49,7 +49,9 @@ def measure(workload: Workload, method: str) -> tuple[float, float]:
     try:
         with threadpool_limits(1):
             method = "best" if options else method
-            plan = lrm.plan(workload, method, **{"noise": "laplace", **options})
+            plan = lrm.plan(
+                workload, method, **{"noise": "laplace", "objective": "total", **options}
+            )
     except LrmError:
         return np.nan, time.process_time() - began
     return plan.weighted_strategy_error, time.process_time() - began

@@ -139,7 +139,9 @@ def draw(seed: int, number: int, largest: int) -> tuple[str, Workload]:
 
 def _error(workload: Workload, method: str, **options: object) -> float:
     try:
-        return lrm.plan(workload, method, **{"noise": "laplace", **options}).weighted_strategy_error
+        return lrm.plan(
+            workload, method, **{"noise": "laplace", "objective": "total", **options}
+        ).weighted_strategy_error
     except ConvergenceError:
         return np.inf  # a baseline that says it cannot
 
