@@ -111,10 +111,12 @@ def _products(folder):
         ["total", "identity", "total"],
     ]
     made = {
-        "combined": lrm.plan(families.products([12, 4, 1 << 17], fine), effort="quick"),
-        "folded": lrm.plan(families.marginals([2] * 13, [1]), effort="quick"),
+        "combined": lrm.plan(
+            families.products([12, 4, 1 << 17], fine), noise="laplace", effort="quick"
+        ),
+        "folded": lrm.plan(families.marginals([2] * 13, [1]), noise="laplace", effort="quick"),
         "marginals": lrm.plan(families.products(sizes[:3], prefixes), "marginals"),
-        "dropped": lrm.plan(families.products(sizes, longer[1]), effort="quick"),
+        "dropped": lrm.plan(families.products(sizes, longer[1]), noise="laplace", effort="quick"),
         "tree": lrm.plan(families.products(sizes, longer[0]), "hierarchical"),
         "residual": lrm.plan(families.products(sizes, longer[0]), noise="gaussian", effort="quick"),
         "tables": lrm.plan(families.marginals([3, 2, 2, 1 << 19], [1]), "noise-on-results"),

@@ -10,7 +10,7 @@ import scipy.optimize
 import lrm
 from lrm.errors import UsageError
 from lrm.exact.products import merged_terms
-from lrm.releases import saving
+from lrm.releases import core
 from lrm.releases.postprocess import process
 from lrm.views.plans import worst_queries
 
@@ -85,7 +85,7 @@ def test_files_hold_the_table(release, tmp_path, monkeypatch):
 
 def test_a_file_of_many_answers_states_measurements_alone(release, tmp_path, monkeypatch):
     release.save(tmp_path / "small.lrm")
-    monkeypatch.setattr(saving, "STATED_ANSWERS", 10)
+    monkeypatch.setattr(core, "STATED_ANSWERS", 10)
     release.save(tmp_path / "large.lrm")
     loaded = lrm.load_release(tmp_path / "large.lrm")
     np.testing.assert_allclose(loaded.answers, release.answers)

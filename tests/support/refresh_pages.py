@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import conftest  # noqa: F401 - first: the code of OpenBLAS that searches in tests end with
 from pages import FENCE, compare, run_command
 
