@@ -21,6 +21,7 @@ def page(tab):
     tab.call("Page.navigate", url="about:blank")
     tab.wait("location.protocol === 'about:'")
     tab.console.clear()
+    tab.requests.clear()
     return tab
 
 
