@@ -26,10 +26,10 @@ from lrm.cli.terminal import echo
 def rehearse(plan: str, output: str | None, **choices: Any) -> None:
     r"""Make the page that a release of PLAN would have, on synthetic rows.
 
-    The rows are drawn uniformly from the declared domain, as many as give tables with a comment
-    -- expected: N their size in the median; the noise is that of a real release at
-    --epsilon (1 by default). It needs no table and no ledger, and costs no privacy: use it to see
-    which tables will be usable. Every page and file of it is marked as a rehearsal.
+    The rows are drawn uniformly from the declared domain. Their number is the one at which tables
+    with a comment -- expected: N have that size in the median. The noise is that of a real
+    release at --epsilon (1 by default). It needs no table and no ledger, and costs no privacy:
+    use it to see which tables will be usable. Every page and file of it is marked as a rehearsal.
 
     \b
     Example:

@@ -218,7 +218,7 @@ def _buckets(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
 
 
 def _moved(bind: Binds, node: exp.Expr) -> tuple[Expr, ...]:
-    """The argument of a window function; for LAG and LEAD how far, and what stands there else."""
+    """The argument of a window function; for LAG and LEAD also the offset and the default."""
     only(node, "this", "offset", "default")
     this = bind.expr(node.this)
     if type(node) not in {exp.Lag, exp.Lead}:

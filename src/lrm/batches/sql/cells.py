@@ -2,9 +2,9 @@
 
 A comparison of an attribute with a constant is answered by its cells; any other expression is
 evaluated on declared values (see `lrm.batches.sql.evaluation`). A condition is a conjunction of
-small tables (see `lrm.batches.sql.tables`). Cells of an attribute that a statement cannot tell
-apart are merged before anything is joined: a statement is walked twice, first to see which cells
-its comparisons distinguish.
+small tables (see `lrm.batches.sql.tables`). Cells of an attribute that a statement cannot
+distinguish are merged before anything is joined: a statement is walked twice, first to see which
+cells its comparisons distinguish.
 """
 
 from __future__ import annotations

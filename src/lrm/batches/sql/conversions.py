@@ -89,7 +89,7 @@ _MYSQL = {
     "%x": "%G",
     "%%": "%%",
 }
-_JAVA = {
+_YEAR_TO_DAY = {
     "yyyy": "%Y",
     "yy": "%y",
     "MM": "%m",
@@ -98,6 +98,11 @@ _JAVA = {
     "MMMM": "%B",
     "dd": "%d",
     "d": "%-d",
+}
+"""Letters of years, months and days that Java and .NET share."""
+
+_JAVA = {
+    **_YEAR_TO_DAY,
     "E": "%a",
     "EE": "%a",
     "EEE": "%a",
@@ -105,14 +110,7 @@ _JAVA = {
     "DDD": "%j",
 }
 _NET = {
-    "yyyy": "%Y",
-    "yy": "%y",
-    "MM": "%m",
-    "M": "%-m",
-    "MMM": "%b",
-    "MMMM": "%B",
-    "dd": "%d",
-    "d": "%-d",
+    **_YEAR_TO_DAY,
     "ddd": "%a",
     "dddd": "%A",
 }

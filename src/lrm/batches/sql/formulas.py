@@ -301,7 +301,7 @@ def _window(node: ir.Window, formula: Asked) -> Steps:
         total = formula.leaf(inner, window=node)
         return [total] if node.name == "SUM" else [total, Size(node), "/"]
     if len(node.args) > 2 and not (number(node.args[2]) == 0 and is_linear(inner)):
-        advice = "only 0 may stand there, for sums and counts"
+        advice = "the default may only be 0, and only for sums and counts"
         raise refuse("window", f"this default of {node.name}()", advice, node)
     formula.window = node
     steps = _steps(inner, formula)

@@ -163,7 +163,7 @@ def key_groups(values: Values | None, keys: Keys, cells: Cells) -> list[KeyGroup
 
 
 def note_groups(nodes: tuple[Expr, ...], cells: Cells) -> None:
-    """Note which cells the expressions tell apart that smaller groups are by."""
+    """Note which cells are distinguished by the expressions that define smaller groups."""
     _, keys = _split(nodes, {})
     key_groups(key_values(keys, cells), keys, cells)
 

@@ -93,7 +93,7 @@ class Window:
 
     @property
     def _is_range(self) -> bool:
-        """Whether its frame reaches from some value to another, rather than so many groups."""
+        """Whether its frame is given by values rather than by a number of groups."""
         frame = self.node.frame
         named = self.node.name in {"SUM", "AVG", "FIRST_VALUE", "LAST_VALUE"}
         return named and (frame is None or frame.kind == "RANGE" or frame.is_running)
