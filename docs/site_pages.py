@@ -12,7 +12,7 @@ from lrm.cli import main
 PLACE = "<!-- the help of every command -->"
 
 
-def helps(command: click.Command, context: click.Context, level: int = 2) -> Iterator[str]:
+def helps(command: click.Command, context: click.Context, level: int = 3) -> Iterator[str]:
     """A section for a command, then for those below it."""
     heading = f"{'#' * min(level, 4)} {context.command_path}"
     yield f"{heading}\n\n```text\n{command.get_help(context)}\n```\n"
