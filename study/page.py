@@ -31,6 +31,12 @@ _MANY = {
     NOT: "do not hold",
     UNTESTED: "not tested",
 }
+_READING = (
+    "Lines are expected errors by formula, markers means of simulated releases. The panels of a "
+    "figure of several data sets agree up to noise: the error of an exact strategy does not depend "
+    "on data. Gaussian noise guarantees (ε, 10⁻⁶) instead of pure ε, so it is not a baseline. "
+    "Where the time of best is flat, its search reached the time limit."
+)
 _KEPT = {True: HOLDS, False: NOT, None: UNTESTED}
 
 
@@ -89,13 +95,15 @@ def _page(
         "## What must hold on every row",
         _promises(results),
         "## The paper's claims",
+        "`python -m study claims` prints the test of each claim with its numbers.",
         _claims(judged),
         "## Figures",
+        _READING,
         *(_figure(path, left) for path in paths if path.stem.startswith("figure")),
     ]
     if convergence is not None:
         parts += ["## Convergence and complexity", *_convergence(convergence, results)]
-    parts += ["## What did not fit", *_left_out(results, left), "## Data", _data(results)]
+    parts += ["## What did not fit", _left_out(results, left), "## Data", _data(results)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -114,17 +122,16 @@ def _made_by(results: Results) -> list[str]:
     commands = f"`python -m study run --scale {scale.name}` and `python -m study plot`"
     size = f"{len(results.all_rows):,} rows, {scale.repetitions} repetitions each."
     reading = (
-        "Errors are squared L2 distances over the whole batch: lines by formula, markers as the "
-        "mean of simulated releases. The noise is simulated from a seed and protects nobody. "
-        f"Times are seconds of one core. {scale.note}"
+        "Errors are squared L2 distances over the whole batch. The noise is simulated from a seed "
+        f"and protects nobody. Times are seconds of one core. {scale.note}"
     )
     return [f"Made by {commands}: {size}", f"{versions}; code {code}; {kinds}.", reading]
 
 
 def _summary(judged: Sequence[Judged]) -> str:
     counts = Counter(claim.verdict for claim in judged)
-    told = ", ".join(f"{counts[v]} {many}" for v, many in _MANY.items() if counts[v])
-    return f"Of {len(judged)} claims: {told}."
+    verdicts = ", ".join(f"{counts[v]} {many}" for v, many in _MANY.items() if counts[v])
+    return f"Of {len(judged)} claims: {verdicts}."
 
 
 def _promises(results: Results) -> str:
@@ -133,19 +140,8 @@ def _promises(results: Results) -> str:
 
 
 def _claims(judged: Sequence[Judged]) -> str:
-    rows = []
-    for claim in judged:
-        where = f"§{claim.section}, {_places(claim)}. Test: {claim.criterion}"
-        numbers = claim.numbers
-        if claim.instead:
-            numbers += f"<br>{claim.instead}<br>**{claim.best}**"
-        rows.append((str(claim.number), f"{claim.sentence}<br>*{where}*", claim.verdict, numbers))
-    return _table(("", "claim", "verdict", "numbers; what is true instead, and why"), rows)
-
-
-def _places(claim: Judged) -> str:
-    spelled = ", ".join(map(str, claim.figures))
-    return f"figure{'s' if len(claim.figures) > 1 else ''} {spelled}"
+    rows = [(str(c.number), f"§{c.section}", c.sentence, c.verdict, c.instead) for c in judged]
+    return _table(("", "section", "claim", "verdict", "what is true instead, and why"), rows)
 
 
 def _captioned(name: str, caption: str) -> str:
@@ -154,23 +150,9 @@ def _captioned(name: str, caption: str) -> str:
 
 def _figure(path: Path, left: Sequence[_Left]) -> str:
     number = int(path.stem.removeprefix("figure"))
-    shown = FIGURES[number]
     missing = sum(case.figure == number for case in left)
-    parts = [f"Figure {number}. {shown.caption}."]
-    parts.append("Lines are expected errors, markers means of simulated releases.")
-    if len(shown.workloads) == 1:
-        parts.append(
-            "The panels agree up to noise: the error of an exact strategy does not depend on data."
-        )
-    if "Gaussian" in shown.mechanisms:
-        parts.append(
-            "Gaussian noise guarantees (ε, 10⁻⁶) instead of pure ε, so it is not a baseline."
-        )
-    parts.append("Where the time of best is flat, its search reached the time limit.")
-    if missing:
-        spelled = "1 point has" if missing == 1 else f"{missing} points have"
-        parts.append(f"{spelled} no result (see below).")
-    return _captioned(path.stem, " ".join(parts))
+    without = f" Points without a result: {missing}." if missing else ""
+    return _captioned(path.stem, f"Figure {number}. {FIGURES[number].caption}.{without}")
 
 
 def _convergence(result: Convergence, results: Results) -> list[str]:
@@ -181,38 +163,25 @@ def _convergence(result: Convergence, results: Results) -> list[str]:
     ]
 
 
-def _left_out(results: Results, left: Sequence[_Left]) -> list[str]:
+def _left_out(results: Results, left: Sequence[_Left]) -> str:
     notes = []
     early = {row.case for row in results.rows if row.interrupted}
     if early:
-        notes.append(f"{len(early)} searches of best ended at their limit with the best so far.")
+        notes.append(
+            f"Searches of best that ended at their limit with the best so far: {len(early)}."
+        )
     unsettled = {row.case for row in results.rows if is_loose(row)}
-    loose = sorted({c.name for c in cases_of(results.scale) if c.key in unsettled})
-    if loose:
-        notes.append(f"Ended without converging: {'; '.join(loose)}.")
+    if unsettled:
+        notes.append(f"{len(unsettled)} runs of AMM and LRM ended without converging.")
     if not left:
-        notes.append("Every case has its rows.")
-        return [" ".join(notes)]
-    # Several figures may wait for one plan: it is named once.
-    plans: dict[tuple[str, str], list[_Left]] = {}
-    for case in left:
-        plans.setdefault((case.name, case.why), []).append(case)
-    known = [cases[0].seconds for cases in plans.values() if math.isfinite(cases[0].seconds)]
+        return " ".join([*notes, "Every case has its rows."])
+    plans = {case.name: case.seconds for case in left}  # several figures may wait for one plan
+    known = [seconds for seconds in plans.values() if math.isfinite(seconds)]
     notes.append(
         f"{len(left)} cases have no result; their {len(plans)} plans are estimated at "
-        f"{_duration(sum(known))} of one core."
+        f"{_duration(sum(known))} of one core, each beyond the limit or after the end of the run."
     )
-    rows = [
-        (
-            ", ".join(map(str, sorted({case.figure for case in cases}))),
-            name,
-            why,
-            _duration(cases[0].seconds),
-        )
-        for (name, why), cases in sorted(plans.items(), key=lambda item: item[1][0].figure)
-    ]
-    columns = ("figure", "case", "why", "estimated CPU time")
-    return [" ".join(notes), _table(columns, rows)]
+    return " ".join(notes)
 
 
 def _duration(seconds: float | None) -> str:
