@@ -17,7 +17,7 @@ from body_vertices import vertices_of
 from lrm.errors import WorkloadError
 from lrm.privacy.bodies import drawing
 from lrm.privacy.bodies.drawing import Exponentials, below, choose, round_sums, shuffle
-from lrm.privacy.bodies.facets import Facets
+from lrm.privacy.bodies.facets import Facets, _exact_normals, _solve_facets
 from lrm.privacy.bodies.split import SplitHull
 from lrm.privacy.bodies.sums import WHOLE, Groups
 from lrm.privacy.bodies.tables import Tables
@@ -312,7 +312,7 @@ def test_marginals_follow_the_characteristic_function():
     """E exp(iτ b·z) = Σ_F p_F Π 1/(1 − iτ b·v), both signs of F."""
     one, rng = BODIES["facets 5"], np.random.default_rng(6)
     values, _ = one.simulate(200_000, rng)
-    chances = np.array(one.determinants, dtype=float) / sum(one.determinants)
+    chances = one.probabilities
     corners = one.vertices[np.abs(one.facets) - 1] * np.sign(one.facets)[:, :, None]
     for weights in rng.normal(size=(3, 5)) / 1500:
         for tau in (0.3, 1.0, 3.0):
@@ -461,6 +461,33 @@ def test_exact_volumes_and_covariances_by_facets():
         points = np.array(list(itertools.product([0, 1], repeat=k))[1:])
         one = verified_body(points * 2.0**24, 2e-5)
         assert one is not None
-        assert one.volume / 2 ** (24 * k) == pytest.approx(k + 1, rel=1e-3)
+        assert math.exp(one.log_volume - 24 * k * math.log(2)) == pytest.approx(k + 1, rel=1e-3)
         closed = Tables((1,) * k, (False,) * k, 2**24).covariance
         assert one.covariance == pytest.approx(closed, rel=1e-3)
+
+
+@pytest.mark.parametrize("bits", [3, 12, 30])
+def test_error_bounds_of_facets_contain_the_exact_values(bits):
+    """Random facets, and some whose last vertex is nearly a sum of the others."""
+    rng = np.random.default_rng(bits)
+    k, high = 6, 2**bits
+    corners = rng.integers(-high, high, (300, k, k))
+    corners[::3, -1] = corners[::3, 0] - corners[::3, 1] + rng.integers(0, 2, (100, k))
+    dets, numerators = _exact_normals(corners)
+    corners, dets, numerators = corners[dets != 0], dets[dets != 0], numerators[dets != 0]
+    found = _solve_facets(corners)
+    assert np.all(found.errors < 1e-5 * found.determinants)
+    for i, (det, top) in enumerate(zip(dets, numerators, strict=True)):
+        assert abs(Fraction(found.determinants[i]) - abs(det)) <= Fraction(found.errors[i])
+        for near, error, exact in zip(found.vectors[i], found.vector_errors[i], top, strict=True):
+            assert abs(Fraction(near) - Fraction(int(exact), int(det))) <= Fraction(error)
+
+
+def test_facets_are_chosen_by_exact_volumes_whatever_the_bounds():
+    one = Facets(np.array([[7, 1], [2, 5], [-3, 4]]), np.array([[1, 2], [2, 3], [1, -3]]), 0)
+    exact = np.array([33, 23, 31])  # |det| of the facets
+    vars(one)["_bounds"] = [33, 90, 40]
+    bits, sides = source(3), {33: 0, 23: 1, 31: 2}
+    places = [sides[abs(round(np.linalg.det(one.draw_facet(bits))))] for _ in range(3000)]
+    observed = np.bincount(places, minlength=3)
+    assert stats.chisquare(observed, exact / exact.sum() * 3000).pvalue > ALARM

@@ -7,7 +7,12 @@ On the cone over F the norm of Σ g_i·v_i is Σ g_i, so that the density of z t
 proportional to exp(−‖z‖/scale), with the same factor for all cones: the choice of F by its volume
 makes up for the determinant of the map. The cones over all facets cover the space.
 
-Nothing is believed of a list of facets. `Facets` verifies with exact integers that
+The determinants are known in float64 with error bounds. F is therefore chosen by upper bounds
+w_F ≥ |det V_F| and kept with probability |det V_F| / w_F, in whole numbers: the determinant of the
+chosen facet alone is computed exactly, and the law is exact.
+
+Nothing is believed of a list of facets. `Facets` verifies, with error bounds and with exact
+integers where these leave a doubt, that
 
 1. the vertices of each listed facet are linearly independent,
 2. the plane through them has all other vertices ±v strictly on the inner side, so that each of
@@ -24,11 +29,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +46,7 @@ __all__ = ["MOST_DIMENSIONS", "MOST_FACETS", "Facets"]
 
 MOST_DIMENSIONS = 12
 MOST_FACETS = 120_000
-"""Facets, of each pair ±F one: verified at some 0.1 ms each."""
+"""Facets, of each pair ±F one: verified at some 0.02 ms each."""
 
 MOST_VERTICES = 1 << 14
 LARGEST_VERTEX = 1 << 31
@@ -52,6 +57,12 @@ BLOCK = 1 << 11
 
 CERTAIN = 1.0 - 1e-9
 """A product h·v computed in float64 below this, with its rounding error, is below 1."""
+
+PRECISE = 1e-6
+"""Relative error of a determinant above which the facet is solved in exact integers."""
+
+ROUNDING = 2.0**-50
+"""More than the relative error of three operations in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +89,7 @@ class Facets(Body):
     vertices: Integers
     facets: Integers
     shift: int
+    _solved: _Normals = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("vertices", "facets"):
@@ -109,54 +121,52 @@ class Facets(Body):
 
     def _check_closed(self) -> None:
         """Check 3: every ridge lies in exactly two of the facets and their negatives."""
-        every = np.sort(np.vstack([self.facets, -self.facets]), axis=1)
-        if np.any(np.diff(every, axis=1) == 0):
+        order = np.argsort(np.abs(self.facets), axis=1)
+        rows = np.take_along_axis(self.facets, order, axis=1)
+        if np.any(np.diff(np.abs(rows), axis=1) == 0):
             raise WorkloadError("a facet names a vertex twice")
-        if np.unique(_keys(every)).size != len(every):
+        if np.unique(_keys(rows, len(self.vertices))).size != len(rows):
             raise WorkloadError("a facet is listed twice")
-        k = every.shape[1]
-        ridges = np.vstack([np.delete(every, place, axis=1) for place in range(k)])
-        _, often = np.unique(_keys(ridges), return_counts=True)
+        ridges = (np.delete(rows, place, axis=1) for place in range(rows.shape[1]))
+        keys = np.concatenate([_keys(part, len(self.vertices)) for part in ridges])
+        _, often = np.unique(keys, return_counts=True)
         if np.any(often != 2):
             raise WorkloadError("the list of facets has gaps: a ridge is not in exactly two facets")
 
     def _solve(self) -> None:
-        """Checks 1 and 2; determinants and normal vectors of all facets."""
-        determinants: list[int] = []
-        normals: list[Floats] = []
+        """Checks 1 and 2; determinants and normal vectors of all facets, with error bounds."""
+        solved = []
         for start in range(0, len(self.facets), BLOCK):
             block = self.facets[start : start + BLOCK]
-            dets, numerators = _exact_normals(self._corners(block))
-            if not np.all(dets != 0):
-                raise WorkloadError("the vertices of a facet are linearly dependent")
-            normals.append((numerators / dets[:, None]).astype(np.float64))
-            self._check_outermost(block, dets, numerators, normals[-1])
-            determinants += [abs(int(det)) for det in dets]
-        object.__setattr__(self, "_determinants", determinants)
-        object.__setattr__(self, "_normals", np.vstack(normals))
+            normals = _solve_facets(self._corners(block))
+            self._check_outermost(block, normals)
+            solved.append(normals)
+        together = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+        object.__setattr__(self, "_solved", _Normals(*together))
 
     def _corners(self, facets: Integers) -> Integers:
         """Vertices of some facets: facets × vertices × coordinates."""
         signs = np.sign(facets)[:, :, None]
         return np.asarray(self.vertices[np.abs(facets) - 1] * signs)
 
-    def _check_outermost(
-        self, facets: Integers, dets: NDArray[Any], numerators: NDArray[Any], normals: Floats
-    ) -> None:
+    def _check_outermost(self, facets: Integers, normals: _Normals) -> None:
         """Check 2: |h·v| < 1 for all vertices but the facet's own."""
-        products = np.abs(normals @ self.vertices.T.astype(np.float64))
-        rounding = _rounding(normals, self.vertices)
+        products, errors = normals.products(self.vertices)
         is_own_vertex = np.zeros(products.shape, dtype=bool)
         np.put_along_axis(is_own_vertex, np.abs(facets) - 1, values=True, axis=1)
-        doubtful = ~is_own_vertex & ~(products + rounding < CERTAIN)
-        for f, v in np.argwhere(doubtful).tolist():
-            exact = sum(
-                int(n) * int(x) for n, x in zip(numerators[f], self.vertices[v], strict=True)
-            )
-            if abs(exact) >= abs(int(dets[f])):
+        doubtful = ~is_own_vertex & ~(products + errors < CERTAIN)
+        for f in np.flatnonzero(doubtful.any(axis=1)).tolist():
+            det, top = self._exact_normal(facets[f])
+            others = self.vertices[doubtful[f]].astype(object)
+            if np.any(np.abs(others @ top) >= det):
                 raise WorkloadError(
                     "a listed facet is not one of the body: a vertex lies beyond it"
                 )
+
+    def _exact_normal(self, facet: Integers) -> tuple[int, NDArray[Any]]:
+        """The number d = |det V_F| and whole numbers t, up to one sign, with h = t/d."""
+        dets, numerators = _exact_normals(self._corners(facet[None]))
+        return abs(int(dets[0])), numerators[0]
 
     @property
     def size(self) -> int:
@@ -171,50 +181,40 @@ class Facets(Body):
         return self.size
 
     @property
-    def determinants(self) -> list[int]:
-        """|det| of each listed facet."""
-        stored_values: list[int] = self._determinants  # type: ignore[attr-defined]
-        return stored_values
-
-    @property
-    def volume(self) -> float:
-        """Volume of the body."""
-        exact_volume = Fraction(2 * sum(self.determinants), math.factorial(self.size))
-        return float(exact_volume * 2 ** (self.shift * self.size))
-
-    @property
     def log_volume(self) -> float:
-        parts = math.log(2 * sum(self.determinants)) - math.lgamma(self.size + 1)
-        return parts + self.shift * self.size * math.log(2)
+        """Logarithm of the volume 2·Σ|det|/k!."""
+        determinants = self._solved.determinants
+        largest = float(determinants.max())
+        logs = math.log(2 * largest) + math.log(float((determinants / largest).sum()))
+        return logs - math.lgamma(self.size + 1) + self.shift * self.size * math.log(2)
 
     def norms(self, vectors: Floats) -> Floats:
-        normals: Floats = self._normals * 2.0**-self.shift  # type: ignore[attr-defined]
+        normals = self._solved.vectors * 2.0**-self.shift
         height = max(1, (1 << 22) // len(normals))
         blocks = (vectors[start : start + height] for start in range(0, len(vectors), height))
         return np.concatenate([np.abs(block @ normals.T).max(axis=1) for block in blocks])
 
     def gauge(self, vector: Sequence[int]) -> Fraction:
-        largest = Fraction(0)
         point = np.array([int(x) for x in vector], dtype=object)
-        for start in range(0, len(self.facets), BLOCK):
-            corners = self._corners(self.facets[start : start + BLOCK])
-            dets, numerators = _exact_normals(corners)
-            for det, top in zip(dets, numerators @ point, strict=True):
-                largest = max(largest, abs(Fraction(int(top), int(det))))
+        products, errors = self._solved.products(point[None])
+        possible = products + errors >= (products - errors).max()
+        largest = Fraction(0)
+        for f in np.flatnonzero(possible[:, 0]).tolist():
+            det, top = self._exact_normal(self.facets[f])
+            largest = max(largest, Fraction(abs(int(top @ point)), det))
         return Fraction(largest, 2**self.shift)
 
     def holds(self, columns: Integers) -> bool:
         """Whether |h·p| ≤ 1 for all facets and columns: in float64 where that is certain."""
-        normals: Floats = self._normals * 2.0**-self.shift  # type: ignore[attr-defined]
         points = columns.T
-        step = max(1, (1 << 24) // max(1, len(points)))
-        doubtful: set[int] = set()
-        for start in range(0, len(normals), step):
-            part = normals[start : start + step]
-            products = np.abs(part @ points.T.astype(np.float64))
-            certain = products + _rounding(part, points) < CERTAIN
-            doubtful.update(np.flatnonzero(~certain.all(axis=0)).tolist())
-        return all(self.gauge(points[j].tolist()) <= 1 for j in sorted(doubtful))
+        height = max(1, (1 << 22) // len(self.facets))
+        for start in range(0, len(points), height):
+            block = points[start : start + height]
+            products, errors = self._solved.products(block)
+            certain = (products + errors < CERTAIN * 2.0**self.shift).all(axis=0)
+            if any(self.gauge(point.tolist()) > 1 for point in block[~certain]):
+                return False
+        return True
 
     def draw(self, scale: Fraction, bits: Bits = SYSTEM) -> list[int]:
         corners = self.draw_facet(bits)
@@ -223,18 +223,30 @@ class Facets(Body):
 
     def draw_facet(self, bits: Bits = SYSTEM) -> list[list[int]]:
         """The vertices of a facet, chosen by the volume of the cone over it."""
-        facet = self.facets[choose(self._cumulative, bits)]
+        while True:
+            place = choose(self._cumulative, bits)
+            facet = self.facets[place]
+            if below(self._bounds[place], bits) < self._exact_normal(facet)[0]:
+                break
         factor = (1 - 2 * below(2, bits)) << self.shift
         return [[factor * x for x in v] for v in self._corners(facet[None])[0].tolist()]
 
     @cached_property
-    def _cumulative(self) -> list[int]:
-        return list(accumulate(self.determinants))
+    def _bounds(self) -> list[int]:
+        """Whole numbers w_F ≥ |det V_F|."""
+        solved = self._solved
+        upper = (solved.determinants + solved.errors) * (1 + ROUNDING)
+        return [int(bound) + 1 for bound in upper.tolist()]
 
     @cached_property
-    def _probabilities(self) -> Floats:
-        total = sum(self.determinants)
-        return np.array([det / total for det in self.determinants])
+    def _cumulative(self) -> list[int]:
+        return list(accumulate(self._bounds))
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Of each pair of facets ±F, in float64."""
+        determinants = self._solved.determinants / self._solved.determinants.max()
+        return np.asarray(determinants / determinants.sum())
 
     @cached_property
     def covariance(self) -> Floats:
@@ -242,17 +254,16 @@ class Facets(Body):
         for start in range(0, len(self.facets), BLOCK):
             part = slice(start, start + BLOCK)
             corners = self._corners(self.facets[part]).astype(np.float64)
-            weighted = corners * self._probabilities[part, None, None]
+            weighted = corners * self.probabilities[part, None, None]
             matrix += np.einsum("fic,fid->cd", weighted, corners)
             sums = corners.sum(axis=1)
-            matrix += (sums * self._probabilities[part, None]).T @ sums
+            matrix += (sums * self.probabilities[part, None]).T @ sums
         matrix *= 4.0**self.shift
         matrix.flags.writeable = False
         return matrix
 
     def simulate(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        chances = self._probabilities / self._probabilities.sum()
-        drawn_facets = self.facets[rng.choice(len(chances), count, p=chances)]
+        drawn_facets = self.facets[rng.choice(len(self.facets), count, p=self.probabilities)]
         parts = rng.standard_exponential((count, self.size))
         signs = rng.choice([-1.0, 1.0], count)
         values = np.einsum("ni,nic->nc", parts, self._corners(drawn_facets).astype(np.float64))
@@ -275,16 +286,78 @@ class Facets(Body):
         return seal.hexdigest()
 
 
-def _keys(rows: Integers) -> NDArray[Any]:
-    """One value per row that is the same for the same rows."""
+def _keys(rows: Integers, vertices: int) -> NDArray[Any]:
+    """One value per row, the same for a row and its negative and for no other row."""
+    rows = rows * np.sign(rows[:, :1])
+    base = 2 * vertices + 1
+    if base ** rows.shape[1] < 2**62:
+        powers = np.array([base**place for place in range(rows.shape[1])])
+        return np.asarray((rows + vertices) @ powers)
     rows = np.ascontiguousarray(rows.astype(np.int32))
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
-def _rounding(normals: Floats, points: Integers) -> Floats:
-    """Bounds on the rounding error of ``normals @ points.T``, with room for that of the entries."""
-    sizes = np.abs(normals) @ np.abs(points.T.astype(np.float64))
-    return np.asarray(sizes * (4 * (normals.shape[1] + 4) * np.finfo(np.float64).eps))
+class _Normals(NamedTuple):
+    """Determinants and normal vectors of facets, with bounds on their errors."""
+
+    determinants: Floats
+    errors: Floats
+    vectors: Floats
+    vector_errors: Floats
+
+    def products(self, points: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Values |h·p| for all facets and points, with bounds on the errors."""
+        places = points.T.astype(np.float64)
+        sizes = np.abs(places)
+        eps = 4 * (self.vectors.shape[1] + 4) * np.finfo(np.float64).eps
+        errors = np.abs(self.vectors) @ sizes * eps + self.vector_errors @ sizes * (1 + eps)
+        return np.abs(self.vectors @ places), errors
+
+
+def _solve_facets(corners: Integers) -> _Normals:
+    """Determinants and h with V_F·h = 1 by elimination, with bounds on the errors.
+
+    Every number is a middle and a radius. Where a pivot may be 0 or a determinant is not
+    precise, the facet is solved again in exact integers.
+    """
+    count, k, _ = corners.shape
+    middle = np.concatenate([corners, np.ones((count, k, 1))], axis=2, dtype=np.float64)
+    radius = np.zeros_like(middle)
+    determinants, errors = np.ones(count), np.zeros(count)
+    every = np.arange(count)
+    with np.errstate(all="ignore"):  # what becomes infinite or NaN is solved again
+        for step in range(k):
+            pivot = step + np.abs(middle[:, step:, step]).argmax(axis=1)
+            for table in (middle, radius):
+                table[every, step], table[every, pivot] = table[every, pivot], table[every, step]
+            p, p_radius = middle[:, step, step].copy(), radius[:, step, step].copy()
+            errors = errors * (np.abs(p) + p_radius) + determinants * p_radius
+            determinants = determinants * np.abs(p)
+            errors = (errors + ROUNDING * determinants) * (1 + ROUNDING)
+            row = middle[:, step] / p[:, None]
+            least = np.abs(p) - p_radius
+            wide = radius[:, step] + np.abs(row) * p_radius[:, None]
+            row_radius = wide / least[:, None] * (1 + ROUNDING) + ROUNDING * np.abs(row)
+            row_radius[least <= 0] = np.inf
+            factor, factor_radius = middle[:, :, step, None].copy(), radius[:, :, step, None].copy()
+            product = factor * row[:, None]
+            radius += np.abs(factor) * row_radius[:, None]
+            radius += factor_radius * (np.abs(row) + row_radius)[:, None]
+            middle -= product
+            radius += ROUNDING * (np.abs(product) + np.abs(middle))
+            radius *= 1 + ROUNDING
+            middle[:, step], radius[:, step] = row, row_radius
+        doubtful = np.flatnonzero(~(errors < PRECISE * determinants))
+    found = _Normals(determinants, errors, middle[:, :, k], radius[:, :, k])
+    if doubtful.size:
+        dets, numerators = _exact_normals(corners[doubtful])
+        if not np.all(dets != 0):
+            raise WorkloadError("the vertices of a facet are linearly dependent")
+        exact = np.abs(dets).astype(np.float64), (numerators / dets[:, None]).astype(np.float64)
+        found.determinants[doubtful], found.vectors[doubtful] = exact
+        found.errors[doubtful] = ROUNDING * exact[0]
+        found.vector_errors[doubtful] = ROUNDING * np.abs(exact[1])
+    return found
 
 
 def _exact_normals(corners: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
