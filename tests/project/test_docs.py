@@ -38,8 +38,8 @@ def anchors(page):
 WITH_SESSIONS = [
     page
     for page in PAGES
-    # The README has its own test, and so have the pages that need a downloaded table.
-    if page.name not in {"README.md", "tutorial-real-table.md", "tutorial-flights.md"}
+    # The README has its own test, and so has the page that needs a downloaded table.
+    if page.name not in {"README.md", "tutorial-real-table.md"}
     and any(block.language in {"console", "pycon", "python"} for block in blocks(page))
 ]
 

