@@ -242,12 +242,12 @@ def test_budget_is_reachable(run):
 
 
 def test_more_queries_than_can_be_listed(run, run_json, in_folder):
-    run("plan", "all-ranges:4096", "-m", "wavelet", "-o", "plan.lrm")
+    run("plan", "all-ranges:2900", "-m", "wavelet", "-o", "plan.lrm")
     result = run("explain", "plan.lrm", "--epsilon", "1")
-    assert "none of 8,390,656 queries listed" in result.stdout
+    assert "none of 4,206,450 queries listed" in result.stdout
     assert run_json("explain", "plan.lrm", "--epsilon", "1")["queries"] == []
-    (in_folder / "c.csv").write_text("1\n" * 4096)
+    (in_folder / "c.csv").write_text("1\n" * 2900)
     args = ("release", "plan.lrm", "--counts", "c.csv", "--epsilon", "1", "-o", "out.lrm")
     result = run(*args, "--no-ledger")
     assert result.exit_code == 2
-    assert "8,390,656 queries is too large" in result.stderr
+    assert "4,206,450 queries is too large" in result.stderr
