@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "reports"
 ROWS = {"hospital": 148_000, "staff": 40_000, "shop": 250_000, "survey": 12_000}
 """Batches, and the rows of their generated tables."""
 
-AMOUNT = {"laplace": ["--epsilon", "1"], "gaussian": ["--rho", "0.1"]}
+AMOUNT = {"pure": ["--epsilon", "1"], "laplace": ["--epsilon", "1"], "gaussian": ["--rho", "0.1"]}
 PANDAS = "import sys, lrm; print(len(lrm.load_release(sys.argv[1]).to_pandas()))"
 
 
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__)
     parser.add_argument("batches", nargs="*", default=list(ROWS), help="of " + ", ".join(ROWS))
-    parser.add_argument("--noise", default="laplace,gaussian", help="comma-separated")
+    parser.add_argument("--noise", default="pure,gaussian", help="comma-separated")
     parser.add_argument("--effort", default="normal")
     chosen = parser.parse_args(arguments)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

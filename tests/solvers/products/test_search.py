@@ -133,10 +133,10 @@ def test_many_attributes_are_covered():
     batch = cross_tabs([10] * 30, [3])
     quadratic = Quadratic(batch)
     search = GroupSearch(quadratic, np.random.default_rng(0), UNLIMITED, EFFORTS["quick"])
-    found = search.run()
+    search.run()
     assert np.isfinite(search.value)
     own = len(batch.choice)
-    assert len(found.weights) < own  # sets of four attributes serve several triples
+    assert len(search.result().weights) < own  # sets of four attributes serve several triples
 
 
 def test_gaussian_tables_reach_the_optimum_of_a_dense_search():

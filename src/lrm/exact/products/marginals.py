@@ -129,13 +129,9 @@ class Point:
 
     def set_factors(self, sets: Masks) -> Floats:
         """``w_B = Π_{i∈B} 1/κ_i`` of each set, twice that if it is folded."""
-        members = members_of(sets, len(self.log_kappa))
-        factors = np.exp(-sums_over(members, self.log_kappa))
+        factors = np.exp(-sums_over(members_of(sets, len(self.log_kappa)), self.log_kappa))
         if self.quadratic.folded:
-            is_unfolded = members[:, -2:].all(axis=1) | ~members[:, self.quadratic.mirrored].any(
-                axis=1
-            )
-            factors = np.where(is_unfolded, factors, 2.0 * factors)
+            factors = np.where(self.quadratic.unfolded(sets), factors, 2.0 * factors)
         return np.asarray(factors)
 
 

@@ -157,17 +157,24 @@ class _Probe(Estimate):
             float(average @ image)
             for average, image in zip(self._averages, table.images, strict=True)
         ]
+        self._scales: dict[Subset, float] = {}
+
+    def _scale(self, subset: Subset) -> float:
+        """The sum over sets, computed once: all terms ask about the total."""
+        if subset not in self._scales:
+            lattice, numbers = self.lattice, self.lattice.telling(subset)
+            if not lattice[subset] > 0:
+                raise UnsupportedQuery("no measured marginal contains all attributes of the query")
+            known = np.where(self._table.group.members[numbers], self._means, self._table.totals)
+            known[:, list(subset)] = 1.0
+            weights = lattice.weights[numbers] ** 2 * np.where(lattice.folds[numbers], 2.0, 1.0)
+            self._scales[subset] = float(np.sum(weights * known.prod(axis=1)) / lattice[subset])
+        return self._scales[subset]
 
     def residual(self, subset: Subset) -> Floats:
         """``z_A``, whose sum over sets is a number, and its arrays a product."""
-        lattice, set_numbers = self.lattice, self.lattice.telling(subset)
-        if not lattice[subset] > 0:
-            raise UnsupportedQuery("no measured marginal contains all attributes of the query")
-        known = np.where(self._table.group.members[set_numbers], self._means, self._table.totals)
-        known[:, list(subset)] = 1.0
-        weights = lattice.weights[set_numbers] ** 2 * np.where(lattice.folds[set_numbers], 2.0, 1.0)
-        scale = np.sum(weights * known.prod(axis=1)) / lattice[subset]
-        outer_product = np.full((), scale)
+        lattice = self.lattice
+        outer_product = np.full((), self._scale(subset))
         for i in subset:
             image = lattice.bases[i].transpose_times(self._table.images[i][:, None])
             outer_product = np.multiply.outer(outer_product, image[:, 0])

@@ -187,6 +187,12 @@ class Quadratic:
             masks |= bits_of(self.d)[self.d - 2 + popcount(masks & two) % 2]
         return masks
 
+    def unfolded(self, sets: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which sets are measured whole: those both even and odd, or with nothing to fold."""
+        both, two = masks_of(np.stack([np.arange(self.d) >= self.d - 2, self.mirrored]))
+        none_to_fold = ~np.any(sets & two, axis=1)
+        return np.asarray(np.all((sets & both) == both, axis=1) | none_to_fold)
+
     @cached_property
     def supports(self) -> NDArray[np.uint64]:
         """The distinct sets of attributes that a product distinguishes values in."""
@@ -195,12 +201,15 @@ class Quadratic:
         return np.asarray(self.index.masks[numbers])
 
     def of_attribute(self, attribute: int) -> list[int]:
-        """Numbers of the Grams of one attribute that are not constant."""
-        return [
-            g
-            for g, i in enumerate(self.attribute_of)
-            if i == attribute and self.grams[g].constant is None
-        ]
+        """Numbers of the Grams of one attribute, of which none is constant."""
+        return self._of_attribute[attribute]
+
+    @cached_property
+    def _of_attribute(self) -> list[list[int]]:
+        numbers: list[list[int]] = [[] for _ in self.sizes]
+        for number, attribute in enumerate(self.attribute_of):
+            numbers[attribute].append(number)
+        return numbers
 
     def needs_basis(self, attribute: int) -> bool:
         """Whether more rows than the identity can help: some Gram is no mix of I and 11ᵀ.

@@ -114,7 +114,9 @@ class Group:
 
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
     """The same terms over the values of ``axes``."""
-    choice, factors = np.zeros((len(batch.choice), len(axes)), dtype=np.int32), []
+    choice, factors = batch.choice, []
+    if [axis.attributes for axis in axes] != [(i,) for i in range(len(batch.factors))]:
+        choice = np.zeros((len(batch.choice), len(axes)), dtype=np.int32)
     for k, axis in enumerate(axes):
         members = list(axis.attributes)
         rows, combos, place = _combinations(batch, members)
@@ -127,15 +129,11 @@ def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
             if any(f != 0 for f in combo):
                 numbers[number] = len(axis_factors)
                 axis_factors.append(axis.factor(combo_factors))
-        choice[rows, k] = numbers[place]
+        if not np.array_equal(choice[rows, k], numbers[place]):
+            choice = choice.copy() if choice is batch.choice else choice
+            choice[rows, k] = numbers[place]
         factors.append(tuple(axis_factors))
-    return ProductBatch(
-        tuple(factors),
-        choice,
-        batch.coefficients,
-        batch.term_of,
-        batch.weights,
-    )
+    return batch.over(tuple(factors), choice)
 
 
 def _combinations(

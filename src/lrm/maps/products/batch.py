@@ -148,7 +148,7 @@ class ProductBatch:
             self._shapes["queries"] = each
         return self._shapes["queries"]
 
-    def chosen(self, attribute: int) -> tuple[Integers, NDArray[np.int32]]:
+    def chosen(self, attribute: int) -> tuple[Integers, Integers]:
         """The products whose factor of an attribute is not its total, and these factors' numbers.
 
         Most factors are totals, which change nothing: visiting the others is much faster.
@@ -157,11 +157,11 @@ class ProductBatch:
             at, attributes = np.nonzero(self.choice)
             order = np.argsort(attributes.astype(np.int16), kind="stable")
             self._shapes["at"] = at[order]
+            self._shapes["numbers"] = self.choice[at, attributes][order].astype(np.int64)
             counts = np.bincount(attributes, minlength=len(self.factors))
             self._shapes["attribute ends"] = np.cumsum([0, *counts])
         start, stop = self._shapes["attribute ends"][attribute : attribute + 2]
-        at = self._shapes["at"][start:stop]
-        return at, self.choice[at, attribute]
+        return self._shapes["at"][start:stop], self._shapes["numbers"][start:stop]
 
     def present(self, attribute: int) -> Integers:
         """Numbers of the factors of an attribute that occur, ascending."""
@@ -212,9 +212,11 @@ class ProductBatch:
     def idle_terms(self) -> Integers:
         """The terms that count no cell: each of their summands has a factor of zeros."""
         zero = np.zeros(len(self.choice), dtype=bool)
-        for column, choices in zip(self.choice.T, self.factors, strict=True):
+        for i, choices in enumerate(self.factors):
             empty = [not factor.is_word and not factor.dense().any() for factor in choices]
-            zero |= np.array(empty)[column]
+            if any(empty):
+                at, numbers = self.chosen(i)
+                zero[at] |= np.array(empty)[numbers]
         some = np.bincount(self.term_of[~zero], minlength=self.terms)
         return np.flatnonzero(some == 0)
 
@@ -233,6 +235,16 @@ class ProductBatch:
             self.coefficients[rows],
             place[self.term_of[rows]],
             self.weights[term_numbers],
+        )
+
+    def over(
+        self, factors: tuple[tuple[LinearMap, ...], ...], choice: NDArray[np.int32]
+    ) -> ProductBatch:
+        """The batch whose terms choose other factors, perhaps of other attributes."""
+        same = ("at", "numbers", "attribute ends") if choice is self.choice else ()
+        shapes = {key: self._shapes[key] for key in same if key in self._shapes}
+        return ProductBatch(
+            factors, choice, self.coefficients, self.term_of, self.weights, _shapes=shapes
         )
 
     def dense(self) -> Floats:
@@ -360,16 +372,13 @@ def cross_tabs(
     _check_extent(sum(math.comb(d, order) for order in order_list), d)
     identity: Word = "identity"
     axis_kinds = kinds if kinds is not None else [identity] * d
-    blocks = []
+    choice = np.zeros((sum(math.comb(d, order) for order in order_list), d), dtype=np.int32)
+    stop = 0
     for order in order_list:
-        tables = math.comb(d, order)
+        start, stop = stop, stop + math.comb(d, order)
         chain = itertools.chain.from_iterable(itertools.combinations(range(d), order))
-        members = np.fromiter(chain, np.int64, tables * order).reshape(tables, order)
-        block = np.zeros((tables, d), dtype=np.int32)
-        if order:
-            block[np.arange(tables)[:, None], members] = 1
-        blocks.append(block)
-    choice = np.vstack(blocks)
+        members = np.fromiter(chain, np.int64, (stop - start) * order).reshape(-1, order or 1)
+        choice[np.arange(start, start + len(members))[:, None], members] = 1
     factors = tuple(
         (word_factor("total", n), word_factor(kind, n))
         for n, kind in zip(sizes, axis_kinds, strict=True)

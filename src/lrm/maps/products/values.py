@@ -98,5 +98,4 @@ def merge_values(batch: ProductBatch) -> Reduction:
             choice[at, i] = renumbered
         merged.append(tuple(factors))
         labels.append(marks)
-    reduced = ProductBatch(tuple(merged), choice, batch.coefficients, batch.term_of, batch.weights)
-    return Reduction(reduced, tuple(labels))
+    return Reduction(batch.over(tuple(merged), choice), tuple(labels))

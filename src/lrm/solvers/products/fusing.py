@@ -129,9 +129,7 @@ def _differing(batch: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:
     Those that all terms ask for alike stay separate, but only the first and the last ones: answers
     are in the order of the attributes, so those that are fused must be consecutive.
     """
-    alike = [
-        axis.size > 1 and len(np.unique(batch.choice[:, axis.attributes[0]])) == 1 for axis in axes
-    ]
+    alike = [axis.size > 1 and len(batch.present(axis.attributes[0])) == 1 for axis in axes]
     if all(alike):
         return 0, 0
     return alike.index(False), len(alike) - alike[::-1].index(False)

@@ -67,13 +67,13 @@ def marginals_of(quadratic: Quadratic, family: Family, bases: Sequence[Basis]) -
     if not quadratic.folded:
         return Marginals(family.sets, family.weights, tuple(bases))
     members = members_of(family.sets, quadratic.d)
-    whole = members[:, -2:].all(axis=1) | ~members[:, quadratic.mirrored].any(axis=1)
-    folds = np.where(whole, 0, np.where(members[:, -1], -1, 1))
+    folds = np.where(quadratic.unfolded(family.sets), 0, np.where(members[:, -1], -1, 1))
     # Without attributes of two values, even and whole are the same.
-    every = np.column_stack([members[:, :-2], folds])
-    kept, place = np.unique(every, axis=0, return_inverse=True)
+    masks = masks_of(members[:, :-2])
+    keys = np.column_stack([masks, folds.astype(np.uint64)])  # −1 becomes the largest number
+    _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     weights = np.bincount(place.reshape(-1), family.weights).astype(np.float64)
-    return Marginals(masks_of(kept[:, :-1] > 0), weights, tuple(bases)[:-2], kept[:, -1])
+    return Marginals(masks[first], weights, tuple(bases)[:-2], folds[first])
 
 
 class GroupSearch:
@@ -126,7 +126,7 @@ class GroupSearch:
         self.effort, self.clock = effort, clock
         self.run()
 
-    def run(self) -> Marginals:
+    def run(self) -> None:
         """Search until nothing gains or the clock ends."""
         with contextlib.suppress(StopSolver):
             if not self.large:
@@ -137,7 +137,6 @@ class GroupSearch:
             if not self.large:
                 self._alternate()
                 self._refine()
-        return self.result()
 
     def offer(self, family: Family, bases: Sequence[Basis]) -> bool:
         """Keep a strategy if it is the best so far."""

@@ -130,6 +130,6 @@ def _differ(batch: ProductBatch) -> bool:
     Tables and their totals alone do not gain from groups: their sets are chosen together.
     """
     return any(
-        len([f for f in np.unique(column) if choices[f].total_factor is None]) > 1
-        for column, choices in zip(batch.choice.T, batch.factors, strict=True)
+        len([f for f in batch.present(i).tolist() if choices[f].total_factor is None]) > 1
+        for i, choices in enumerate(batch.factors)
     )

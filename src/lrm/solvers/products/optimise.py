@@ -159,7 +159,8 @@ class _TermSearch:
             if len(self._searches) == 1:
                 quadratic = Quadratic(batch, folded=True)
                 self._searches.append(GroupSearch(quadratic, self._rng, clock, effort))
-            self._searches[1].start_from(plain)
+            if not plain.large:  # else a cover of their own was never worse
+                self._searches[1].start_from(plain)
             self._searches[1].go_on(effort, clock)
         best = min(self._searches, key=lambda search: search.value)
         axes = axes_of(self._reduced.labels)
