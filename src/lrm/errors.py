@@ -12,6 +12,11 @@ from collections.abc import Sequence
 class LrmError(Exception):
     """Base of all errors that lrm raises on purpose."""
 
+    @property
+    def sentences(self) -> list[str]:
+        """The message of each error of a text that has several."""
+        return [str(self)]
+
 
 class UsageError(LrmError, ValueError):
     """The caller asked for something that does not make sense (exit code 2)."""
@@ -22,7 +27,22 @@ class WorkloadError(UsageError):
 
 
 class DomainError(UsageError):
-    """A domain, one of its attributes, or a domain file is malformed."""
+    """A domain, one of its attributes, or a domain file is malformed.
+
+    Parameters
+    ----------
+    sentences
+        What is wrong, one sentence for each error of a file.
+    """
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__("\n".join(sentences))
+        self._sentences = list(sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The message of each error of a file."""
+        return self._sentences
 
 
 class SqlError(UsageError):
@@ -71,6 +91,13 @@ class SqlError(UsageError):
         self.at = at
         self.others = others
         self.source = source
+        self._where = where
+
+    @property
+    def sentences(self) -> list[str]:
+        """The message of each error of the text, with its line."""
+        own = f"{self._where}{self.sentence}"
+        return [own, *(line for other in self.others for line in other.sentences)]
 
     def beside(self, others: Sequence[SqlError], source: str = "") -> SqlError:
         """The same error with others of the text, which is from a file where one is named."""

@@ -251,3 +251,27 @@ def test_more_queries_than_can_be_listed(run, run_json, in_folder):
     result = run(*args, "--no-ledger")
     assert result.exit_code == 2
     assert "4,206,450 queries is too large" in result.stderr
+
+
+def test_every_error_of_a_file_has_a_line_of_its_own(run, in_folder):
+    (in_folder / "domain.yaml").write_text(
+        "lrm-domain: 1\ntable: t\nunit: row\nattributes:\n"
+        "- {name: a, kind: integers, low: 0, high: 9}\n"
+        "- {name: b, kind: boolean, null: drop, outside: drop}\n"
+    )
+    result = run("domain", "check", "domain.yaml")
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first.startswith("lrm: domain.yaml line 5, attribute 'a': 'null' and 'outside' must say")
+    assert second.startswith("lrm: domain.yaml line 6, attribute 'b'")
+    assert "categories with values: [true, false]" in second
+    (in_folder / "domain.yaml").write_text(
+        "lrm-domain: 1\ntable: t\nunit: row\nattributes:\n"
+        "- {name: a, kind: integers, low: 0, high: 9, null: drop, outside: drop}\n"
+    )
+    (in_folder / "q.sql").write_text("SELECT COUNT(x) FROM t;\n\nSELECT COUNT(y) FROM t;\n")
+    result = run("plan", "q.sql", "--domain", "domain.yaml")
+    assert [line[: len("lrm: q.sql line 1")] for line in result.stderr.splitlines()] == [
+        "lrm: q.sql line 1",
+        "lrm: q.sql line 3",
+    ]

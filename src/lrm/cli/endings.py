@@ -61,8 +61,9 @@ def end(reason: BaseException, arguments: Sequence[str]) -> int:
         private = bool(PRIVATE_COMMANDS.intersection(arguments[:1]))
         shown = redacted(_frames(reason, private=private), secrets)
         click.echo(visible(shown, lines=True), err=True, nl=False)
-    sentence, code = _outcome(reason, debug=debug)
-    click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
+    sentences, code = _outcome(reason, debug=debug)
+    for sentence in sentences:
+        click.echo(visible(f"lrm: {redacted(sentence, secrets)}"), err=True)
     return code
 
 
@@ -125,23 +126,24 @@ def _leave() -> int:
     return received
 
 
-def _outcome(reason: BaseException, *, debug: bool) -> tuple[str, int]:
-    """The one sentence that says what went wrong, and the exit code."""
+def _outcome(reason: BaseException, *, debug: bool) -> tuple[list[str], int]:
+    """What went wrong, one sentence per error, and the exit code."""
     if isinstance(reason, click.UsageError):
         hint = f" (see '{reason.ctx.command_path} --help')" if reason.ctx else ""
-        return " ".join(reason.format_message().split()).rstrip(".") + hint, 2
+        return [" ".join(reason.format_message().split()).rstrip(".") + hint], 2
     if isinstance(reason, click.ClickException):
-        return reason.format_message(), reason.exit_code
+        return [reason.format_message()], reason.exit_code
     if isinstance(reason, MemoryError):
         reason = LrmError("not enough memory; try a smaller workload or another mechanism")
     if isinstance(reason, OSError) and reason.errno == errno.ENAMETOOLONG:
         reason = UsageError("the name of a file is too long; give the name of a file that exists")
     if isinstance(reason, LrmError):
-        return str(reason) + _paid(reason), 2 if isinstance(reason, UsageError) else 1
+        *others, last = reason.sentences
+        return [*others, last + _paid(reason)], 2 if isinstance(reason, UsageError) else 1
     where = traceback.extract_tb(reason.__traceback__)[-1]
     what = f"an error in lrm itself ({type(reason).__name__} in {where.name})"
     more = "" if debug else "; run again with LRM_DEBUG=1 to see where"
-    return f"{what}{more}; please report it{_paid(reason)}", 1
+    return [f"{what}{more}; please report it{_paid(reason)}"], 1
 
 
 def _paid(reason: BaseException | None) -> str:

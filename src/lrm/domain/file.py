@@ -99,8 +99,7 @@ most high, but 0 > -1
         hint = "; a newer lrm wrote it" if version > VERSION else ""
         entries["lrm-domain"].fail(f"expected version {VERSION}, not {version}{hint}")
     table = entries["table"].text() if "table" in entries else None
-    items = entries["attributes"].items()
-    attributes = [_attribute(item.at("")) for item in items]
+    attributes = _attributes(entries["attributes"])
     unit = _unit(entries["unit"])
     csv = _csv(entries["csv"]) if "csv" in entries else None
     lookup_nodes = entries["lookups"].items() if "lookups" in entries else []
@@ -177,6 +176,19 @@ def _csv(node: Node) -> CsvForm:
         _blame(entries, node, str(error).removeprefix("csv: "))
 
 
+def _attributes(node: Node) -> list[Attribute]:
+    """All attributes; the errors of all of them are reported together."""
+    attributes, errors = [], []
+    for item in node.items():
+        try:
+            attributes.append(_attribute(item.at("")))
+        except DomainError as error:
+            errors.append(str(error))
+    if errors:
+        raise DomainError(*errors)
+    return attributes
+
+
 def _attribute(node: Node) -> Attribute:
     anything = _COMMON.union(*(required_keys | two for required_keys, two in _KINDS.values()))
     entries = node.fields({"name", "kind"}, anything)
@@ -184,8 +196,18 @@ def _attribute(node: Node) -> Attribute:
     node = node.at(f"attribute {name!r}")
     kind = node.fields({"name", "kind"}, anything)["kind"]
     if kind.text() not in _KINDS:
-        kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}")
+        hint = "; write a yes/no column as categories with values: [true, false]"
+        hint = hint if kind.text().startswith("bool") else ""
+        kind.fail(f"expected {', '.join(_KINDS)}, not {kind.text()!r}{hint}")
     required, optional = _KINDS[kind.text()]
+    missing = [rule for rule in ("null", "outside") if not node.has(rule)]
+    if missing:
+        outside = "clip" if kind.text() == "numbers" else "drop"
+        names = " and ".join(map(repr, missing))
+        node.fail(
+            f"{names} must say what happens to rows with NULL or other values, "
+            f"for example null: drop, outside: {outside}"
+        )
     entries = node.fields(required | _COMMON, optional)
     try:
         return _build(kind.text(), name, entries)

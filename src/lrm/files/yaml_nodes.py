@@ -183,7 +183,10 @@ class Node:
             nodes_by_name[name] = self.below(value, f"field {name!r}")
         missing = sorted(required - set(nodes_by_name))
         if missing:
-            self.fail(f"field {missing[0]!r} is missing")
+            names = ", ".join(map(repr, missing))
+            self.fail(
+                f"field {names} is missing" if len(missing) == 1 else f"fields {names} are missing"
+            )
         return nodes_by_name
 
     def pairs(self) -> list[tuple[str, Node]]:
