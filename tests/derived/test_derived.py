@@ -12,7 +12,7 @@ from forging import resealed
 from lrm.derived import Noisy, derived_numbers, derived_values
 from lrm.derived.quantiles import _monotone
 from lrm.errors import DomainError, FileFormatError, WorkloadError
-from lrm.workload import Block, Computed, Formula, Grouped, Quantile, derived_from_facts
+from lrm.workload import Block, Computed, Formula, LabelBlock, Quantile, derived_from_facts
 
 DOMAIN = lrm.Domain(
     [
@@ -96,9 +96,9 @@ def test_facts_read_back_as_they_were():
     facts = json.loads(json.dumps([one.facts() for one in batch.derived]))
     assert derived_from_facts(facts) == batch.derived
     with pytest.raises(WorkloadError, match="ascending order"):
-        Quantile(Grouped("q"), 0.5, Block(0, (1,)), (0.0, 2.0), (3.0, 4.0), "x")
+        Quantile(LabelBlock("q"), 0.5, Block(0, (1,)), (0.0, 2.0), (3.0, 4.0), "x")
     with pytest.raises(WorkloadError, match="from 0 to 1"):
-        Quantile(Grouped("q"), 2.0, Block(0, (1,)), (0.0,), (1.0,), "x")
+        Quantile(LabelBlock("q"), 2.0, Block(0, (1,)), (0.0,), (1.0,), "x")
 
 
 def test_inputs_that_are_asked_anyway_are_not_asked_twice():
@@ -106,7 +106,7 @@ def test_inputs_that_are_asked_anyway_are_not_asked_twice():
         "SELECT COUNT(x) AS n, SUM(x) AS s, AVG(x) AS m, SUM(x) / COUNT(x) AS r FROM t", DOMAIN
     )
     assert batch.shape[0] == 2
-    assert not [label for label in batch.labels.parts if label.hidden]
+    assert not [label for label in batch.labels.blocks if label.hidden]
 
 
 def test_a_release_is_read_back_with_its_derived_answers(release, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lrm
 from lrm import families
 from lrm.errors import WorkloadError
-from lrm.workload import CrossTabs, Grouped, LabelColumns, Labels, Named, NumberedLabels, spans_of
+from lrm.workload import LabelBlock, LabelColumns, Labels, NumberedLabels, spans_of
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 
@@ -76,9 +76,9 @@ def test_marginals_are_the_products_of_all_combinations(sizes, data):
     assert [labels[i].group for i in range(len(labels))] == groups
     spans = next(spans_of(labels, [(0, len(labels))]))
     for attribute in labels.attributes:
-        column = LabelColumns().group(spans, attribute).to_pylist()
+        column = LabelColumns(labels).group(spans, attribute).to_pylist()
         assert column == [dict(group).get(attribute) for group in groups]
-    assert LabelColumns().names(spans, str).to_pylist() == list(labels.names)
+    assert LabelColumns(labels).names(spans, str).to_pylist() == list(labels.names)
     assert Labels.from_facts(labels.facts()) == labels
 
 
@@ -143,17 +143,17 @@ def test_orders_that_are_refused(orders):
 
 def test_a_label_that_cross_tabs_repeat_is_found():
     axes = (("sex", ("f", "m")), ("age", NumberedLabels("identity", 3)))
-    tabs = CrossTabs("n", axes, (0, 2))
+    tabs = LabelBlock("n", axes, orders=(0, 2))
     for other in (
-        Named(("n",)),
-        Grouped("n", (("age", ("9", "2")), ("sex", ("m",)))),
-        Grouped("n", (("age", ("2",)), ("sex", ("m",)))),
-        CrossTabs("n", (("age", ("2",)), ("sex", ("m", "x"))), (1, 2)),
+        LabelBlock("n"),
+        LabelBlock("n", (("age", ("9", "2")), ("sex", ("m",)))),
+        LabelBlock("n", (("age", ("2",)), ("sex", ("m",)))),
+        LabelBlock("n", (("age", ("2",)), ("sex", ("m", "x"))), orders=(1, 2)),
     ):
         for parts in ([tabs, other], [other, tabs]):
             with pytest.raises(WorkloadError, match="duplicate query name: 'n"):
                 Labels(parts)
-    Labels([tabs, Grouped("n", (("age", ("1", "2")),)), Named(("m",))])
+    Labels([tabs, LabelBlock("n", (("age", ("1", "2")),)), LabelBlock("m")])
 
 
 @pytest.mark.parametrize(

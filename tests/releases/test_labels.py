@@ -23,7 +23,7 @@ from lrm.errors import LrmError, WorkloadError
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import release_page
 from lrm.views.releases import export_csv, export_json
-from lrm.workload import Grouped, Label, Labels, Named, Numbered, Workload
+from lrm.workload import Label, LabelBlock, Labels, NumberedLabels, Workload
 from lrm.workload.families import identity, stack, total
 
 HOSTILE = ["x, b=1", "x", 'say "y"', "]", "n[a=x]", "a=x", "two\nlines", " padded ", "\\", ";", "é"]
@@ -139,7 +139,9 @@ def test_different_labels_have_different_names(one, two):
 
 @given(st.lists(labels_of_answers, min_size=1, max_size=5))
 def test_labels_survive_json_or_are_refused_as_duplicates(several):
-    parts = [Grouped(label.query, tuple((a, (b,)) for a, b in label.group), 7) for label in several]
+    parts = [
+        LabelBlock(label.query, tuple((a, (b,)) for a, b in label.group), 7) for label in several
+    ]
     keys = {(label.query, frozenset(label.group)) for label in several}
     if len(keys) < len(several):
         with pytest.raises(WorkloadError, match="duplicate query name"):
@@ -154,7 +156,9 @@ def test_labels_survive_json_or_are_refused_as_duplicates(several):
 @given(st.data())
 def test_products_that_share_an_answer_are_found(data):
     values = st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True).map(tuple)
-    parts = [Grouped("n", (("a", data.draw(values)), ("b", data.draw(values)))) for _ in range(3)]
+    parts = [
+        LabelBlock("n", (("a", data.draw(values)), ("b", data.draw(values)))) for _ in range(3)
+    ]
     everything = [label.group for part in parts for label in part]
     if len(set(everything)) == len(everything):
         assert len(Labels(parts)) == len(everything)
@@ -165,7 +169,12 @@ def test_products_that_share_an_answer_are_found(data):
 
 def test_labels_are_made_on_demand():
     many = tuple(str(value) for value in range(2_500))
-    labels = Labels([Grouped("n", (("a", many), ("b", many))), Numbered(20_000_000)])
+    labels = Labels(
+        [
+            LabelBlock("n", (("a", many), ("b", many))),
+            LabelBlock(NumberedLabels("queries", 20_000_000)),
+        ]
+    )
     assert len(labels) == 26_250_000
     assert labels[2_501].group == (("a", "1"), ("b", "1"))
     assert labels.names[-1] == "q20000000"
@@ -223,4 +232,4 @@ def test_labels_of_a_broken_file_are_refused(facts):
 
 def test_a_plan_has_as_many_labels_as_queries():
     with pytest.raises(WorkloadError, match="2 queries need 2 names, got 1"):
-        Workload(np.eye(2), labels=Labels([Named(("one",))]))
+        Workload(np.eye(2), labels=Labels([LabelBlock("one")]))

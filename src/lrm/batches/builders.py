@@ -25,7 +25,7 @@ from lrm.maps.products.batch import cross_tabs, product_batch
 from lrm.maps.products.combine import MANY_PRODUCTS, cell_weights, check_rows, restricted
 from lrm.maps.products.factors import make_factor
 from lrm.maps.products.map import ProductMap
-from lrm.workload import CrossTabs, Grouped, Labels, Workload
+from lrm.workload import LabelBlock, Labels, Workload
 from lrm.workload.families import range_rows, stack
 from lrm.workload.products import MOST_IMPORTANCES, product_map, spread_importance
 
@@ -133,7 +133,7 @@ def _all_marginals(domain: Domain, orders: tuple[int, ...], name: str) -> Worklo
             raise WorkloadError(undivided(attribute, "part of all marginals"))
     queries = product_map(cross_tabs(domain.shape, orders))
     axes = tuple((attribute.name, attribute.labels) for attribute in domain.attributes)
-    return Workload(queries, labels=Labels([CrossTabs(name, axes, orders)]), domain=domain)
+    return Workload(queries, labels=Labels([LabelBlock(name, axes, orders=orders)]), domain=domain)
 
 
 def ranges(
@@ -357,4 +357,4 @@ def _term(
         if sparse
         else product_map(product_batch(domain.shape, [cast("list[LinearMap]", factors)]))
     )
-    return Workload(queries, labels=Labels([Grouped(name, tuple(axes))]), domain=domain)
+    return Workload(queries, labels=Labels([LabelBlock(name, tuple(axes))]), domain=domain)

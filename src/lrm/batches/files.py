@@ -172,11 +172,11 @@ def parse_batch(text: str, domain: Domain, source: str = "batch.yaml") -> Worklo
             if str(error).startswith(f"{source} "):
                 raise
             node.fail(str(error))
-        for part in (
-            *parts[-1].labels.parts,
+        for block in (
+            *parts[-1].labels.blocks,
             *(derived_answer.label for derived_answer in parts[-1].derived),
         ):
-            clash = taken.add(part)
+            clash = taken.add(block)
             if clash is not None:
                 node.fail(f"duplicate query name: {clash.name!r}; give this query its own")
     if not parts:

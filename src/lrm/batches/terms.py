@@ -18,7 +18,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.combine import MANY_PRODUCTS, Product, check_rows
 from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.map import ProductMap
-from lrm.workload import Grouped, Label, Labels, TakenLabels, Workload
+from lrm.workload import Label, LabelBlock, Labels, TakenLabels, Workload
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
@@ -133,14 +133,14 @@ class Names:
         rows: Sequence[Rows] = (),
         *,
         hidden: bool = False,
-    ) -> Grouped:
+    ) -> LabelBlock:
         """The label of the answer in each of its groups."""
         groups: list[tuple[str, Sequence[str]]] = [(name, (text,)) for name, text in self.fixed]
         axis_labels = {axis_rows.axis: axis_rows.labels for axis_rows in rows}
         for axis in axes:
             labels = axis_labels.get(axis, domain.attributes[axis].labels)
             groups.append((self.renamed.get(axis, domain.names[axis]), labels))
-        return Grouped(self.query, tuple(groups), self.line, hidden)
+        return LabelBlock(self.query, tuple(groups), self.line, hidden)
 
 
 MAX_WEIGHTS = 1 << 28
@@ -155,16 +155,16 @@ class _Answers:
     """Labels of the answers so far."""
 
     domain: Domain
-    labels: list[Grouped] = field(default_factory=list)
+    labels: list[LabelBlock] = field(default_factory=list)
     taken: TakenLabels = field(default_factory=TakenLabels)
     weights: int = 0
     count: int = 0
 
-    def _take(self, part: Grouped) -> Label | None:
-        clash = self.taken.add(part)
+    def _take(self, block: LabelBlock) -> Label | None:
+        clash = self.taken.add(block)
         if clash is None:
-            self.labels.append(part)
-            self.count += part.count
+            self.labels.append(block)
+            self.count += block.count
         return clash
 
     def _hold(self, weights: int) -> None:

@@ -13,6 +13,7 @@ from lrm.files.csv_cells import csv_cell, csv_document
 from lrm.files.writing import writing
 from lrm.maps.linear import Floats
 from lrm.workload import LabelColumns, Span, group_titles, spans_of
+from lrm.workload.statements import group_columns
 
 if TYPE_CHECKING:  # a release writes itself through this module
     from lrm.releases.core import Release
@@ -72,14 +73,19 @@ def write_csv(
     import pyarrow.compute as pc  # noqa: PLC0415 - same
 
     grouped = release.plan.workload.shown.attributes
-    columns = LabelColumns(csv_cell)
+    columns = LabelColumns(release.plan.workload.shown, spell=csv_cell)
     for number, block in enumerate(blocks):
         if number == 0:
             titles = group_titles(grouped, COLUMNS)
             header = [*COLUMNS[:2], *titles, *COLUMNS[2 : 3 + len(block.numbers)]]
             file.write(csv_document([header]).encode())
-        texts: list[Any] = [columns.names(block.spans, _quoted), columns.queries(block.spans)]
-        texts += [columns.group(block.spans, attribute).fill_null("") for attribute in grouped]
+        texts: list[Any] = [
+            columns.names(block.spans, _quoted),
+            columns.queries(block.spans).dictionary_decode(),
+        ]
+        texts += [
+            columns.group_texts(block.spans, attribute).fill_null("") for attribute in grouped
+        ]
         numbers = [_spelt(column) for column in block.numbers.values()]
         numbers.insert(4, pa.scalar(repr(float(confidence))))
         rows = pc.binary_join_element_wise(*texts, *numbers, ",")
@@ -104,13 +110,14 @@ def _write_parquet(
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
-    grouped = release.plan.workload.shown.attributes
+    workload = release.plan.workload
+    grouped = workload.shown.attributes
     fixed = ("query", *COLUMNS[2:6], *(("processed",) if processed else ()))
     titles = [*group_titles(grouped, fixed), *fixed]
-    texts = len(grouped) + 1
-    kinds = [pa.string()] * texts + [pa.float64()] * (len(fixed) - 1)
+    columns = LabelColumns(workload.shown, group_columns(workload.tables))
+    texts = [*(columns.group([], name).type for name in grouped), columns.queries([]).type]
+    kinds = texts + [pa.float64()] * (len(fixed) - 1)
     schema = pa.schema(list(zip(titles, kinds, strict=True)))
-    columns = LabelColumns()
     with pq.ParquetWriter(file, schema) as writer:
         for block in blocks:
             block_columns = [columns.group(block.spans, attribute) for attribute in grouped]

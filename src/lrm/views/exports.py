@@ -16,7 +16,7 @@ from lrm.releases import Release
 from lrm.releases.postprocess import Processed
 from lrm.views.answers import StatementTable, statement_tables
 from lrm.views.releases import export_csv
-from lrm.workload.statements import typed_values
+from lrm.workload.label_columns import typed_values
 
 __all__ = ["export_folder", "export_workbook", "wide_rows"]
 

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from lrm.workload import Column
-from lrm.workload.statements import typed_values
+from lrm.workload.label_columns import typed_values
 
 __all__ = ["MONTHS", "is_time", "label_texts"]
 

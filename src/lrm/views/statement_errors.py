@@ -23,8 +23,7 @@ from lrm.spelling import many, number
 from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, percent, verdict
-from lrm.workload import Computed, Derived, Grouped, Statement, Workload
-from lrm.workload.label_columns import spans_of
+from lrm.workload import Computed, Derived, Statement, Workload, spans_of
 
 __all__ = [
     "Part",
@@ -148,7 +147,7 @@ def _linear(batch: Workload, statement: Statement) -> Iterator[Rows]:
     if start == stop:
         return
     for span in next(spans_of(batch.labels, [(start, stop)])):
-        if not (isinstance(span.part, Grouped) and span.part.hidden):
+        if not span.block.hidden:
             yield Rows(start, start + len(span), 1.0)
         start += len(span)
 
@@ -156,8 +155,8 @@ def _linear(batch: Workload, statement: Statement) -> Iterator[Rows]:
 def scale_of(derived_answer: Derived) -> float | None:
     """The multiple of one query that an answer is, perhaps with a constant added; None for others.
 
-    >>> from lrm.workload import Block, Formula
-    >>> twice = Computed(Grouped("n"), Formula((0, -2.0, "*", 5.0, "+")), (Block(0, (), 3.0),))
+    >>> from lrm.workload import Block, Formula, LabelBlock
+    >>> twice = Computed(LabelBlock("n"), Formula((0, -2.0, "*", 5.0, "+")), (Block(0, (), 3.0),))
     >>> scale_of(twice)
     6.0
     """

@@ -227,7 +227,7 @@ class Compiler:
                 continue
             warned += [_problem(warning) for warning in outcome.made.warnings]
             labels = Labels(outcome.made.labels(domain))
-            clash = next(filter(None, map(taken.add, labels.parts)), None)
+            clash = next(filter(None, map(taken.add, labels.blocks)), None)
             if clash is not None:
                 problems.append(Problem(chunk.line, _clash_words(clash.name, clash.line)))
             table = outcome.made.selects[0][2]

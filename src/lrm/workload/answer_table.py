@@ -18,7 +18,7 @@ from lrm.rendering import figure_of, html_of
 from lrm.spelling import beside, many, number, text_table
 from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
-from lrm.workload.statements import Column, typed_column
+from lrm.workload.statements import Column
 
 __all__ = ["AnswerTable", "find_query", "group_titles"]
 
@@ -117,12 +117,8 @@ class AnswerTable:
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
 
         spans = next(spans_of(self.labels, [(0, len(self))]))
-        columns = LabelColumns()
-        kinds = {group_column.name: group_column for group_column in self.groups}
-        groups = [
-            typed_column(columns.group(spans, name), kinds.get(name, Column(name)))
-            for name in self.attributes
-        ]
+        columns = LabelColumns(self.labels, self.groups)
+        groups = [columns.group(spans, name) for name in self.attributes]
         queries = columns.queries(spans)
         numbers = [pa.array(column) for column in self.numbers.values()]
         return pa.table([*groups, queries, *numbers], names=list(self.columns))

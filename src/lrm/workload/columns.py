@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.workload.core import Workload
-from lrm.workload.cross_tabs import CrossTabs
-from lrm.workload.label_parts import Grouped
 
 __all__ = ["StatementColumns", "statement_columns"]
 
@@ -50,12 +48,10 @@ def statement_columns(workload: Workload) -> StatementColumns:
     """
     numbers: dict[object, int] = {}
     columns, sizes = [], []
-    for place, part in enumerate(workload.labels.parts):
-        key: object = place
-        if isinstance(part, Grouped | CrossTabs):
-            key = part.line, part.query
+    for place, block in enumerate(workload.labels.blocks):
+        key = (block.line, block.query) if len(block.queries) == 1 else place
         columns.append(numbers.setdefault(key, len(numbers)))
-        sizes.append(len(part))
+        sizes.append(len(block))
     of_row = np.repeat(np.array(columns, dtype=np.int64), sizes)
     found = []
     for statement in workload.statements:

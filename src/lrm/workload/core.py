@@ -22,7 +22,7 @@ from lrm.rendering import html_of
 from lrm.spelling import how_many, many
 from lrm.workload.derived import Derived, check_derived
 from lrm.workload.display import Display
-from lrm.workload.label_parts import Grouped
+from lrm.workload.label_blocks import LabelBlock
 from lrm.workload.labels import Labels, Names
 from lrm.workload.statements import Statement, check_statements, statements_of
 
@@ -128,7 +128,10 @@ class Workload:
         if not self.derived:
             return self.labels
         return Labels(
-            [*self.labels.shown_parts(), *(derived_answer.label for derived_answer in self.derived)]
+            [
+                *self.labels.shown_blocks(),
+                *(derived_answer.label for derived_answer in self.derived),
+            ]
         )
 
     @cached_property
@@ -182,7 +185,7 @@ def _frame_labels(queries: Any) -> Labels | None:
         return Labels.named(index)
     attributes = [str(name or f"level {i + 1}") for i, name in enumerate(index.names)]
     return Labels(
-        Grouped("q", tuple((a, (str(value),)) for a, value in zip(attributes, row, strict=True)))
+        LabelBlock("q", tuple((a, (str(value),)) for a, value in zip(attributes, row, strict=True)))
         for row in index
     )
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.workload.formulas import Formula
-from lrm.workload.label_facts import label_facts, parts_from_facts
-from lrm.workload.label_parts import Grouped
+from lrm.workload.label_blocks import LabelBlock, blocks_from_facts
 
 __all__ = [
     "Block",
@@ -104,7 +103,7 @@ class Computed:
         what one row adds to it where ``per_row`` is true. None where no bins are summed.
     """
 
-    label: Grouped
+    label: LabelBlock
     formula: Formula
     inputs: tuple[Block, ...]
     binning: float | None = None
@@ -137,7 +136,7 @@ class Computed:
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
         return {
-            "label": next(label_facts(self.label, lines=lines)),
+            "label": next(self.label.facts(lines=lines)),
             "formula": list(self.formula.steps),
             "inputs": [block.facts() for block in self.inputs],
             "binning": _spelt(self.binning),
@@ -179,7 +178,7 @@ class Quantile:
         QUANTILE_DISC is; ``upper`` is the same counted from the largest value on.
     """
 
-    label: Grouped
+    label: LabelBlock
     level: float
     totals: Block
     lows: tuple[float, ...]
@@ -220,7 +219,7 @@ class Quantile:
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
         facts = {
-            "label": next(label_facts(self.label, lines=lines)),
+            "label": next(self.label.facts(lines=lines)),
             "level": self.level,
             "totals": self.totals.facts(),
             "lows": [_spelt(low) for low in self.lows],
@@ -293,10 +292,8 @@ def _one(fact: Any) -> Derived:
         _QUANTILE - {"method"},
     ):
         raise WorkloadError("a derived answer has facts that are missing or not known")
-    # A label without groups reads back as a plain name.
-    (part,) = parts_from_facts([fact["label"]])
-    label = part if isinstance(part, Grouped) else Grouped(part.label(0).query)
-    if len(label) != len(part):
+    (label,) = blocks_from_facts([fact["label"]])
+    if len(label.queries) > 1 or label.orders is not None or label.is_numbered:
         raise WorkloadError("a derived answer must have the label of one query")
     if "formula" in fact:
         if not isinstance(fact["inputs"], list) or type(fact["per_row"]) is not bool:

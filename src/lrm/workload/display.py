@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lrm.errors import WorkloadError
-from lrm.workload.label_parts import Group
+from lrm.workload.label_blocks import Group
 
 __all__ = ["Bound", "Display", "OrderKey", "Rank"]
 

@@ -1,8 +1,4 @@
-"""Labels of queries: what each answer is called, kept as data; names are made from them.
-
-A batch of millions of answers has a handful of parts (a statement with its groups, a list of
-names, a numbering), so labels are held by part and made when they are asked for.
-"""
+"""Labels of a batch: what each answer is called, kept as blocks; names are made from them."""
 
 from __future__ import annotations
 
@@ -10,18 +6,16 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, overload
 
 from lrm.errors import WorkloadError
-from lrm.workload.cross_tabs import CrossTabs
-from lrm.workload.label_facts import label_facts, parts_from_facts
-from lrm.workload.label_parts import Grouped, Label, Named, Numbered
-from lrm.workload.taken_labels import Part, TakenLabels
+from lrm.maps.products.batch import MOST_QUERIES
+from lrm.workload.label_blocks import Label, LabelBlock, NumberedLabels, blocks_from_facts
 
-__all__ = ["Labels", "Names"]
+__all__ = ["Labels", "Names", "TakenLabels"]
 
 
 @dataclass(frozen=True)
@@ -30,68 +24,63 @@ class Labels(Sequence[Label]):
 
     Examples
     --------
-    >>> labels = Labels([Grouped("n", (("sex", ("f", "m")),)), Named(("total",))])
+    >>> labels = Labels([LabelBlock("n", (("sex", ("f", "m")),)), LabelBlock("total")])
     >>> len(labels), labels[1].group, list(labels.names)
     (3, (('sex', 'm'),), ['n[sex=f]', 'n[sex=m]', 'total'])
     """
 
-    parts: tuple[Part, ...]
+    blocks: tuple[LabelBlock, ...]
 
-    def __init__(self, parts: Iterable[Part]) -> None:
-        object.__setattr__(self, "parts", tuple(parts))
+    def __init__(self, blocks: Iterable[LabelBlock]) -> None:
+        object.__setattr__(self, "blocks", tuple(blocks))
         taken = TakenLabels()
-        for part in self.parts:
-            clash = taken.add(part)
+        for block in self.blocks:
+            clash = taken.add(block)
             if clash is not None:
                 raise WorkloadError(f"duplicate query name: {clash.name!r}")
 
     @classmethod
     def numbered(cls, count: int) -> Labels:
         """Return q1, q2, … as labels."""
-        return cls([Numbered(count)])
+        return cls([LabelBlock(NumberedLabels("queries", count))])
 
     @classmethod
     def named(cls, names: Iterable[object]) -> Labels:
         """Return labels of queries that have names and no groups."""
-        return cls([Named(tuple(str(name) for name in names))])
+        return cls([LabelBlock(tuple(str(name) for name in names))])
 
     @classmethod
     def joined(cls, several: Sequence[Labels]) -> Labels:
         """Return the labels of several batches one after the other, numbers counted through."""
-        parts: list[Part] = []
+        blocks: list[LabelBlock] = []
         first = 1
-        for part in chain.from_iterable(labels.parts for labels in several):
-            if not isinstance(part, Numbered):
-                parts.append(part)
+        for block in chain.from_iterable(labels.blocks for labels in several):
+            if not block.is_numbered:
+                blocks.append(block)
                 continue
-            last = parts[-1] if parts else None
-            if isinstance(last, Numbered):
-                parts[-1] = replace(last, count=last.count + part.count)
-            else:
-                parts.append(Numbered(part.count, first))
-            first += part.count
-        return cls(parts)
+            count = block.count
+            if blocks and blocks[-1].is_numbered:
+                before = blocks.pop().count
+                first, count = first - before, before + count
+            blocks.append(LabelBlock(NumberedLabels("queries", count, first)))
+            first += count
+        return cls(blocks)
 
     def at_line(self, line: int) -> Labels:
-        """Return the same labels, those with groups and lines moved to one line."""
+        """Return the same labels at one line; lists of queries without groups have none."""
         return Labels(
-            replace(part, line=line) if isinstance(part, Grouped | CrossTabs) else part
-            for part in self.parts
+            replace(block, line=line) if block.axes or block.line is not None else block
+            for block in self.blocks
         )
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """Every attribute that some query is grouped by, in order of appearance."""
-        grouped = (part for part in self.parts if isinstance(part, Grouped | CrossTabs))
-        return tuple(dict.fromkeys(name for part in grouped for name in part.attributes))
+        return tuple(dict.fromkeys(name for block in self.blocks for name in block.attributes))
 
-    def tables(self) -> Iterator[Numbered | Named | Grouped]:
-        """Yield the parts, each cross-tab as one of its own."""
-        for part in self.parts:
-            if isinstance(part, CrossTabs):
-                yield from part.tables()
-            else:
-                yield part
+    def tables(self) -> Iterator[LabelBlock]:
+        """Yield the blocks, each cross-tab as one of its own."""
+        return chain.from_iterable(block.tables() for block in self.blocks)
 
     @property
     def names(self) -> Names:
@@ -103,31 +92,23 @@ class Labels(Sequence[Label]):
 
         Both are empty where no query has this name.
         """
-        parts: list[Part] = []
+        blocks: list[LabelBlock] = []
         ranges: list[tuple[int, int]] = []
-        for part, end in zip(self.parts, self._ends, strict=True):
-            start = end - len(part)
-            if isinstance(part, Grouped | CrossTabs):
-                if part.query == query:
-                    parts.append(part)
-                    ranges.append((start, end))
-            elif isinstance(part, Named):
-                query_places = [start + i for i, name in enumerate(part.queries) if name == query]
-                parts += [Named((query,))] * len(query_places)
-                ranges += [(i, i + 1) for i in query_places]
-            elif part.clash(query):
-                number = int(query.removeprefix("q"))
-                parts.append(Numbered(1, number))
-                ranges.append((start + number - part.first, start + number - part.first + 1))
-        return Labels(parts), ranges
+        for block, end in zip(self.blocks, self._ends, strict=True):
+            if query in block.queries:
+                place = block.queries.index(query)
+                start = end - len(block) + place * block.each
+                blocks.append(block.of_query(place))
+                ranges.append((start, start + block.each))
+        return Labels(blocks), ranges
 
     def shown_ranges(self) -> list[tuple[int, int]]:
         """The ranges of positions of all labels that are not hidden, ascending and disjoint."""
         ranges: list[tuple[int, int]] = []
-        for part, end in zip(self.parts, self._ends, strict=True):
-            if isinstance(part, Grouped) and part.hidden:
+        for block, end in zip(self.blocks, self._ends, strict=True):
+            if block.hidden:
                 continue
-            start = end - len(part)
+            start = end - len(block)
             if ranges and ranges[-1][1] == start:
                 ranges[-1] = ranges[-1][0], end
             else:
@@ -136,38 +117,31 @@ class Labels(Sequence[Label]):
 
     def is_hidden(self, position: int) -> bool:
         """Whether the label at a position is hidden."""
-        part = self.parts[bisect_right(self._ends, position)]
-        return isinstance(part, Grouped) and part.hidden
+        return self.blocks[bisect_right(self._ends, position)].hidden
 
-    def shown_parts(self) -> list[Part]:
-        """The parts that are not hidden."""
-        return [part for part in self.parts if not (isinstance(part, Grouped) and part.hidden)]
+    def shown_blocks(self) -> list[LabelBlock]:
+        """The blocks that are not hidden."""
+        return [block for block in self.blocks if not block.hidden]
 
     def first(self, count: int) -> Labels:
         """The labels of the first queries alone."""
         if count >= len(self):
             return self
-        return Labels(
-            Grouped(label.query, tuple((a, (value,)) for a, value in label.group), label.line)
-            for label in self[:count]
-        )
+        return Labels(_alone(label) for label in self[:count])
 
     def query_names(self) -> list[str]:
         """The names of all queries, each once; of numbered ones the first alone."""
         names: dict[str, None] = {}
-        for part in self.parts:
-            if isinstance(part, Named):
-                names.update(dict.fromkeys(part.queries))
-            else:
-                names[part.query if not isinstance(part, Numbered) else f"q{part.first}"] = None
+        for block in self.blocks:
+            names.update(dict.fromkeys(block.queries[:1] if block.is_numbered else block.queries))
         return list(names)
 
     @cached_property
     def _ends(self) -> list[int]:
-        return list(accumulate(len(part) for part in self.parts))
+        return list(accumulate(len(block) for block in self.blocks))
 
     def __len__(self) -> int:
-        return self._ends[-1] if self.parts else 0
+        return self._ends[-1] if self.blocks else 0
 
     @overload
     def __getitem__(self, index: int) -> Label: ...
@@ -181,28 +155,28 @@ class Labels(Sequence[Label]):
             raise IndexError(index)
         place = bisect_right(self._ends, number)
         before = self._ends[place - 1] if place else 0
-        return self.parts[place].label(number - before)
+        return self.blocks[place].label(number - before)
 
     def __iter__(self) -> Iterator[Label]:
-        return chain.from_iterable(self.parts)
+        return chain.from_iterable(self.blocks)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the labels without their lines; its cost follows the number of parts."""
+        """SHA-256 of the labels without their lines; its cost follows the number of blocks."""
         seal = hashlib.sha256()
-        for part in self.parts:
-            for fact in label_facts(part, lines=False):
+        for block in self.blocks:
+            for fact in block.facts(lines=False):
                 seal.update(json.dumps(fact).encode() + b"\n")
         return seal.hexdigest()
 
     def facts(self) -> list[dict[str, Any]]:
         """The labels as values that JSON can hold; `from_facts` reads them."""
-        return [fact for part in self.parts for fact in label_facts(part, lines=True)]
+        return [fact for block in self.blocks for fact in block.facts(lines=True)]
 
     @classmethod
     def from_facts(cls, facts: Any) -> Labels:
         """Read what `facts` returned; anything else is a WorkloadError."""
-        return cls(parts_from_facts(facts))
+        return cls(blocks_from_facts(facts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,3 +213,110 @@ class Names(Sequence[str]):
         if len(self) > 1000:
             return f"<{len(self):,} names: {self[0]!r}, {self[1]!r}, …>"
         return repr(tuple(self))
+
+
+_Key = tuple[str, frozenset[str]]
+"""A query's name and the attributes that it is grouped by."""
+
+
+@dataclass
+class TakenLabels:
+    """The labels of a batch so far, by block, to find one that another block repeats."""
+
+    _numbered: list[LabelBlock] = field(default_factory=list)
+    _single: dict[_Key, dict[frozenset[tuple[str, str]], Label]] = field(default_factory=dict)
+    _products: dict[_Key, list[LabelBlock]] = field(default_factory=dict)
+    _tabs: dict[str, list[LabelBlock]] = field(default_factory=dict)
+    _distinct: dict[int, Sequence[str]] = field(default_factory=dict)
+
+    def add(self, block: LabelBlock) -> Label | None:
+        """Take a block's labels; return the earlier label that one of them repeats, if any."""
+        if block.is_numbered:
+            return self._add_numbered(block)
+        self._check_axes(block)
+        if block.each == 1 and block.orders is None:
+            clashes = (self._add_single(label) for label in block)
+        else:
+            queries = range(len(block.queries))
+            clashes = (self._add_product(block.of_query(place)) for place in queries)
+        return next((clash for clash in clashes if clash is not None), None)
+
+    def _add_numbered(self, block: LabelBlock) -> Label | None:
+        numbers = block.queries
+        for other in self._numbered:
+            # Of two ranges that overlap, one holds the first number of the other.
+            for query, other_numbers in ((block.query, other.queries), (other.query, numbers)):
+                if query in other_numbers:
+                    return Label(query)
+        self._numbered.append(block)
+        totals = (tabs.query for several in self._tabs.values() for tabs in several if _total(tabs))
+        singles = (query for query, attributes in self._single if not attributes)
+        return next((Label(query) for query in (*singles, *totals) if query in numbers), None)
+
+    def _is_number(self, query: str) -> bool:
+        return any(query in block.queries for block in self._numbered)
+
+    def _add_single(self, label: Label) -> Label | None:
+        if not label.group and self._is_number(label.query):
+            return label
+        key = label.query, frozenset(attribute for attribute, _ in label.group)
+        earlier = self._single.setdefault(key, {}).setdefault(frozenset(label.group), label)
+        if earlier is not label:
+            return earlier
+        others = (*self._tabs.get(label.query, ()), *self._products.get(key, ()))
+        return _first_repeat(others, _alone(label)) if others else None
+
+    def _add_product(self, block: LabelBlock) -> Label | None:
+        """Take a block of one query and several answers."""
+        if _total(block) and self._is_number(block.query):
+            return Label(block.query)
+        tabs = self._tabs.setdefault(block.query, [])
+        key = block.query, frozenset(block.attributes)
+        if block.orders is None:
+            bucket = self._products.setdefault(key, [])
+            others = [*tabs, *bucket]
+            singles = list(self._single.get(key, {}).values())
+        else:
+            bucket = tabs
+            earlier = [some for (query, _), some in self._products.items() if query == block.query]
+            others = [*tabs, *chain.from_iterable(earlier)]
+            known = [some for (query, _), some in self._single.items() if query == block.query]
+            singles = [label for some in known for label in some.values()]
+        clash = _first_repeat([*others, *map(_alone, singles)], block)
+        bucket.append(block)
+        return clash
+
+    def _check_axes(self, block: LabelBlock) -> None:
+        names = [attribute for attribute, _ in block.axes]
+        if len(set(names)) != len(names):
+            raise WorkloadError(f"query {block.query!r} is grouped by an attribute twice")
+        if block.orders is not None and len(set(block.orders)) != len(block.orders):
+            raise WorkloadError(f"query {block.query!r} has all tables of an order twice")
+        for attribute, labels in block.axes:
+            if id(labels) in self._distinct or isinstance(labels, NumberedLabels):
+                continue
+            if not labels or len(set(labels)) != len(labels):
+                raise WorkloadError(
+                    f"the labels of {attribute!r} must differ, and there must be at least one"
+                )
+            self._distinct[id(labels)] = labels  # kept: an id is unique only while it lives
+        if block.count > MOST_QUERIES:
+            raise WorkloadError(
+                f"query {block.query!r} has more than 2^53 answers; group it by fewer attributes"
+            )
+
+
+def _total(block: LabelBlock) -> bool:
+    return block.orders is not None and 0 in block.orders
+
+
+def _alone(label: Label) -> LabelBlock:
+    """The block that one label is."""
+    axes = tuple((attribute, (value,)) for attribute, value in label.group)
+    return LabelBlock(label.query, axes, label.line)
+
+
+def _first_repeat(others: Iterable[LabelBlock], block: LabelBlock) -> Label | None:
+    """The label of an earlier block that a block has too."""
+    clashes = (block.repeats(other) for other in others)
+    return next((clash for clash in clashes if clash is not None), None)

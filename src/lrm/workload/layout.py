@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lrm.errors import WorkloadError
 from lrm.workload.answer_table import find_query
 from lrm.workload.core import Workload
+from lrm.workload.label_blocks import Group
 from lrm.workload.label_columns import Span, spans_of
-from lrm.workload.label_parts import Group, Grouped
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column, Statement
 
@@ -176,7 +176,7 @@ def statement_labels(batch: Workload, statement: Statement) -> tuple[Labels, lis
         piece for piece in ((start, stop), (first, first + derived_count)) if piece[0] < piece[1]
     ]
     spans = [span for part in spans_of(batch.shown, ranges) for span in part]
-    return Labels(span.part for span in spans), ranges
+    return Labels(span.block for span in spans), ranges
 
 
 def _shown_place(batch: Workload, row: int) -> int:
@@ -199,18 +199,17 @@ def _joined(statement: Statement, spans: Sequence[Span], places: Sequence[int]) 
     names = {name: place for place, name in enumerate(statement.answers)}
     codes, answers, positions = [], [], []
     for span, place in zip(spans, places, strict=True):
-        part = span.part
-        assert isinstance(part, Grouped)  # noqa: S101 - lists have no answers in their statement
+        block = span.block
         span_codes = np.full((len(span), len(columns)), -1, dtype=np.int64)
         for number, column in enumerate(columns):
-            if column.name in part.attributes:
-                axis = part.attributes.index(column.name)
-                labels = part.axes[axis][1]
+            if column.name in block.attributes:
+                axis = block.attributes.index(column.name)
+                labels = block.axes[axis][1]
                 span_codes[:, number] = np.array([known[number][labelled] for labelled in labels])[
                     span.places(axis)
                 ]
         codes.append(span_codes)
-        answers.append(np.full(len(span), names.setdefault(part.query, len(names))))
+        answers.append(np.full(len(span), names.setdefault(block.query, len(names))))
         positions.append(np.arange(place, place + len(span)))
     every = np.concatenate(codes)
     # A total comes after the groups that it adds up.
@@ -227,8 +226,8 @@ def _labelled(column: Column, spans: Sequence[Span]) -> Column:
     labels = dict.fromkeys(column.labels)
     seen: set[int] = set()
     for span in spans:
-        if isinstance(span.part, Grouped) and column.name in span.part.attributes:
-            axis = span.part.axes[span.part.attributes.index(column.name)][1]
+        if column.name in span.block.attributes:
+            axis = span.block.axes[span.block.attributes.index(column.name)][1]
             if id(axis) not in seen:
                 seen.add(id(axis))
                 labels |= dict.fromkeys(axis)

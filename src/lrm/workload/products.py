@@ -16,10 +16,8 @@ from lrm.maps.products.batch import ProductBatch, cross_tabs, product_batch
 from lrm.maps.products.factors import Kind, Word, kind_of
 from lrm.maps.products.map import ProductMap
 from lrm.workload.core import Workload
-from lrm.workload.cross_tabs import CrossTabs
-from lrm.workload.label_parts import Axis, Grouped
+from lrm.workload.label_blocks import Axis, LabelBlock, NumberedLabels
 from lrm.workload.labels import Labels
-from lrm.workload.numbered_labels import NumberedLabels
 
 __all__ = ["attribute_sizes", "marginals", "product_map", "products", "spread_importance"]
 
@@ -68,7 +66,7 @@ def products(
     queries = product_map(batch)
     axes = [[_axis(i, factor) for factor in choices] for i, choices in enumerate(batch.factors)]
     labels = Labels(
-        Grouped(
+        LabelBlock(
             f"q{term + 1}" if names is None else str(names[term]),
             tuple(axis for i, f in enumerate(row) if (axis := axes[i][f]) is not None),
         )
@@ -115,7 +113,8 @@ def marginals(
     batch = cross_tabs(checked, order_numbers, kinds)
     queries = product_map(batch)
     axes = tuple(_axis(i, choices[1], always=True) for i, choices in enumerate(batch.factors))
-    labels = Labels([CrossTabs(name, tuple(axis for axis in axes if axis), order_numbers)])
+    table_axes = tuple(axis for axis in axes if axis)
+    labels = Labels([LabelBlock(name, table_axes, orders=order_numbers)])
     return Workload(queries, labels=labels)
 
 

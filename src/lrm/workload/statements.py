@@ -7,9 +7,8 @@ a batch that was built in Python, or read from a matrix, has one per table of it
 
 from __future__ import annotations
 
-import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, get_args
@@ -17,8 +16,8 @@ from typing import Any, Literal, get_args
 from lrm.domain import Attribute, Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.workload.derived import Derived
-from lrm.workload.display import NULL, Display
-from lrm.workload.label_parts import Grouped, Named, Numbered
+from lrm.workload.display import Display
+from lrm.workload.label_blocks import LabelBlock
 from lrm.workload.labels import Labels
 
 __all__ = [
@@ -32,8 +31,6 @@ __all__ = [
     "shift",
     "statements_of",
     "title_of",
-    "typed_column",
-    "typed_values",
 ]
 
 Kind = Literal[
@@ -163,15 +160,9 @@ class Statement:
 
     def joined(self, other: Statement) -> Statement:
         """One statement of the answers of both, such as those of two parts of UNION ALL."""
-        columns = {column.name: column for column in self.columns}
-        for column in other.columns:
-            known = columns.setdefault(column.name, column)
-            labels = tuple(dict.fromkeys(known.labels + column.labels))
-            kind = known.kind if known.kind == column.kind else "text"
-            columns[column.name] = Column(column.name, kind, labels)
         return replace(
             self,
-            columns=tuple(columns.values()),
+            columns=group_columns([self, other]),
             answers=tuple(dict.fromkeys(self.answers + other.answers)),
             rows=_around(self.rows, other.rows),
             derived=_around(self.derived, other.derived),
@@ -307,19 +298,19 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 def statements_of(
     labels: Labels, derived: Sequence[Derived], display: Sequence[Display], domain: Domain | None
 ) -> tuple[Statement, ...]:
-    """The tables that the labels of a batch form: one per line of a text, else one per part.
+    """The tables that the labels of a batch form: one per line of a text, else one per block.
 
     Queries without groups that follow each other are one list.
     """
     by_key: dict[object, Statement] = {}
     start = 0
-    for part in islice(labels.tables(), MOST_TABLES):
-        stop = start + len(part)
-        if not (isinstance(part, Grouped) and part.hidden):
-            _put(by_key, replace(_of_part(part, domain), rows=(start, stop)))
+    for block in islice(labels.tables(), MOST_TABLES):
+        stop = start + len(block)
+        if not block.hidden:
+            _put(by_key, replace(_of_block(block, domain), rows=(start, stop)))
         start = stop
     for place, entry in enumerate(derived[:MOST_TABLES]):
-        statement = replace(_of_part(entry.label, domain), answers=(entry.label.query,))
+        statement = replace(_of_block(entry.label, domain), answers=(entry.label.query,))
         _put(by_key, replace(statement, derived=(place, place + 1)))
     displayed = {name: place for place, entry in enumerate(display) for name in entry.queries}
     return tuple(distinct_names(_titled(entry, displayed) for entry in by_key.values()))
@@ -344,11 +335,11 @@ def _are_single(left: Statement, other: Statement) -> bool:
     return not (left.answers or other.answers) and left.rows[1] == other.rows[0]
 
 
-def _of_part(part: Numbered | Named | Grouped, domain: Domain | None) -> Statement:
-    if not isinstance(part, Grouped) or not (part.axes or part.line):
-        return Statement(part.label(0).query, "")
-    columns = tuple(_column(domain, name, labels) for name, labels in part.axes)
-    return Statement(part.query, "", columns, (part.query,), line=part.line)
+def _of_block(block: LabelBlock, domain: Domain | None) -> Statement:
+    if not (block.axes or block.line):
+        return Statement(block.query, "")
+    columns = tuple(_column(domain, name, labels) for name, labels in block.axes)
+    return Statement(block.query, "", columns, (block.query,), line=block.line)
 
 
 def _column(domain: Domain | None, name: str, labels: Sequence[str]) -> Column:
@@ -372,77 +363,6 @@ def _titled(statement: Statement, displayed: dict[str, int]) -> Statement:
         return replace(statement, title="Answers")
     title = title_of(statement.answers, [column.name for column in statement.columns])
     return replace(statement, title=title, display=displayed.get(statement.answers[0]))
-
-
-def _month(text: str) -> dt.date:
-    return dt.date.fromisoformat(f"{text}-01")
-
-
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text]
-
-
-_READERS: dict[Kind, Callable[[str], Any]] = {
-    "integer": int,
-    "year": int,
-    "month_of_year": int,
-    "number": float,
-    "boolean": _truth,
-    "date": dt.date.fromisoformat,
-    "timestamp": dt.datetime.fromisoformat,
-    "month": _month,
-}
-
-
-def typed_values(labels: Sequence[str], kind: Kind) -> list[Any] | None:
-    """The values that labels stand for; None for NULL. None where one stands for no value.
-
-    >>> typed_values(["1", "(null)"], "integer"), typed_values(["1", "(above)"], "integer")
-    ([1, None], None)
-    """
-    if kind == "text":
-        return None
-    try:
-        return [None if label == NULL else _READERS[kind](label) for label in labels]
-    except (ValueError, KeyError):
-        return None
-
-
-def typed_column(texts: Any, column: Column) -> Any:
-    """A column of labels as Arrow holds it: of the type of its values, else an ordered dictionary.
-
-    Parameters
-    ----------
-    texts
-        The labels, a ``pyarrow`` array of text.
-    column
-        What they are.
-    """
-    import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
-
-    encoded = texts.dictionary_encode()
-    labels = encoded.dictionary.to_pylist()
-    values = typed_values(labels, column.kind)
-    if values is not None:
-        types = {
-            "integer": pa.int64(),
-            "year": pa.int64(),
-            "month_of_year": pa.int64(),
-            "number": pa.float64(),
-            "boolean": pa.bool_(),
-            "date": pa.date32(),
-            "month": pa.date32(),
-            "timestamp": pa.timestamp("us"),
-        }
-        return pa.array(values, types[column.kind]).take(encoded.indices)
-    order = list(
-        dict.fromkeys(
-            [*(known_label for known_label in column.labels if known_label in set(labels)), *labels]
-        )
-    )
-    place = {label: code for code, label in enumerate(order)}
-    codes = pa.array([place[label] for label in labels], pa.int32()).take(encoded.indices)
-    return pa.DictionaryArray.from_arrays(codes, pa.array(order, pa.string()), ordered=True)
 
 
 def group_columns(tables: Iterable[Statement]) -> tuple[Column, ...]:

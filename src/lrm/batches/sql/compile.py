@@ -34,7 +34,7 @@ from lrm.batches.sql.select import AnyAnswer, Select
 from lrm.batches.sql.source import Chunk, split
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError
-from lrm.workload import Grouped, Statement
+from lrm.workload import Statement
 from lrm.workload.products import MOST_IMPORTANCES
 from lrm.workload.statements import distinct_names, title_of
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lrm.batches.sql.groups import GroupBlock
     from lrm.domain import Domain
     from lrm.maps.products.combine import Product
-    from lrm.workload import Derived, Workload
+    from lrm.workload import Derived, LabelBlock, Workload
     from lrm.workload.display import Display
 
 __all__ = ["Made", "Memory", "Outcome", "compile_batch", "compile_condition", "outcomes"]
@@ -72,10 +72,10 @@ class Made:
         """The answers of all its SELECTs."""
         return [answer for answers, *_ in self.selects for answer in answers]
 
-    def labels(self, domain: Domain) -> list[Grouped]:
+    def labels(self, domain: Domain) -> list[LabelBlock]:
         """What its answers are called in their groups."""
-        linear: list[Grouped] = []
-        derived: list[Grouped] = []
+        linear: list[LabelBlock] = []
+        derived: list[LabelBlock] = []
         for answer in self.answers:
             if isinstance(answer, Answer):
                 linear += [answer.names.label(domain, axes, rows) for axes, rows in answer.blocks]
@@ -465,10 +465,9 @@ def _weighed(batch: Workload, chunks: list[Chunk]) -> Workload:
         return values[max(0, int(np.searchsorted(lines, line or 0, "right")) - 1)]
 
     parts = []
-    for part in batch.labels.parts:
-        hidden = isinstance(part, Grouped) and part.hidden  # as important as what needs it
-        value = 0.0 if hidden else importance(getattr(part, "line", 0))
-        parts.append(np.full(len(part), value))
+    for block in batch.labels.blocks:  # what is hidden is as important as what needs it
+        value = 0.0 if block.hidden else importance(block.line)
+        parts.append(np.full(len(block), value))
     importances = np.concatenate(parts)
     for answer in batch.derived:  # a derived answer is as good as its inputs
         for rows in answer.input_rows():

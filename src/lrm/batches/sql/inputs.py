@@ -16,7 +16,7 @@ from lrm.workload import Block, Computed, Formula, Quantile
 if TYPE_CHECKING:
     from lrm.batches.terms import FlatRows, Rows, Terms
     from lrm.maps.products.combine import Product
-    from lrm.workload import Derived, Grouped, Method, Step
+    from lrm.workload import Derived, LabelBlock, Method, Step
 
 __all__ = ["DerivedAnswer", "Inputs", "Part", "QuantileAnswer", "reach"]
 
@@ -56,7 +56,7 @@ class DerivedAnswer:
         As in `lrm.workload.Computed`.
     """
 
-    label: Grouped
+    label: LabelBlock
     axes: tuple[int, ...]
     ways: Sequence[tuple[Sequence[Step], Sequence[Part]]]
     binning: float | None = None
@@ -67,7 +67,7 @@ class DerivedAnswer:
 class QuantileAnswer:
     """A quantile over the groups of one grouping set, from running totals."""
 
-    label: Grouped
+    label: LabelBlock
     axes: tuple[int, ...]
     level: float
     part: Part
