@@ -11,6 +11,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,3 +234,53 @@ def test_labels_of_a_broken_file_are_refused(facts):
 def test_a_plan_has_as_many_labels_as_queries():
     with pytest.raises(WorkloadError, match="2 queries need 2 names, got 1"):
         Workload(np.eye(2), labels=Labels([LabelBlock("one")]))
+
+
+@given(
+    st.lists(st.sampled_from("uvw"), min_size=1, max_size=3, unique=True).map(tuple),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 3)),
+        max_size=3,
+        unique_by=lambda one: one[0],
+    ),
+    st.none() | st.just((0, 1)),
+)
+def test_a_block_is_the_product_of_its_vocabularies(queries, sizes, orders):
+    axes = tuple((name, tuple(map(str, range(size)))) for name, size in sizes)
+    if orders is not None and not axes:
+        return
+    block = LabelBlock(queries, axes, 3, orders=orders)
+    every = list(block)
+    assert [block.label(place) for place in range(len(block))] == every
+    assert [label.query for label in every] == [q for q in queries for _ in range(block.each)]
+    assert [label for table in block.tables() for label in table] == every
+    for place, query in enumerate(queries):
+        assert list(block.of_query(place)) == [label for label in every if label.query == query]
+    assert list(Labels.from_facts(Labels([block]).facts())) == every
+
+
+def test_columns_of_files_have_the_types_of_their_values(tmp_path):
+    domain = lrm.Domain(
+        [
+            lrm.Integers("age", 0, 2),
+            lrm.Categories("sex", ["m", "f"]),
+            lrm.Dates("day", "2024-01-01", "2024-01-02"),
+        ]
+    )
+    text = (
+        "SELECT sex, day, age, COUNT(*) AS n FROM t GROUP BY sex, day, age; SELECT COUNT(*) FROM t"
+    )
+    made = lrm.release(lrm.plan(sql(text, domain), "noise-on-data"), [1] * 12, epsilon=1)
+    made.write(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    kinds = {name: str(table.schema.field(name).type) for name in ("age", "day", "sex", "query")}
+    ordered = "dictionary<values=string, indices=int32, ordered="
+    assert kinds == {
+        "age": "int64",
+        "day": "date32[day]",
+        "sex": f"{ordered}1>",
+        "query": f"{ordered}0>",
+    }
+    assert table.column("age").to_pylist()[:4] == [0, 1, 2, 0]
+    assert table.column("age").null_count == 1
+    assert table.column("query").to_pylist() == ["n"] * 12 + ["q2"]

@@ -67,9 +67,9 @@ class Labels(Sequence[Label]):
         return cls(blocks)
 
     def at_line(self, line: int) -> Labels:
-        """Return the same labels at one line; lists of queries without groups have none."""
+        """Return the same labels at one line; lists of queries have none."""
         return Labels(
-            replace(block, line=line) if block.axes or block.line is not None else block
+            block if block.is_numbered or len(block.queries) > 1 else replace(block, line=line)
             for block in self.blocks
         )
 
