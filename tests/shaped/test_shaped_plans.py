@@ -17,9 +17,12 @@ from long_runs import cases
 from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, WorkloadError
+from lrm.exact.cells import CellMap
 from lrm.exact.integers import IntegerStrategy
 from lrm.exact.tables import MeasuredTables
+from lrm.maps.matrices import DenseMap
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
+from lrm.privacy.bodies.facets import Facets
 from lrm.privacy.bodies.tables import Tables
 from lrm.privacy.budget import PureDP
 from lrm.privacy.mechanism import TrueCounts, calibrate, law_of, measure
@@ -211,6 +214,16 @@ def test_merged_cells_that_count_several_times_are_held():
     for cell in range(9):
         moved = plan.measured.measure(np.eye(9, dtype=np.int64)[cell])
         assert body.gauge(moved.tolist()) <= 1
+
+
+def test_weights_and_factors_whose_product_wraps_around_are_refused():
+    """2^13·(2^51 + 2^19) is 2^32 in 64 bits: a record moved the second integer by 2^64 more."""
+    body = Facets(np.array([[1 << 30, 0], [0, 1]]), np.array([[1, 2], [1, -2]]), 32)
+    cells = CellMap(2, np.array([0, 1]), np.array([1 << 13, 1 << 13]))
+    matrix = DenseMap(np.diag([2.0**49, 2.0**51 + 2.0**19]))
+    for noise_body in (body, None):
+        with pytest.raises(WorkloadError, match="more than 2"):
+            IntegerStrategy(matrix, cells, 0, None, noise_body)
 
 
 def test_answers_are_unbiased_and_further_queries_are_free(plan):

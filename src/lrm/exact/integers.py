@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import mul
 
 import numpy as np
 import scipy.sparse as sp
@@ -71,16 +72,25 @@ class IntegerStrategy:
             raise WorkloadError(f"bits must be between 0 and {CARRIER_BITS}, not {self.bits}")
         if self.row_rank is not None and not 1 <= self.row_rank <= min(rows, columns):
             raise WorkloadError(f"a strategy of shape {rows}×{columns} has no rank {self.row_rank}")
-        if self._largest_column(1) < 1:
+        largest = self._largest_column(1)
+        if largest < 1:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
+        if largest > 1 << CARRIER_BITS:
+            self._check_products()
         if self.body is not None:
             self._check_body(self.body)
+
+    def _check_products(self) -> None:
+        """Refuse weights whose products with the factors of their cells wrap around in 64 bits."""
+        peaks = self.matrix.integer_column_peaks().tolist()
+        if max(map(mul, peaks, self.cell_map.largest_factors().tolist())) > 1 << CARRIER_BITS:
+            raise WorkloadError(f"a record moves a measurement by more than 2^{CARRIER_BITS}")
 
     def _check_body(self, body: Body) -> None:
         """Refuse a body that does not hold what a record of every cell moves: exact."""
         if body.size != self.matrix.shape[0] or self.matrix.shape[1] > MOST_SHAPED_CELLS:
             raise WorkloadError("the body of the noise must have one coordinate per measurement")
-        entries = self.matrix.dense().astype(np.int64)  # below 2^52, and factors below 2^10
+        entries = self.matrix.dense().astype(np.int64)
         if not body.holds(entries * self.cell_map.largest_factors()):
             raise WorkloadError("a record moves the measurements beyond the body of the noise")
 
@@ -152,7 +162,7 @@ class IntegerStrategy:
     def max_records(self) -> int:
         """With at most this many records no measurement leaves 62 bits."""
         factors = self.cell_map.largest_factors()
-        # Below 2^52·2^10: merged counts themselves count too, where nothing measures them.
+        # Merged counts themselves count too, where nothing measures them.
         largest = int((np.maximum(self.matrix.integer_column_peaks(), 1) * factors).max())
         return (1 << CARRIER_BITS) // max(largest, 1)
 
