@@ -281,6 +281,9 @@ def test_columns_of_files_have_the_types_of_their_values(tmp_path):
         "sex": f"{ordered}1>",
         "query": f"{ordered}0>",
     }
-    assert table.column("age").to_pylist()[:4] == [0, 1, 2, 0]
+    assert table.schema.names[:3] == ["sex", "day", "age"]  # the order of SELECT
+    assert table.column("age").to_pylist()[:5] == [0, 0, 0, 0, 1]
     assert table.column("age").null_count == 1
     assert table.column("query").to_pylist() == ["n"] * 12 + ["q2"]
+    made.write(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text().startswith("name,query,sex,day,age,answer,")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -72,8 +72,8 @@ def write_csv(
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.compute as pc  # noqa: PLC0415 - same
 
-    grouped = release.plan.workload.shown.attributes
-    columns = LabelColumns(release.plan.workload.shown, spell=csv_cell)
+    columns = _label_columns(release, csv_cell)
+    grouped = columns.attributes
     for number, block in enumerate(blocks):
         if number == 0:
             titles = group_titles(grouped, COLUMNS)
@@ -90,6 +90,11 @@ def write_csv(
         numbers.insert(4, pa.scalar(repr(float(confidence))))
         rows = pc.binary_join_element_wise(*texts, *numbers, ",")
         file.write(("\n".join(rows.to_pylist()) + "\n").encode())
+
+
+def _label_columns(release: Release, spell: Callable[[str], str] = str) -> LabelColumns:
+    workload = release.plan.workload
+    return LabelColumns(workload.shown, group_columns(workload.tables), spell)
 
 
 def _spelt(column: Floats) -> Any:
@@ -110,11 +115,10 @@ def _write_parquet(
     import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who ask
     import pyarrow.parquet as pq  # noqa: PLC0415 - same
 
-    workload = release.plan.workload
-    grouped = workload.shown.attributes
+    columns = _label_columns(release)
+    grouped = columns.attributes
     fixed = ("query", *COLUMNS[2:6], *(("processed",) if processed else ()))
     titles = [*group_titles(grouped, fixed), *fixed]
-    columns = LabelColumns(workload.shown, group_columns(workload.tables))
     texts = [*(columns.group([], name).type for name in grouped), columns.queries([]).type]
     kinds = texts + [pa.float64()] * (len(fixed) - 1)
     schema = pa.schema(list(zip(titles, kinds, strict=True)))

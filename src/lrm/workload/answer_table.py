@@ -78,9 +78,7 @@ class AnswerTable:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The columns of groups: in the order of SELECT, where the answers come from SQL."""
-        known = self.labels.attributes
-        group_names = (column.name for column in self.groups if column.name in known)
-        return tuple(dict.fromkeys([*group_names, *known]))
+        return LabelColumns(self.labels, self.groups).attributes
 
     @property
     def columns(self) -> tuple[str, ...]:

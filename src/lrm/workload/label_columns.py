@@ -134,6 +134,13 @@ class LabelColumns:
     _vocabularies: dict[str, _Vocabulary] = field(default_factory=dict)
     _pairs: dict[tuple[str, int], Any] = field(default_factory=dict)
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of groups: in the order of SELECT, where the answers come from SQL."""
+        known = self.labels.attributes
+        stated = (group.name for group in self.groups if group.name in known)
+        return tuple(dict.fromkeys([*stated, *known]))
+
     def _vocabulary(self, attribute: str) -> _Vocabulary:
         import pyarrow as pa  # noqa: PLC0415 - 0.1 s, for those who write answers
 
