@@ -119,3 +119,16 @@ def test_more_effort_is_never_worse():
     normal = optimise_products(batch, effort="normal")
     assert normal.error <= quick.error * (1 + 1e-12)
     assert math.isfinite(normal.error)
+
+
+def test_queries_that_are_asked_again_are_answered_from_both_groups(reconstruction):
+    again = ProductReconstruction.over(reconstruction.measured, WORKLOAD.products.batch)
+    measurements = np.random.default_rng(5).normal(size=reconstruction.shape[1])
+    answers = reconstruction.apply(measurements)
+    np.testing.assert_allclose(again.apply(measurements), answers, atol=1e-9)
+    one = families.products(SIZES, TERMS[2:]).products.batch
+    np.testing.assert_allclose(
+        ProductReconstruction.over(reconstruction.measured, one).apply(measurements),
+        answers[-4:],
+        atol=1e-9,
+    )

@@ -345,7 +345,12 @@ class ProductReconstruction:
             replace(group, terms=np.array(terms, dtype=np.int64))
             for group, terms in zip(measured.groups, group_terms, strict=True)
         )
-        return cls(batch, replace(measured, groups=groups, combined=False))
+        both = cls(batch, replace(measured, groups=groups))
+        try:
+            _ = both.combination
+        except WorkloadError:  # too large: each term is answered from one group alone
+            return cls(batch, replace(measured, groups=groups, combined=False))
+        return both
 
 
 def _width(places: Places) -> int:
