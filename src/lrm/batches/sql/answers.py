@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.binned import UNBOUNDED, cell_ends
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formulas import method_of
 from lrm.batches.sql.groups import GroupingSet, Keys, count_groups
 from lrm.batches.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
+from lrm.batches.sql.intervals import UNBOUNDED, Intervals
 from lrm.batches.sql.leaves import Asked, Centre, Leaf, Size
 from lrm.batches.sql.products import products_of
 from lrm.batches.sql.refusals import refuse
@@ -24,6 +24,7 @@ from lrm.batches.sql.tables import Weighed, Weights, multiplied
 from lrm.batches.sql.windows import KeyGroup, Window, window_of
 from lrm.batches.terms import Cells as Cells_
 from lrm.batches.terms import Rows
+from lrm.domain import Attribute, Bins, Integers
 from lrm.workload import Formula
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ class Compiled:
         if axis in axes:
             feature = f"a quantile of {column.name} by {column.name}"
             raise refuse("quantile", feature, "group by others", column)
-        cells, lows, highs = cell_ends(attribute, column)
+        _check_quantile(attribute, column)
+        cells, lows, highs = Intervals.of(attribute).ascending()
         order = np.array(cells, dtype=np.intp)
         if len(cells) * attribute.size > LONG and np.array_equal(order, np.arange(len(cells))):
             # All prefixes of a long attribute need no array, with those of NULL after the others.
@@ -383,6 +385,17 @@ class Compiled:
             else:
                 steps.append(step)
         return _without_zero(steps), moved
+
+
+def _check_quantile(attribute: Attribute, node: Expr) -> None:
+    """Check that an attribute is of numbers, each of which has a place in their order."""
+    advice = ""
+    if not isinstance(attribute, Bins | Integers):
+        advice = "quantiles are of attributes declared as integers or bins"
+    elif attribute.nan == "cell":
+        advice = "NaN has no place in it; declare nan: drop"
+    if advice:
+        raise refuse("quantile", f"a quantile of {attribute.name!r}", advice, node)
 
 
 def _is_part(derived_answer: DerivedAnswer, axes: GroupingSet) -> bool:

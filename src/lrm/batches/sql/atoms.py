@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrm.batches.sql.intervals import Intervals
 from lrm.domain import Attribute, Bins, Categories, Dates, Numbers, SteppedAttribute
 from lrm.domain.bins import number_text
 from lrm.errors import SqlError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "AND",
     "FALSE",
     "NOT",
     "NULL",
@@ -34,6 +36,7 @@ __all__ = [
     "Constant",
     "Truths",
     "among",
+    "by_ends",
     "compare",
     "date",
     "is_null",
@@ -55,24 +58,12 @@ NOT = np.array(
 )
 """Negation of a set of truths: indexed by it."""
 
-_OR = np.array(
-    [
-        [
-            sum(
-                {
-                    TRUE if TRUE in (a, b) else NULL if NULL in (a, b) else FALSE
-                    for a in (TRUE, FALSE, NULL)
-                    for b in (TRUE, FALSE, NULL)
-                    if s & a and t & b
-                }
-            )
-            for t in range(8)
-        ]
-        for s in range(8)
-    ],
-    dtype=np.uint8,
-)
-"""Disjunction of two sets of truths."""
+AND = np.zeros((8, 8), dtype=np.uint8)
+"""Conjunction of two sets of truths: FALSE decides, else NULL, else both are TRUE."""
+for _left in (TRUE, FALSE, NULL):
+    for _right in (TRUE, FALSE, NULL):
+        _both = next(truth for truth in (FALSE, NULL, TRUE) if truth in {_left, _right})
+        AND[np.ix_((np.arange(8) & _left) > 0, (np.arange(8) & _right) > 0)] |= _both
 
 _ON_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -110,10 +101,14 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     result = np.full(attribute.size, NULL, dtype=np.uint8)
     if isinstance(attribute, Categories):
         _compare_categories(attribute, operation, value, result)
+    elif operation == "=":
+        return AND[compare(attribute, "<=", value), compare(attribute, ">=", value)]
     elif isinstance(attribute, Bins | SteppedAttribute):
-        first, last = _spans(attribute)
-        at = _point(attribute, operation, value)
-        result[: len(first)] = _compare_spans(first, last, operation, at)
+        first, last = Intervals.of(attribute).ends()
+        point = first.dtype.type(_point(attribute, operation, value))
+        # A number in bins may lie between the largest float64 of its cell and the edge.
+        surely = last < point if operation == "<=" and last.dtype.kind == "f" else last <= point
+        result[: len(first)] = by_ends(first <= point, surely)
     nan = attribute.special_cell("(nan)")
     if nan is not None:
         result[nan] = _ON_NAN[operation]
@@ -137,11 +132,14 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
             if value in cells and type(value) is _CONSTANTS[attribute.value_type]:
                 result[cells[value]] = TRUE
             else:
-                result = np.asarray(_OR[result, compare(attribute, "=", value)])
+                result = np.asarray(NOT[AND[NOT[result], compare(attribute, "<>", value)]])
             if other is not None and value not in cells:
                 result[other] = TRUE | FALSE
         return result
-    first, last, points = _places(attribute, values)
+    assert isinstance(attribute, Bins | SteppedAttribute)  # noqa: S101 - the only other kinds
+    first, last = Intervals.of(attribute).ends()
+    known = {_point(attribute, "=", value) for value in values} - {None}
+    points = np.array(sorted(known), dtype=first.dtype)  # type: ignore[type-var]
     counts = np.searchsorted(points, last, "right") - np.searchsorted(points, first)
     is_covered = np.zeros(len(first), dtype=bool)
     if isinstance(attribute, SteppedAttribute):
@@ -159,25 +157,6 @@ def undivided(attribute: Numbers, done: str) -> str:
         "between them, for SUM, AVG and COUNT alone; declare a column of a view with the same "
         "numbers in bins, and use that"
     )
-
-
-def _places(attribute: Attribute, values: Sequence[Constant]) -> tuple[Any, Any, Any]:
-    """The first and the last value of each cell, and the values of a list, in order."""
-    assert isinstance(attribute, Bins | SteppedAttribute)  # noqa: S101 - the only other kinds
-    first, last = _spans(attribute)
-    points = {_point(attribute, "=", value) for value in values} - {None}
-    return first, last, np.array(sorted(points), dtype=first.dtype)  # type: ignore[type-var]
-
-
-def _spans(attribute: Bins | SteppedAttribute) -> tuple[Any, Any]:
-    """The least and the largest number of each cell that holds some."""
-    if isinstance(attribute, SteppedAttribute):
-        return attribute.spans
-    edges = np.asarray(attribute.edges)
-    low, high = edges[:-1], edges[1:]
-    if attribute.outside == "cell":  # (above) holds inf itself, which no constant reaches
-        low, high = np.append(low, [-np.inf, edges[-1]]), np.append(high, [edges[0], np.inf])
-    return low, np.where(np.isinf(high), high, np.nextafter(high, -np.inf))
 
 
 def _point(
@@ -199,20 +178,10 @@ def _point(
     return float(np.nextafter(at, -np.inf)) if operation == "<" else at
 
 
-def _compare_spans(first: Any, last: Any, operation: str, at: float | None) -> Truths:
-    """Compare every number of each cell with a constant; what is true of some only is both."""
-    if at is None:
-        return np.full(len(first), FALSE, dtype=np.uint8)
-    point = first.dtype.type(at)
-    if operation == "=":
-        single = (first == last) & (first.dtype.kind == "i")
-        inside = (first <= point) & (point <= last)
-        found = np.where(inside, np.where(single, TRUE, TRUE | FALSE), FALSE)
-    else:
-        # A number in bins may lie between the largest float64 of its cell and the edge.
-        surely = last < point if operation == "<=" and first.dtype.kind == "f" else last <= point
-        found = np.where(surely, TRUE, np.where(first > point, FALSE, TRUE | FALSE))
-    return found.astype(np.uint8)
+def by_ends(at_first: NDArray[np.bool_], at_last: NDArray[np.bool_]) -> Truths:
+    """Truths of a monotone condition by those at both ends of each cell."""
+    truths = np.where(at_first & at_last, TRUE, np.where(at_first | at_last, TRUE | FALSE, FALSE))
+    return truths.astype(np.uint8)
 
 
 def is_null(attribute: Attribute) -> Truths:
@@ -314,15 +283,14 @@ def nearest_edges(attribute: Attribute, cell: int) -> str:
     name, below = attribute.name, cell == attribute.special_cell("(below)")
     above = cell == attribute.special_cell("(above)")
     special = cell >= attribute.regular and not (below or above)
-    if isinstance(attribute, Bins) and not special:
-        edges = attribute.edges
-        start = number_text(edges[-1] if above else edges[0 if below else cell])
-        after = number_text(edges[0] if below else edges[-1 if above else cell + 1])
-    elif isinstance(attribute, SteppedAttribute) and not special:
-        first, last = (int(side[cell]) for side in attribute.spans)
-        start, after = _step_text(attribute, first), _step_text(attribute, last + 1)
-    else:
+    if isinstance(attribute, Categories) or special:
         return f"the declared values of {name}"
+    cells = Intervals.of(attribute)
+    if isinstance(attribute, SteppedAttribute):
+        start = _step_text(attribute, int(cells.low[cell]))
+        after = _step_text(attribute, int(cells.high[cell]) + 1)
+    else:
+        start, after = number_text(float(cells.low[cell])), number_text(float(cells.high[cell]))
     if below:
         return f"{name} < {after}"
     if above:

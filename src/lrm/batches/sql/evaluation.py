@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lrm.batches.sql.atoms import FALSE, NULL, TRUE, Truths
-from lrm.batches.sql.forms import ends
+from lrm.batches.sql.intervals import Intervals
 from lrm.batches.sql.memory import memory_database, reason_of
 from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
 from lrm.errors import SqlError
@@ -210,7 +210,7 @@ class Evaluator:
         """
         attribute = self._domain.attributes[axis]
         question = Question(shown, text, frozenset([axis]), ())
-        sides = ends(attribute)
+        sides = Intervals.of(attribute).computed_ends()
         cells = len(sides[0])
         special = attribute.labels[cells:]
         beyond = [np.nan if special_value == "(nan)" else None for special_value in special]

@@ -1,4 +1,4 @@
-"""What the form of an expression tells: whole numbers, longest texts, monotone chains.
+"""What the form of an expression tells: whole numbers, longest texts, monotone chains, linear sums.
 
 A chain of monotone functions of one attribute in bins, such as ``FLOOR(delay / 60)``, is constant
 on a cell if it is the same on the least and on the largest number of the cell.
@@ -7,21 +7,34 @@ on a cell if it is the same on the least and on the largest number of the cell.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.atoms import is_null
 from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.intervals import is_binned
 from lrm.batches.sql.refusals import refuse
-from lrm.domain import Bins, Categories, Integers
+from lrm.domain import Categories, Dates, Integers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Sequence
 
-    from lrm.domain import Attribute, Domain
+    from lrm.batches.sql.atoms import Truths
+    from lrm.batches.sql.cells import Cells
+    from lrm.domain import Domain
 
-__all__ = ["Ends", "chain", "check_lengths", "ends", "is_whole", "turning"]
+__all__ = [
+    "Form",
+    "chain",
+    "check_lengths",
+    "is_whole",
+    "linear_form",
+    "middle",
+    "reads_bins",
+    "sums_bins",
+    "turning",
+]
 
 
 _SAME = frozenset({"ABS", "COALESCE", "GREATEST", "LEAST", "NULLIF"})
@@ -108,9 +121,9 @@ def _length(node: Expr) -> int:
     elif isinstance(node, ir.Call) and node.name in _REPLACED:
         length = (lengths[0] + 1) * ((lengths[2] if len(lengths) > 2 else 0) + 1)
     elif isinstance(node, ir.Call) and node.name == "REPEAT":
-        length = lengths[0] * _times(node.args[1])
+        length = lengths[0] * _repeats(node.args[1])
     elif isinstance(node, ir.Call) and node.name in {"LPAD", "RPAD"}:
-        length = max(lengths[0], _times(node.args[1]))
+        length = max(lengths[0], _repeats(node.args[1]))
     elif isinstance(node, ir.Call) and node.name == "PRINTF":
         form = node.args[0] if node.args else None
         wide = not isinstance(form, ir.Text) or _WIDE.search(form.value)
@@ -121,7 +134,7 @@ def _length(node: Expr) -> int:
     return length
 
 
-def _times(node: Expr) -> int:
+def _repeats(node: Expr) -> int:
     """A number that is written out; of any other one nothing is known."""
     written = isinstance(node, ir.Number) and node.text.isdigit() and len(node.text) < 10
     return int(node.text) if written and isinstance(node, ir.Number) else LONGEST + 1
@@ -130,12 +143,6 @@ def _times(node: Expr) -> int:
 _ONE = frozenset({"FLOOR", "CEIL", "ROUND", "SIGN", "SQRT", "ABS"})
 _SEVERAL = frozenset({"GREATEST", "LEAST", "COALESCE"})
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE", "DECIMAL"})
-_LEAST = 2.0**-900
-_WHOLE = 2.0**52
-"""Whole numbers up to here are exact as float64, and so are their neighbours."""
-
-Ends = list["NDArray[np.float64] | NDArray[np.int64]"]
-"""The least numbers of all cells, then the largest ones; whole numbers too, if edges are whole."""
 
 
 def chain(node: Expr) -> ir.Attribute | None:
@@ -178,28 +185,99 @@ def turning(node: Expr) -> list[Expr]:
     ]
 
 
-def _below(edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The largest numbers below edges; below 0, one that a quotient does not round to 0."""
-    return np.where(edges == 0.0, -_LEAST, np.nextafter(edges, -np.inf))
+def sums_bins(node: Expr, cells: Cells) -> bool:
+    """Whether an aggregate may add up numbers in bins."""
+    sums = (
+        descendant
+        for descendant in node.walk()
+        if isinstance(descendant, ir.Aggregate) and descendant.name == "SUM"
+    )
+    axes = {axis for descendant in sums for argument in descendant.args for axis in argument.axes}
+    return reads_bins(axes, cells)
 
 
-def ends(attribute: Attribute) -> Ends:
-    """The least and the largest number of each cell, as float64 and, for whole edges, as int64.
+def reads_bins(axes: Iterable[int], cells: Cells) -> bool:
+    """Whether one of some attributes is in bins."""
+    return any(is_binned(cells.domain.attributes[axis]) for axis in axes)
 
-    Examples
-    --------
-    >>> low, high, first, last = ends(Bins("x", [0, 10, 20]))
-    >>> low.tolist(), high.tolist(), last.tolist()
-    ([0.0, 10.0], [9.999999999999998, 19.999999999999996], [9, 19])
-    """
-    assert isinstance(attribute, Bins)  # noqa: S101 - asked of bins alone
-    edges = np.asarray(attribute.edges)
-    low, high = edges[:-1], _below(edges[1:])
-    if attribute.outside == "cell":
-        low = np.append(low, [-np.inf, edges[-1]])
-        high = np.append(high, [_below(edges[:1])[0], np.inf])
-    finite = edges[np.isfinite(edges)]
-    if np.any(finite != np.rint(finite)) or np.any(np.abs(finite) > _WHOLE):
-        return [low, high]
-    first, last = (np.clip(side, -_WHOLE, _WHOLE) for side in (low, np.floor(high)))
-    return [low, high, first.astype(np.int64), last.astype(np.int64)]
+
+def middle(node: Expr, cells: Cells) -> int:
+    """A whole number near the middle of a column's numbers; 0 for any other expression."""
+    for descendant in node.walk():
+        if isinstance(descendant, ir.Attribute) and is_binned(
+            cells.domain.attributes[descendant.axis]
+        ):
+            advice = (
+                "products of numbers in bins or by knots are not known; "
+                "declare the attribute as integers"
+            )
+            raise refuse("aggregate", f"a correlation of {descendant.name!r}", advice, node)
+    attribute = cells.domain.attributes[node.axis] if isinstance(node, ir.Attribute) else None
+    if not isinstance(attribute, Integers):
+        return 0
+    return int((int(attribute.starts[0]) + attribute.last) // 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A number that is a sum of columns times constants, and a constant."""
+
+    columns: tuple[tuple[int, float], ...]
+    constant: float
+
+    def present(self, cells: Cells) -> list[tuple[int, Truths]]:
+        """For each column, the truth of its being NULL."""
+        return [(axis, is_null(cells.domain.attributes[axis])) for axis, _ in self.columns]
+
+
+def linear_form(node: Expr, cells: Cells) -> Form | None:
+    """Read an expression as a sum of columns, one of which is in bins; None for any other."""
+    linear_sum = _form(node)
+    if linear_sum is None:
+        return None
+    columns: dict[int, float] = {}
+    for axis, factor in linear_sum[0]:
+        columns[axis] = columns.get(axis, 0.0) + factor
+    attributes = [cells.domain.attributes[axis] for axis in columns]
+    if not any(map(is_binned, attributes)):
+        return None
+    if any(isinstance(attribute, Categories | Dates) for attribute in attributes):
+        return None
+    return Form(tuple(columns.items()), linear_sum[1])
+
+
+_Sum = tuple["Sequence[tuple[int, float]]", float]
+
+
+def _form(node: Expr) -> _Sum | None:
+    if isinstance(node, ir.Attribute):
+        return [(node.axis, 1.0)], 0.0
+    if isinstance(node, ir.Number):
+        return [], float(node.text)
+    if isinstance(node, ir.Negative):
+        return _times(_form(node.this), -1.0)
+    if isinstance(node, ir.Cast) and node.to in {"DOUBLE", "REAL", "FLOAT"}:
+        return _form(node.this)
+    if isinstance(node, ir.Binary) and node.op in {"+", "-", "*", "/"}:
+        left, right = _form(node.left), _form(node.right)
+        if left is not None and right is not None:
+            return _joined(node.op, left, right)
+    return None
+
+
+def _joined(step: str, left: _Sum, right: _Sum) -> _Sum | None:
+    if step in {"+", "-"}:
+        sign = 1.0 if step == "+" else -1.0
+        columns = [*left[0], *((axis, sign * coefficient) for axis, coefficient in right[0])]
+        return columns, left[1] + sign * right[1]
+    if step == "*" and not left[0]:
+        left, right = right, left
+    if right[0] or (step == "/" and not right[1]):
+        return None
+    return _times(left, right[1] if step == "*" else 1.0 / right[1])
+
+
+def _times(form: _Sum | None, factor: float) -> _Sum | None:
+    if form is None:
+        return None
+    return [(axis, coefficient * factor) for axis, coefficient in form[0]], form[1] * factor

@@ -7,10 +7,10 @@ from functools import partial
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer, Compiled, Grouped, Weighted
 from lrm.batches.sql.atoms import undivided
-from lrm.batches.sql.binned import middle, sums_bins
 from lrm.batches.sql.cells import Cells
 from lrm.batches.sql.displays import wanted
 from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.forms import middle, sums_bins
 from lrm.batches.sql.formulas import asked
 from lrm.batches.sql.groups import (
     Labels,

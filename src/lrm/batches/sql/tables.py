@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.batches.sql.atoms import FALSE, NOT, NULL, TRUE, Truths
+from lrm.batches.sql.atoms import AND, FALSE, NOT, TRUE, Truths
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
@@ -60,23 +60,6 @@ class Table:
 
     axes: tuple[int, ...]
     values: NDArray[Any]
-
-
-def _conjunction() -> Truths:
-    """Tabulate AND over sets of truths: FALSE decides, else NULL, else both are TRUE."""
-    table = np.zeros((8, 8), dtype=np.uint8)
-    for left_truth in (TRUE, FALSE, NULL):
-        for two in (TRUE, FALSE, NULL):
-            both = (
-                FALSE if FALSE in (left_truth, two) else NULL if NULL in (left_truth, two) else TRUE
-            )
-            has_one = (np.arange(8) & left_truth).astype(bool)[:, None]
-            has_two = (np.arange(8) & two).astype(bool)[None, :]
-            table[has_one & has_two] |= both
-    return table
-
-
-_AND = _conjunction()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +124,7 @@ def disjoint(
 
 
 def _and(left_truth: Any, two: Any) -> Truths:
-    return np.asarray(_AND[left_truth, two])
+    return np.asarray(AND[left_truth, two])
 
 
 def all_of(parts: Sequence[Truth]) -> Truth:
