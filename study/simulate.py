@@ -110,7 +110,7 @@ def simulate(  # noqa: PLR0913 - what a simulation consists of
     """
     amount, failure = Fraction(epsilon), None if delta is None else Fraction(delta)
     exact = plan.workload.queries.apply(counts.astype(np.float64))
-    true_values = plan.measured.measure(counts)
+    true_values = plan.measured.measure(plan.measured.counts_of(counts))
     total = 0.0
     for _ in range(repetitions):
         gap = simulated_release(plan, true_values, amount, failure, rng).answers - exact

@@ -21,8 +21,7 @@ from engines import postgres_url
 from long_runs import new_cases
 from lrm.cli import main
 from lrm.domain import Domain, PrivacyUnit
-from lrm.exact.integers import IntegerStrategy
-from lrm.exact.products.measured import MeasuredProducts
+from lrm.exact.measured import Measured
 from lrm.ledger import Ledger
 from lrm.privacy.mechanism import TrueCounts
 from lrm.releases import making as releases
@@ -190,7 +189,7 @@ def test_marginals_move_by_at_most_the_sensitivity(planned, replay, pair, noise,
     """The same for a plan over products, of which marginals are counted."""
     unit, table, neighbour = PAIRS[pair]
     plan = planned(unit, noise, "products")
-    assert isinstance(plan.measured, MeasuredProducts)
+    assert plan.measured.cells is None
     for rows in (table, neighbour):
         lrm.release(plan, open_table(write(rows, form)), **AMOUNTS[noise], ledger=None)
     replay.check(len(plan.measured.tabulations))
@@ -199,7 +198,7 @@ def test_marginals_move_by_at_most_the_sensitivity(planned, replay, pair, noise,
 def test_cells_are_merged_and_bins_are_many(planned):
     """The second batch is one whose cells are counted in classes, by bisection and by joins."""
     plan = planned(ROWS, "laplace", "many bins")
-    state, income = flat_axes(plan.workload.domain, plan.measured.cell_map)
+    state, income = flat_axes(plan.workload.domain, plan.measured.cells.labels)
     assert (state.size, state.attribute.size) == (2, 84)
     assert income.size > CASE_LIMIT < state.attribute.regular
 
@@ -234,7 +233,7 @@ def test_the_audit_finds_a_sensitivity_that_is_too_small(
 ):
     """A strategy that declares less than one row moves gets too little noise."""
     plan = planned(ROWS, "laplace", batch)
-    monkeypatch.setattr(IntegerStrategy, "sensitivity", 1)
+    monkeypatch.setattr(Measured, "sensitivity", 1)
     wrong = replace(plan, measured=replace(plan.measured))
     for rows in (BASE, [*BASE, ODD[0]]):
         lrm.release(wrong, open_table(write(rows, engine)), epsilon=1, ledger=None)

@@ -204,7 +204,7 @@ def test_one_record_moves_the_measured_integers_by_what_is_declared(plans, noise
     rng = random.Random(2)  # noqa: S311 - no secret
     for _ in range(20):
         row = {"ward": ["b"], "stay": [extreme(rng)], "cost": [extreme(rng)]}
-        one = open_table(pa.table(row)).counts(domain(), measured.wanted)
+        one = open_table(pa.table(row)).counts(domain(), measured.tabulations)
         values = measured.measure(shown_to_owner(one)).astype(object)
         if noise == "gaussian":
             assert sum(values**2) <= measured.squared_l2_sensitivity * moved**2

@@ -75,8 +75,10 @@ def test_whole_queries_survive_rounding(matrix, noise):
     measured = final.strategy
     back = FlatReconstruction(merged.queries, measured.real_map, final.inverse)
     assert back.relative_residual < 1e-9
-    n = measured.cell_count
-    records = [measured.measure(np.eye(n, dtype=np.int64)[cell]).tolist() for cell in range(n)]
+    n = measured.sizes[0]
+    records = [
+        measured.measure(measured.counts_of(one)).tolist() for one in np.eye(n, dtype=np.int64)
+    ]
     assert measured.sensitivity == max(sum(map(abs, record)) for record in records)
     squares = [sum(value**2 for value in record) for record in records]
     assert measured.squared_l2_sensitivity == max(squares)
@@ -103,7 +105,7 @@ def test_anchored_rounding_determines_every_cell(matrix, exponents):
     assert back.relative_residual < 1e-9
     # Rounding to 2^−30 moves a column by half a unit for each of its entries at most.
     assert measured.sensitivity <= 2**measured.bits + (rows + n) / 2
-    assert len(measured.matrix.dense()) == rows + n
+    assert len(measured.cells.matrix.dense()) == rows + n
     # The share of a query that is measured by its own row is all but 1, squared.
     original = measured.real_map.dense()[:rows]
     assert np.any([np.allclose(original, (1 - a) * dense, 0, 2.0**-30) for a in ANCHORS])

@@ -17,7 +17,7 @@ import lrm
 from forging import edited, forged_plan, resealed
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import IntegerStrategy
+from lrm.exact.measured import Measured
 from lrm.maps.levels import LevelMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.workload import families
@@ -35,7 +35,7 @@ def _refused(path):
 @pytest.mark.parametrize("factor", [2, 1000, 10**6, -(10**6), -(2**63)])
 def test_factors_of_merged_cells_count(mechanism, factor, tmp_path):
     plan = lrm.plan(families.prefix(8), mechanism)
-    cells = edited(plan.measured.cell_map, factor=np.full(8, factor))
+    cells = edited(plan.measured.cells.cell_map, factor=np.full(8, factor))
     genuine = plan.measured.sensitivity
     _refused(forged_plan(plan, tmp_path / "plan", cells=cells, stated=genuine))
 
@@ -91,10 +91,33 @@ def test_four_thousand_large_entries_do_not_wrap():
         DenseMap(np.full((rows, 1), float(entry))),
         SparseMap(sp.csr_array(np.full((rows, 1), -float(entry)))),
     ):
-        strategy = IntegerStrategy(matrix, CellMap(1, np.array([0]), np.array([-1024])), 30)
+        strategy = Measured.of_cells(matrix, CellMap(1, np.array([0]), np.array([-1024])), 30)
         assert strategy.sensitivity == rows * entry * 1024
         assert strategy.squared_l2_sensitivity == rows * entry**2 * 1024**2
         assert strategy.max_records == 2**62 // (entry * 1024)
+
+
+def test_moves_beyond_a_body_do_not_wrap_around(tmp_path):
+    """2^51 times a factor of 2^13 is 0 in 64 bits, which every body holds."""
+    plan = lrm.plan([[1.0, 1, 1], [1, 1, 0], [0, 1, 1]], noise="pure")
+    assert plan.noise == "shaped"
+    basis = plan.measured.cells
+    cells = edited(basis.cell_map, factor=np.full(3, 1 << 13))
+    matrix = DenseMap(np.sign(basis.matrix.dense()) * 2.0**51)
+    body, bits = plan.measured.body, plan.measured.bits
+    with pytest.raises(WorkloadError, match="beyond 62 bits"):
+        Measured.of_cells(matrix, cells, bits, None, body)
+    for admitted in (1, 1 << 62):
+        _refused(
+            forged_plan(
+                plan,
+                tmp_path / "plan",
+                matrix=matrix,
+                cells=cells,
+                stated=1 << bits,
+                max_records=admitted,
+            )
+        )
 
 
 @given(st.data())
@@ -122,7 +145,7 @@ def test_sensitivity_is_that_of_every_neighbour(data):
     index = data.draw(st.lists(st.integers(0, merged - 1), min_size=n, max_size=n))
     factor = data.draw(st.lists(st.integers(-1024, 1024), min_size=n, max_size=n))
     factor[0] = factor[0] or 1
-    strategy = IntegerStrategy(matrix, CellMap(merged, np.array(index), np.array(factor)), 30)
+    strategy = Measured.of_cells(matrix, CellMap(merged, np.array(index), np.array(factor)), 30)
     whole = [[int(entry) for entry in row] for row in matrix.dense()]
     moved = [[row[index[cell]] * factor[cell] for row in whole] for cell in range(n)]
     assert strategy.sensitivity == max(sum(map(abs, move)) for move in moved)
@@ -132,8 +155,8 @@ def test_sensitivity_is_that_of_every_neighbour(data):
 def test_cells_that_queries_tell_apart_are_not_merged(tmp_path):
     """Else the answers would be those of another batch than the file states."""
     plan = lrm.plan([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "lowrank")
-    assert plan.measured.cell_map.merged_size == 2
-    cells = edited(plan.measured.cell_map, index=np.array([0, 1, 1]))
+    assert plan.measured.cells.cell_map.merged_size == 2
+    cells = edited(plan.measured.cells.cell_map, index=np.array([0, 1, 1]))
     _refused(forged_plan(plan, tmp_path / "plan", cells=cells, stated=plan.measured.sensitivity))
 
 

@@ -60,9 +60,11 @@ def assert_gives_the_workload(plan, matrix):
 
 def assert_sensitivity_bounds_every_neighbour(measured, cells):
     """One more record in any cell moves the integers by at most the integer sensitivity."""
-    empty = measured.measure(np.zeros(cells, dtype=np.int64))
+    empty = measured.measure(measured.counts_of(np.zeros(cells, dtype=np.int64)))
     records = np.eye(cells, dtype=np.int64)
-    moves = [int(np.abs(measured.measure(one) - empty).sum()) for one in records]
+    moves = [
+        int(np.abs(measured.measure(measured.counts_of(one)) - empty).sum()) for one in records
+    ]
     assert max(moves) == measured.sensitivity
 
 

@@ -76,7 +76,9 @@ def test_an_audit_finds_no_violation_and_would_find_one(claimed, real, violated)
     plan = lrm.plan([[1, 1, 1], [1, 0, 0], [0, 0, 1]], "noise-on-results")
     noise = calibrate(plan.measured, plan.privacy(real), 1)
     table, neighbour = np.array([5, 5, 5]), np.array([6, 5, 5])
-    means = [plan.measured.measure(x).astype(float) for x in (table, neighbour)]
+    means = [
+        plan.measured.measure(plan.measured.counts_of(x)).astype(float) for x in (table, neighbour)
+    ]
     scores = [laplace_score(noisy_runs(plan, noise, x, 30_000), *means) for x in (table, neighbour)]
     found = epsilon_lower_bound(*scores, false_alarm=1e-6)
     assert (found > float(Fraction(claimed))) == violated
@@ -192,4 +194,6 @@ def test_a_table_beyond_the_limit_is_clamped_not_refused(mechanism):
     moved = measured.measure_clamped(more).astype(object) - measured.measure_clamped(huge)
     assert sum(abs(int(value)) for value in moved) <= measured.sensitivity
     noise = calibrate(measured, PureDP(Fraction(1)), 1)
-    assert len(measure(TrueCounts(huge), measured, noise).noisy_values) == measured.matrix.shape[0]
+    assert (
+        len(measure(TrueCounts(huge), measured, noise).noisy_values) == measured.measurement_count
+    )

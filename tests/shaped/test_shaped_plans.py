@@ -18,8 +18,7 @@ from lrm.cli import main
 from lrm.domain import Categories, Domain, Integers, PrivacyUnit
 from lrm.errors import BudgetError, FileFormatError, LrmError, StopSolver, WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import IntegerStrategy
-from lrm.exact.tables import MeasuredTables
+from lrm.exact.measured import Measured
 from lrm.maps.matrices import DenseMap
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.bodies.facets import Facets
@@ -181,7 +180,8 @@ def assert_neighbours_are_near(seeds):
                 np.add.at(after, rng.integers(cells, size=rows), 1)
                 if neighbours == "substitute":
                     np.add.at(before, rng.integers(cells, size=rows), 1)
-                moved = plan.measured.measure(after) - plan.measured.measure(before)
+                counts = [plan.measured.counts_of(table) for table in (after, before)]
+                moved = plan.measured.measure(counts[0]) - plan.measured.measure(counts[1])
                 norm = linprog(np.ones(both.shape[1]), A_eq=both, b_eq=moved / size).fun
                 assert norm <= factor * (1 + 1e-7)
                 looked_at += 1
@@ -190,10 +190,9 @@ def assert_neighbours_are_near(seeds):
 
 def test_a_strategy_refuses_a_body_that_a_record_leaves(plan):
     strategy = plan.measured
-    assert isinstance(strategy, IntegerStrategy)
-    doubled = strategy.matrix.scaled(2.0)
+    doubled = strategy.cells.matrix.scaled(2.0)
     with pytest.raises(WorkloadError, match=r"beyond the body|common total"):
-        replace(strategy, matrix=doubled)
+        Measured.of_cells(doubled, strategy.cells.cell_map, strategy.bits, None, strategy.body)
     with pytest.raises(WorkloadError, match="one coordinate"):
         replace(
             strategy,
@@ -212,7 +211,7 @@ def test_merged_cells_that_count_several_times_are_held():
     body = plan.measured.body
     assert body is not None
     for cell in range(9):
-        moved = plan.measured.measure(np.eye(9, dtype=np.int64)[cell])
+        moved = plan.measured.measure(plan.measured.counts_of(np.eye(9, dtype=np.int64)[cell]))
         assert body.gauge(moved.tolist()) <= 1
 
 
@@ -222,8 +221,8 @@ def test_weights_and_factors_whose_product_wraps_around_are_refused():
     cells = CellMap(2, np.array([0, 1]), np.array([1 << 13, 1 << 13]))
     matrix = DenseMap(np.diag([2.0**49, 2.0**51 + 2.0**19]))
     for noise_body in (body, None):
-        with pytest.raises(WorkloadError, match="more than 2"):
-            IntegerStrategy(matrix, cells, 0, None, noise_body)
+        with pytest.raises(WorkloadError, match="beyond 62 bits"):
+            Measured.of_cells(matrix, cells, 0, None, noise_body)
 
 
 def test_answers_are_unbiased_and_further_queries_are_free(plan):
@@ -563,7 +562,7 @@ def test_a_row_is_in_every_table_or_in_none():
     domain = Domain(attributes, "t")
     text = "".join(f"SELECT {x}, COUNT(*) FROM t GROUP BY {x};" for x in "abc")
     measured = lrm.plan(text, domain=domain, noise="pure", effort="quick").measured
-    assert isinstance(measured, MeasuredTables)
+    assert measured.cells is None
     inside = {"a": "x", "b": 1, "c": "u", "unused": "p"}
     odd = {"a": ["w", None], "b": [9, -1, None], "c": ["zz", None], "unused": ["r", None]}
     before = pd.DataFrame([inside])
@@ -571,7 +570,7 @@ def test_a_row_is_in_every_table_or_in_none():
     for row in rows:
         after = pd.DataFrame([inside, row])
         counts = [
-            open_table(table, "t").counts(domain, measured.wanted)._open()
+            open_table(table, "t").counts(domain, measured.tabulations)._open()
             for table in (before, after)
         ]
         moved = measured.measure(counts[1]) - measured.measure(counts[0])

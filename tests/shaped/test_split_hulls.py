@@ -305,7 +305,7 @@ def test_a_plan_with_a_split_hull_from_batch_to_answers(people, tmp_path):
     release.save(tmp_path / "a.release")
     assert lrm.load_release(tmp_path / "a.release").answers == pytest.approx(release.answers)
     for cell in range(40):
-        moved = plan.measured.measure(np.eye(40, dtype=np.int64)[cell])
+        moved = plan.measured.measure(plan.measured.counts_of(np.eye(40, dtype=np.int64)[cell]))
         assert plan.measured.body.gauge(moved.tolist()) <= 1
 
 

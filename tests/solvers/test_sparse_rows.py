@@ -132,7 +132,7 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     flat = plan.measured.flat()
     assert plan.measured.sensitivity == abs(flat.matrix.sparse()).sum(axis=0).max()
     counts = np.random.default_rng(0).integers(0, 1_000, 1_050)
-    exact = plan.measured.measure(counts) * 2.0**-flat.bits
+    exact = plan.measured.measure(plan.measured.counts_of(counts)) * 2.0**-flat.bits
     answers = plan.reconstruction_map.apply(exact)
     np.testing.assert_allclose(
         answers, problem.workload.queries.apply(counts.astype(float)), atol=1e-6

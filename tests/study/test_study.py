@@ -267,7 +267,9 @@ def test_simulated_noise_has_the_stated_error_and_is_stamped():
     assert result.simulated
     assert abs(result.measured / result.expected - 1) < 0.1
     assert result.agrees
-    release = simulated_release(made, made.measured.measure(counts), 1, None, rng)
+    release = simulated_release(
+        made, made.measured.measure(made.measured.counts_of(counts)), 1, None, rng
+    )
     assert release.simulated
     assert "SIMULATED" in repr(release)
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from awkward_table import HUGES, INCOMES, STATES, TENTHS, TEXTS, WEIRD
 from lrm.domain import Bins, Categories, Dates, Domain, Integers, Numbers, PrivacyUnit
-from lrm.exact.cells import CellMap
 from lrm.maps.products.tabulation import Tabulation, total
 
 MANY = [f"v{number}" for number in range(70)] + STATES
@@ -193,11 +192,10 @@ def random_domain(seed):
 
 
 def random_cells(domain, seed):
-    """Random merged cells in many runs, some of which no query looks at."""
+    """A tabulation by random merged cells in many runs, some of which no query looks at."""
     rng = np.random.default_rng(seed)
-    index = rng.integers(0, 3, domain.size)
-    index[:3] = range(min(3, domain.size))
-    return CellMap(int(index.max()) + 1, index, rng.integers(0, 3, domain.size))
+    labels = rng.integers(-1, min(6, domain.size), domain.size)
+    return Tabulation((labels,), by=(0,))
 
 
 def random_tabulations(domain, seed, tables=6):

@@ -21,13 +21,19 @@ def edited(record, **changes):
 
 def forged_plan(plan, path, *, matrix=None, cells=None, stated=1, **changes):
     """Save ``plan`` with another strategy or other cells, and a stated sensitivity."""
+    (group,) = plan.measured.groups
+    basis = edited(
+        plan.measured.cells,
+        matrix=matrix or plan.measured.cells.matrix,
+        cell_map=cells or plan.measured.cells.cell_map,
+        **{name: changes.pop(name) for name in ("row_rank",) if name in changes},
+    )
     measured = edited(
         plan.measured,
-        matrix=matrix or plan.measured.matrix,
-        cell_map=cells or plan.measured.cell_map,
+        groups=(edited(group, bases=(basis,)),),
         sensitivity=stated,
         max_records=changes.pop("max_records", plan.measured.max_records),
-        **{name: changes.pop(name) for name in ("bits", "row_rank") if name in changes},
+        **{name: changes.pop(name) for name in ("bits",) if name in changes},
     )
     edited(plan, measured=measured, **changes).save(path)
     return path

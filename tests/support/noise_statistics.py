@@ -216,6 +216,6 @@ def noisy_runs(plan, noise, counts, trials):
     Every draw is independent, so one long vector of repeated measurements is as good as
     many short ones, and a hundred times faster.
     """
-    true_values = plan.measured.measure(np.asarray(counts, dtype=np.int64))
+    true_values = plan.measured.measure(plan.measured.counts_of(np.asarray(counts, dtype=np.int64)))
     drawn = noise.add_to(np.tile(true_values, trials))
     return drawn.reshape(trials, -1).astype(float)

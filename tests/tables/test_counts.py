@@ -11,8 +11,9 @@ from awkward_domains import DOMAINS, random_cells, random_domain
 from long_runs import cases
 from lrm.domain import Domain, Integers
 from lrm.errors import TableError
-from lrm.exact.cells import CellMap, merge_cells
+from lrm.exact.cells import merge_cells
 from lrm.maps.matrices import SparseMap
+from lrm.maps.products.tabulation import Tabulation, tabulate
 from lrm.tables import Table, open_table
 from lrm.tables.axes import flat_axes
 from lrm.tables.base import Column
@@ -24,6 +25,11 @@ from table_forms import ARROW_FORMS, FORMS
 
 def numbers(counts):
     return counts._open()
+
+
+def entries_of(table, counts):
+    """The entries of a tabulation by all cells in a list, from their counts."""
+    return tabulate([table], counts, table.sizes)
 
 
 COLUMNS = ["text", "integers", "integers among decimals", "bins", "many bins", "years", "persons"]
@@ -80,7 +86,9 @@ def batch_of(domain, seed):
         for part in weights:
             query = np.kron(query, part)
         queries.append(query)
-    return merge_cells(SparseMap(sp.csr_array(np.array(queries)))).cell_map
+    cells = merge_cells(SparseMap(sp.csr_array(np.array(queries)))).cell_map
+    assert cells.merged_size < domain.size
+    return Tabulation((cells.classes()[0],), by=(0,))
 
 
 @pytest.mark.parametrize(
@@ -100,11 +108,8 @@ def test_merged_counts_are_the_same_where_cells_are_counted_as_one(awkward, name
     _, table, rows = awkward
     domain = DOMAINS[name]
     cells = batch_of(domain, 0)
-    assert cells.merged_size < domain.size
-    counted = numbers(table.counts(domain, cells))
-    assert counted.shape == (domain.size,)
     np.testing.assert_array_equal(
-        cells.merge_counts(counted), cells.merge_counts(domain.count(rows))
+        numbers(table.counts(domain, [cells])), entries_of(cells, domain.count(rows))
     )
 
 
@@ -116,10 +121,9 @@ def test_merged_counts_are_the_same_where_classes_alternate(awkward, name):
     _, table, rows = awkward
     domain = DOMAINS[name]
     cells = random_cells(domain, 0)
-    table.check(domain, cells)
+    table.check(domain, [cells])
     np.testing.assert_array_equal(
-        cells.merge_counts(numbers(table.counts(domain, cells))),
-        cells.merge_counts(domain.count(rows)),
+        numbers(table.counts(domain, [cells])), entries_of(cells, domain.count(rows))
     )
 
 
@@ -127,30 +131,27 @@ def test_merged_counts_are_the_same_where_classes_alternate(awkward, name):
 def test_the_sql_of_duckdb_does_not_grow_with_the_list_of_a_query(values):
     """A list of 50,000 constants among a million values took DuckDB more than 3 GB."""
     domain = Domain([Integers("x", 0, values - 1, outside="cell")])
-    listed = np.arange(domain.size) % 2
-    cells = CellMap(2, listed, np.ones(domain.size, dtype=np.int64))
-    count = count_of(domain, cells, lists=False)
+    cells = Tabulation((np.arange(domain.size) % 2,), by=(0,))
+    count = count_of(domain, [cells], lists=False)
     sql = DuckDbRows(count, Reading("t", [Column("x", "BIGINT", "integer")], None)).grouped()
     assert len(sql) < 1000
     rows = pa.table({"x": pa.array([1, 2, 4, None, -7, values], pa.int64())})
-    counted = cells.merge_counts(numbers(open_table(rows).counts(domain, cells)))
-    np.testing.assert_array_equal(counted, cells.merge_counts(domain.count(rows.to_pylist())))
+    counted = numbers(open_table(rows).counts(domain, [cells]))
+    np.testing.assert_array_equal(counted, entries_of(cells, domain.count(rows.to_pylist())))
 
 
 def test_cells_that_nothing_tells_apart_are_one_group():
     domain = DOMAINS["integers"]
-    none, one = np.zeros(domain.size, dtype=np.int64), np.ones(domain.size, dtype=np.int64)
-    everything = CellMap(1, none, one)
+    everything = np.zeros(domain.size, dtype=np.int64)
     assert [axis.size for axis in flat_axes(domain, everything)] == [1, 1]
-    nothing = CellMap(1, none, none)
-    assert [axis.size for axis in flat_axes(domain, nothing)] == [1, 1]
-    assert all(axis.plain for axis in flat_axes(domain, CellMap.trivial(domain.size)))
+    assert [axis.size for axis in flat_axes(domain, everything - 1)] == [1, 1]
+    assert all(axis.plain for axis in flat_axes(domain, np.arange(domain.size)))
 
 
 def test_a_batch_for_another_domain_is_refused(awkward):
     _, table, _ = awkward
     with pytest.raises(TableError, match="built for another domain"):
-        table.counts(DOMAINS["integers"], CellMap.trivial(3))
+        table.counts(DOMAINS["integers"], [Tabulation((np.arange(3),), by=(0,))])
 
 
 def test_tables_show_names_and_types_only(awkward):

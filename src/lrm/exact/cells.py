@@ -89,6 +89,24 @@ class CellMap:
             and bool(np.all(self.index == np.arange(self.size)))
         )
 
+    def classes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number the cells that count alike, and give the first cell of each class.
+
+        Cells of factor 0 have the number −1.
+
+        >>> CellMap(2, np.array([0, 1, 1, 0]), np.array([1, 1, 0, 1])).classes()[0].tolist()
+        [0, 1, -1, 0]
+        """
+        if self.is_trivial():
+            return self.index, self.index
+        used = np.flatnonzero(self.factor)
+        least = int(self.factor.min())
+        treatment = self.index * (int(self.factor.max()) - least + 1) + (self.factor - least)
+        _, first, number = np.unique(treatment[used], return_index=True, return_inverse=True)
+        labels = np.full(self.size, -1, dtype=np.int64)
+        labels[used] = number.reshape(-1)
+        return labels, used[first]
+
     def largest_factors(self) -> NDArray[np.int64]:
         """The largest |factor| that reaches each merged cell."""
         largest = np.zeros(self.merged_size, dtype=np.int64)

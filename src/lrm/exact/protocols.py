@@ -1,8 +1,7 @@
-"""What plans, accuracy and releases know of a strategy in integers and of the reconstruction.
+"""What plans, accuracy and releases know of the reconstruction of answers.
 
-Two kinds implement both: a matrix over a list of cells (`lrm.exact.integers`,
-`lrm.exact.reconstruction`), and products of attributes, whose cells are never listed. Whoever
-needs a list of cells asks for `Measured.flat`, which refuses where there is none.
+Two kinds implement it: a matrix over a list of cells (`lrm.exact.reconstruction`), and products of
+attributes, whose cells are never listed (`lrm.exact.products.reconstruction`).
 """
 
 from __future__ import annotations
@@ -10,73 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from lrm.exact.answering import Answering, RowWeights
-from lrm.exact.cells import CellMap
-from lrm.exact.integers import IntegerStrategy
 from lrm.maps.linear import Floats, LinearMap
-from lrm.maps.products.tabulation import Tabulation
-from lrm.privacy.mechanism import Measurable
 
-__all__ = ["EXACTNESS", "Measured", "Reconstruction"]
+__all__ = ["EXACTNESS", "Reconstruction"]
 
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
-
-
-class Measured(Measurable, Protocol):
-    """A strategy in integers: what is really measured.
-
-    `lrm.privacy.mechanism` needs the members of `Measurable`; these are the others.
-    """
-
-    @property
-    def bits(self) -> int:
-        """Binary exponent of the scale: a measured integer counts for 2^−bits."""
-        ...
-
-    @property
-    def measurement_count(self) -> int:
-        """Number of measurements r."""
-        ...
-
-    @property
-    def wanted(self) -> CellMap | Sequence[Tabulation]:
-        """What an engine must count of a table."""
-        ...
-
-    def counts_of(self, cells: NDArray[np.int64], /) -> NDArray[np.int64]:
-        """The counts that ``measure`` takes, from counts of all cells."""
-        ...
-
-    @property
-    def merged_cell_count(self) -> int:
-        """Number of cells that the queries distinguish."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that decides what is measured."""
-        ...
-
-    def sensitivity_for(self, noise: str, /) -> float:
-        """Sensitivity in the norm that ``noise`` asks for, on the integers."""
-        ...
-
-    def reconstruction_of(self, queries: LinearMap, /) -> Reconstruction | None:
-        """Least-squares answers to queries over the original cells.
-
-        None where the queries distinguish cells that are measured as one. What the
-        measurements do not determine shows in the residual.
-        """
-        ...
-
-    def flat(self) -> IntegerStrategy:
-        """The same as one matrix over a list of cells; a `WorkloadError` where it is too large."""
-        ...
 
 
 class Reconstruction(Protocol):
@@ -102,7 +43,7 @@ class Reconstruction(Protocol):
         ...
 
     def answering(self, measurements: Floats, /) -> Answering:
-        """The same, for those who need some of the answers at a time."""
+        """Answers from measurements for those who need some of them at a time."""
         ...
 
     def rows(self, start: int, stop: int, /) -> Floats:

@@ -22,7 +22,8 @@ import scipy.sparse as sp
 
 from lrm.errors import CountsError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
+from lrm.exact.integers import CARRIER_BITS
+from lrm.exact.measured import Measured
 from lrm.maps.linear import Floats, LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.whole import LARGEST_WHOLE
@@ -57,7 +58,7 @@ RESIDUAL_WANTED = 5e-10
 class Quantised:
     """An integer strategy, and its left inverse where B is ``W·L⁺``."""
 
-    strategy: IntegerStrategy
+    strategy: Measured
     inverse: LeftInverse | None
     reconstruction: LinearMap | None
 
@@ -204,9 +205,9 @@ def _admitting(
     bits: int,
     max_records: int | None,
     row_rank: int | None = None,
-) -> IntegerStrategy:
+) -> Measured:
     """The final integers, if they admit as many records as were declared."""
-    final = IntegerStrategy(rounded, cell_map, bits, row_rank)
+    final = Measured.of_cells(rounded, cell_map, bits, row_rank)
     if max_records is not None and final.max_records < max_records:
         raise CountsError(
             f"a table of up to {max_records:,} records needs more than 62 bits with this strategy, "

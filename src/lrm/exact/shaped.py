@@ -7,13 +7,27 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg as la
+from numpy.typing import NDArray
 
 from lrm.exact.inverses import Spectral
+from lrm.exact.products.strategy import Axis
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.products.batch import ProductBatch
 from lrm.privacy.bodies.base import Body
 
-__all__ = ["ShapedReconstruction", "shaped_reconstruction", "whitening"]
+__all__ = [
+    "ShapedReconstruction",
+    "one_way_rows",
+    "shaped_reconstruction",
+    "table_coordinates",
+    "whitening",
+]
+
+Integers = NDArray[np.int64]
+
+MOST_DENSE = 1 << 24
+"""Entries of queries that are written out as an array."""
 
 RANK = 1e-11
 """Singular values below this share of the largest are rounding errors."""
@@ -76,3 +90,49 @@ def shaped_reconstruction(
     some = values > values[0] * RANK
     inverse = (right[some].T / values[some]) @ (left[:, some].T @ white)
     return ShapedReconstruction(queries, strategy, Spectral(inverse), None, half)
+
+
+def table_coordinates(sizes: list[int]) -> list[Floats]:
+    """The cells of tables with one total, by the total and all cells of each but the first."""
+    count = 1 + sum(n - 1 for n in sizes)
+    coordinates, start = [], 1
+    for n in sizes:
+        table_matrix = np.zeros((n, count))
+        table_matrix[0, 0] = 1.0
+        table_matrix[0, start : start + n - 1] = -1.0
+        table_matrix[1:, start : start + n - 1] = np.eye(n - 1)
+        coordinates.append(table_matrix)
+        start += n - 1
+    return coordinates
+
+
+def one_way_rows(
+    batch: ProductBatch, labels: tuple[Integers, ...], tables: tuple[int, ...]
+) -> Floats | None:
+    """The queries of a batch by the total and the cells of tables; None where some are not one-way.
+
+    Every product must be a total in all attributes but one, which has a table.
+    """
+    sizes = {i: int(labels[i].max()) + 1 for i in range(len(labels))}
+    coordinates = dict(zip(tables, table_coordinates([sizes[i] for i in tables]), strict=True))
+    count = 1 + sum(sizes[i] - 1 for i in tables)
+    queries = batch.term_queries()
+    if int(queries.sum()) * count > MOST_DENSE or (batch.choice != 0).sum(axis=1).max() > 1:
+        return None
+    rows = np.zeros((int(queries.sum()), count))
+    starts = np.concatenate([[0], np.cumsum(queries)])
+    for product, coefficient in enumerate(batch.coefficients.tolist()):
+        term = int(batch.term_of[product])
+        place = slice(int(starts[term]), int(starts[term + 1]))
+        attributes = np.flatnonzero(batch.choice[product])
+        if not len(attributes):
+            rows[place, 0] += coefficient
+            continue
+        i = int(attributes[0])
+        factor = batch.factors[i][int(batch.choice[product, i])]
+        if i not in coordinates or not Axis((i,), (labels[i],)).keeps(0, factor):
+            return None
+        rows[place] += coefficient * (
+            factor.merged_columns(labels[i], sizes[i]).dense() @ coordinates[i]
+        )
+    return rows

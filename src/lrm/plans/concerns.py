@@ -8,10 +8,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from lrm.exact.cells import CellMap
-
 if TYPE_CHECKING:  # a plan has its warnings through this module
     from lrm.plans.core import Plan
 
@@ -33,11 +29,11 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
     domain = plan.workload.domain
     if domain is None:
         return ()
-    unused = _undistinguished(plan)
     names = [
         attribute.name
-        for attribute, same in zip(domain.attributes, unused, strict=True)
-        if same and "drop" in {attribute.null, attribute.outside}
+        for place, attribute in enumerate(domain.attributes)
+        if "drop" in {attribute.null, attribute.outside}
+        and not any(table.depends_on(place, domain.shape) for table in plan.measured.tabulations)
     ]
     if not names:
         return ()
@@ -46,31 +42,6 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
         "distinguishes their values; delete attributes that no query needs, or give them cells"
     )
     return (sentence,)
-
-
-def _undistinguished(plan: Plan) -> list[bool]:
-    """Whether what is measured is the same for all values of each attribute."""
-    needed_counts, domain = plan.measured.wanted, plan.workload.domain
-    assert domain is not None  # noqa: S101 - the caller looked
-    places = range(len(domain.attributes))
-    if needed_counts is None:
-        return [size == 1 for size in domain.shape]
-    if isinstance(needed_counts, CellMap):
-        treated = np.where(needed_counts.factor == 0, -1, needed_counts.index)
-        blocks = [
-            measured_part.reshape(domain.shape) for measured_part in (treated, needed_counts.factor)
-        ]
-        return [
-            all(bool(np.all(block == block.take([0], axis=place))) for block in blocks)
-            for place in places
-        ]
-    return [
-        all(
-            place not in measured_part.by and int(measured_part.labels[place].min()) >= 0
-            for measured_part in needed_counts
-        )
-        for place in places
-    ]
 
 
 def _uneven(plan: Plan) -> list[str]:

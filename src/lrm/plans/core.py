@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from lrm.accuracy import Accuracy, amount_for_error, privacy_of
 from lrm.derived import expected_error
 from lrm.errors import BudgetError, ConvergenceError
-from lrm.exact.protocols import EXACTNESS, Measured, Reconstruction
+from lrm.exact.measured import Measured
+from lrm.exact.protocols import EXACTNESS, Reconstruction
 from lrm.maps.linear import Floats
 from lrm.plans.balance import Balance
 from lrm.plans.concerns import plan_concerns
@@ -124,7 +125,7 @@ class Plan:
     @property
     def strategy(self) -> Floats | sp.csr_array:
         """L, r×n over the original cells; a sparse array where it is large."""
-        return self.measured.flat().real_matrix()
+        return self.measured.real_matrix()
 
     @property
     def reconstruction(self) -> Floats | sp.csr_array:

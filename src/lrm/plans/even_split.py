@@ -21,7 +21,6 @@ from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
-from lrm.maps.words import Identity
 from lrm.plans.balance import Balance, Objective
 from lrm.plans.core import weighted_error
 from lrm.privacy.budget import Noise
@@ -56,7 +55,7 @@ def balance_of(
     if any(not one for one in columns.statements):
         return None
     search = Search(0, noise, clock.silent())
-    parts = _Parts(workload.queries, columns)
+    parts = _Parts(workload, columns)
     alone = [
         parts.error([column], [1.0], search) / int(size)
         for column, size in enumerate(columns.sizes)
@@ -73,19 +72,20 @@ def balance_of(
 class _Parts:
     """The queries of some columns by themselves."""
 
-    def __init__(self, queries: LinearMap, columns: StatementColumns) -> None:
-        self._queries, self._columns = queries, columns
-        if isinstance(queries, ProductMap):
-            starts = [own.start for _, own in queries.term_slices()]
+    def __init__(self, workload: Workload, columns: StatementColumns) -> None:
+        self._queries, self._products = workload.queries, workload.products
+        self._columns = columns
+        if self._products is not None:
+            starts = [own.start for _, own in self._products.term_slices()]
             self._terms = columns.of_row[starts]
 
     def error(self, some: Iterable[int], weights: Iterable[float], search: Search) -> float:
         """``‖B‖²·Δ²`` of the best strategy for some columns, with a weight for each."""
         of_column = np.zeros(len(self._columns.sizes))
         of_column[list(some)] = list(weights)
-        if isinstance(self._queries, ProductMap):
+        if self._products is not None:
             terms = np.flatnonzero(of_column[self._terms] > 0)
-            batch, groups = _without_groups(self._queries.batch.take(terms))
+            batch, groups = _without_groups(self._products.batch.take(terms))
             importance = of_column[self._terms[terms]]
             return groups * _product_error(batch, importance, search)
         rows = np.flatnonzero(of_column[self._columns.of_row] > 0)
@@ -117,9 +117,9 @@ def _is_identity(factor: LinearMap) -> bool:
     rows, cells = factor.shape
     if rows != cells or cells == 1:
         return False
-    if isinstance(factor, Identity):
-        return True
-    return cells * cells <= LISTED and np.array_equal(factor.dense(), np.eye(cells))
+    return factor.kind == "identity" or (
+        cells * cells <= LISTED and np.array_equal(factor.dense(), np.eye(cells))
+    )
 
 
 def _product_error(batch: ProductBatch, importance: Floats, search: Search) -> float:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
-from lrm.exact.cells import over_merged
-from lrm.exact.products.measured import MeasuredProducts
-from lrm.exact.products.reconstruction import ProductReconstruction
-from lrm.exact.protocols import Measured, Reconstruction
-from lrm.exact.reconstruction import FlatReconstruction
-from lrm.exact.tables import MeasuredTables
+from lrm.exact.measured import Measured
+from lrm.exact.protocols import Reconstruction
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
-from lrm.maps.products.split import weigh_terms
 from lrm.plans.balance import Balance
 from lrm.plans.core import Plan
 from lrm.plans.measured_file import unpack_measured
@@ -81,27 +73,13 @@ def _way_back(
     facts: Facts, arrays: Arrays, workload: Workload, measured: Measured
 ) -> Reconstruction:
     """How answers follow: by least squares, or by a matrix of the mechanism's own."""
-    if isinstance(measured, MeasuredProducts) and workload.products is not None:
-        if facts.has("reconstruction") or not facts.flag("exact"):
-            raise FileFormatError("a plan over products has no reconstruction of its own")
-        terms = weigh_terms(workload.products.batch, workload.importance)
-        return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), measured)
-    if isinstance(measured, MeasuredTables):
-        reconstruction = measured.reconstruction_of(workload.queries)
-        if reconstruction is None or facts.has("reconstruction") or not facts.flag("exact"):
-            raise FileFormatError("the plan measures tables that do not answer its queries")
-        return reconstruction
-    flat = measured.flat()
-    queries = over_merged(workload.queries, flat.cell_map)
-    if queries is None:
-        raise FileFormatError("the plan merges cells that its own queries distinguish")
+    given_map = None
     if facts.has("reconstruction"):
-        shape = workload.shape[0], flat.matrix.shape[0]
+        shape = workload.shape[0], measured.measurement_count
         given_map = unpack_map("reconstruction", facts, arrays, shape)
-        return FlatReconstruction(queries, flat.real_map, None, given_map)
-    if not facts.flag("exact"):
+    elif not facts.flag("exact"):
         raise FileFormatError("a plan that is not exact needs a reconstruction of its own")
-    return flat.reconstruct(queries)
+    return measured.planned_reconstruction(workload.queries, workload.importance, given_map)
 
 
 def _workload(facts: Facts, arrays: Arrays, cells: int | None) -> Workload:

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
-from lrm.exact.products.integers import IntegerBasis, MarginalBasis, ResidualBasis
-from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
+from lrm.exact.integers import CARRIER_BITS, CellBasis
+from lrm.exact.measured import Measured, MeasuredGroup
+from lrm.exact.products.integers import MarginalBasis, ProductBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
-from lrm.exact.protocols import Measured
-from lrm.exact.tables import MeasuredTables
 from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
@@ -49,26 +47,26 @@ MOST_LABELS = 1 << 27
 
 def pack_measured(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Put the arrays into ``arrays`` and return the plain facts."""
-    if isinstance(measured, MeasuredProducts):
-        return _pack_products(measured, arrays)
-    if isinstance(measured, MeasuredTables):
-        arrays["measured"] = np.concatenate(measured.labels)
-        body = measured.body.pack(arrays, "body")
-        tables = list(measured.tables)
-        return {"kind": "tables", "bits": measured.bits, "tables": tables, "body": body}
-    flat = measured.flat()
-    arrays["cell-index"] = flat.cell_map.index
-    arrays["cell-factor"] = flat.cell_map.factor
-    cells = {
-        "kind": "cells",
-        "strategy": pack_map("strategy", flat.matrix, arrays),
-        "merged_cells": flat.cell_map.merged_size,
-        "bits": flat.bits,
-        "row_rank": flat.row_rank,
+    body = {} if measured.body is None else {"body": measured.body.pack(arrays, "body")}
+    if measured.cells is not None:
+        kind = "shaped" if body else "cells"
+        facts = _pack_cells(measured.cells, arrays)
+        return {"kind": kind, "bits": measured.bits, **facts, **body}
+    if body:
+        labels, tables = measured.tables
+        arrays["measured"] = np.concatenate(labels)
+        return {"kind": "tables", "bits": measured.bits, "tables": list(tables), **body}
+    return _pack_products(measured, arrays)
+
+
+def _pack_cells(cells: CellBasis, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    arrays["cell-index"] = cells.cell_map.index
+    arrays["cell-factor"] = cells.cell_map.factor
+    return {
+        "strategy": pack_map("strategy", cells.matrix, arrays),
+        "merged_cells": cells.cell_map.merged_size,
+        "row_rank": cells.row_rank,
     }
-    if flat.body is None:
-        return cells
-    return {**cells, "kind": "shaped", "body": flat.body.pack(arrays, "body")}
 
 
 def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measured:
@@ -83,7 +81,7 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
     cells = workload.shape[1]
     index = arrays.take("cell-index", "i8", (cells,))
     merged = measured_facts.integer("merged_cells", 1, cells)
-    return IntegerStrategy(
+    return Measured.of_cells(
         unpack_map("strategy", measured_facts, arrays, (None, merged)),
         CellMap(merged, index, arrays.take("cell-factor", "i8", (cells,))),
         measured_facts.integer("bits", 0, CARRIER_BITS),
@@ -92,11 +90,11 @@ def unpack_measured(facts: Facts, arrays: Arrays, workload: Workload) -> Measure
     )
 
 
-def _unpack_tables(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> MeasuredTables:
+def _unpack_tables(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> Measured:
     if queries is None:
         raise FileFormatError("the plan measures tables, but its queries are over cells")
     labels = arrays.take("measured", "i8", (sum(queries.sizes),)).copy()
-    return MeasuredTables(
+    return Measured.of_tables(
         tuple(np.split(labels, np.cumsum(queries.sizes)[:-1])),
         facts.integers("tables", 0, len(queries.sizes) - 1),
         facts.integer("bits", 0, CARRIER_BITS - 1),
@@ -104,7 +102,7 @@ def _unpack_tables(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> 
     )
 
 
-def _pack_products(measured: MeasuredProducts, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _pack_products(measured: Measured, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     # One array for all integers: an archive has few members, a strategy may have many bases.
     pieces: list[Integers] = []
     groups = [_pack_group(group, pieces) for group in measured.groups]
@@ -134,7 +132,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
                 labels.append(i)
                 pieces.append(marks)
     bases = []
-    for k, basis in enumerate(group.bases):
+    for k, basis in enumerate(group.product_bases):
         contents = basis.contents()
         if contents:
             bases.append([k, len(contents["rows"])])
@@ -168,7 +166,7 @@ class _Pieces:
             raise FileFormatError("the array 'measured' has more integers than its groups")
 
 
-def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> MeasuredProducts:
+def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -> Measured:
     if queries is None:
         raise FileFormatError("the plan measures products, but its queries are over cells")
     listed = facts.any("groups")
@@ -185,7 +183,7 @@ def _unpack_products(facts: Facts, arrays: Arrays, queries: ProductMap | None) -
         for values in listed
     )
     pieces.check_all_taken()
-    return MeasuredProducts(
+    return Measured(
         queries.sizes,
         groups,
         facts.integer("bits", 0, CARRIER_BITS),
@@ -261,7 +259,7 @@ def _heights(listed: Any, axes: int) -> dict[int, int]:
     return height_by_axis
 
 
-def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> IntegerBasis:
+def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> ProductBasis:
     if rows is None:
         return ResidualBasis(size) if residual else MarginalBasis.identity(size)
     if residual:

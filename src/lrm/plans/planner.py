@@ -12,7 +12,8 @@ from lrm.batches import as_batch
 from lrm.clock import UNLIMITED, Clock, OnStep, Timings
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, CountsError, UsageError
-from lrm.exact.protocols import Measured, Reconstruction
+from lrm.exact.measured import Measured
+from lrm.exact.protocols import Reconstruction
 from lrm.plans.balance import OBJECTIVES, Balance, Objective
 from lrm.plans.core import Plan, weighted_error
 from lrm.plans.settling import emphasis_of, settle

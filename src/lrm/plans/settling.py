@@ -99,27 +99,27 @@ def settle(
     search: Search,
 ) -> tuple[Problem, AnyStrategy]:
     """Raise the weights of statements in rounds; return the best strategy and its problem."""
-    queries = emphasis.workload.queries
+    queries = emphasis.workload.products
     if (
         isinstance(strategy, ProductChoice)
         and isinstance(strategy.found, ProductStrategy)
-        and isinstance(queries, ProductMap)
+        and queries is not None
         and problem.products is not None
         and problem.products.terms == queries.batch.terms  # else importances split tables
     ):
-        return _at_fixed_sets(emphasis, problem, strategy, strategy.found, search.clock)
+        return _at_fixed_sets(emphasis, problem, queries, strategy, strategy.found, search.clock)
     return _by_searches(emphasis, problem, strategy, solve, search)
 
 
-def _at_fixed_sets(
+def _at_fixed_sets(  # noqa: PLR0913, PLR0917 - what is settled, and what was found
     emphasis: Emphasis,
     problem: Problem,
+    queries: ProductMap,
     choice: ProductChoice,
     found: ProductStrategy,
     clock: Clock,
 ) -> tuple[Problem, AnyStrategy]:
-    queries, columns = emphasis.workload.queries, emphasis.columns
-    assert isinstance(queries, ProductMap)  # noqa: S101 - the caller looked
+    columns = emphasis.columns
     parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
     errors = PartErrors(queries.batch, parts, found)
 

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Domain, Numbers
 from lrm.errors import ConvergenceError, UsageError
-from lrm.exact.cells import over_merged
-from lrm.exact.products.measured import MeasuredProducts
-from lrm.exact.products.merged_terms import MergedTerms
+from lrm.exact.cone import cone
 from lrm.maps.linear import Floats
 from lrm.maps.products.batch import ProductBatch
 from lrm.releases.core import Release
@@ -127,7 +125,7 @@ def _consistent(release: Release) -> Floats:
     """``W·L⁺·y``: by Gauss and Markov the best linear unbiased answers from measurements y."""
     plan = release.plan
     _check_exact(release)
-    if isinstance(plan.measured, MeasuredProducts) and len(plan.measured.groups) > 1:
+    if len(plan.measured.groups) > 1:
         raise UsageError(
             "the answers of this release follow from several groups of measurements, each with an "
             "estimate of its own, and cannot be made consistent; use the answers as they are"
@@ -148,24 +146,9 @@ def _non_negative(release: Release) -> Floats:
     _check_exact(release)
     plan = release.plan
     _check_cells(plan.measured.merged_cell_count)
-    if isinstance(plan.measured, MeasuredProducts):
-        return _non_negative_products(release, plan.measured)
-    measured = plan.measured.flat()
-    cells = measured.cell_map
-    # A merged cell sums counts with factors: those of one sign only fix the sign of the sum.
-    low, high = np.zeros(cells.merged_size), np.zeros(cells.merged_size)
-    np.minimum.at(low, cells.index, cells.factor)
-    np.maximum.at(high, cells.index, cells.factor)
-    upward, downward = np.flatnonzero(high > 0), np.flatnonzero(low < 0)
-    strategy = measured.real_map.sparse().toarray()
-    parts = np.hstack([strategy[:, upward], -strategy[:, downward]])
-    solution = _nearest(parts, _measurements(release)) if parts.shape[1] else np.zeros(0)
-    estimate = np.zeros(cells.merged_size)
-    estimate[upward] += solution[: len(upward)]
-    estimate[downward] -= solution[len(upward) :]
-    queries = over_merged(plan.workload.queries, cells)
-    assert queries is not None  # noqa: S101 - as above
-    return queries.apply(estimate)
+    columns, answers = cone(plan.measured, plan.workload.queries)
+    solution = _nearest(columns, _measurements(release)) if columns.size else np.zeros(0)
+    return answers(solution)
 
 
 def _check_cells(merged: int) -> None:
@@ -175,36 +158,6 @@ def _check_cells(merged: int) -> None:
             f"but the queries of this release tell {how_many(merged)} apart; ask for "
             "'consistent' instead, or process the answers yourself"
         )
-
-
-def _non_negative_products(release: Release, measured: MeasuredProducts) -> Floats:
-    """The same over the merged values of the axes of one group."""
-    queries = release.plan.workload.products
-    if len(measured.groups) > 1 or queries is None:
-        raise UsageError(
-            "the nearest non-negative table is looked for where all answers follow from one group "
-            "of measurements, and this release has several; process the answers yourself"
-        )
-    (group,) = measured.groups
-    rows = [group.rows(b) for b in range(len(group.sets))]
-    solution = _nearest(np.vstack(rows) * 2.0**-measured.bits, _measurements(release))
-    cells = solution.reshape([axis.size for axis in group.axes])
-    merged = MergedTerms(queries.batch, group.axes)
-    return np.concatenate([_on_cells(merged, term, cells) for term in range(queries.batch.terms)])
-
-
-def _on_cells(merged: MergedTerms, term: int, cells: Floats) -> Floats:
-    """The answers of a term on counts of the merged cells."""
-    term_answers: Floats | float = 0.0
-    for coefficient, product in merged.summands(term):
-        part = cells
-        for k in range(cells.ndim):
-            moved = np.moveaxis(part, k, 0)
-            flat = moved.reshape(len(moved), -1)
-            image = product[k].apply(flat) if k in product else flat.sum(axis=0, keepdims=True)
-            part = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, k)
-        term_answers = term_answers + coefficient * part
-    return np.asarray(term_answers).reshape(-1)
 
 
 def _nearest(parts: Floats, measurements: Floats) -> Floats:

@@ -59,11 +59,11 @@ class CountedTable:
 
     def check(self) -> None:
         """Check that the table has the columns that the domain declares."""
-        self.opened.check(self.domain, self.plan.measured.wanted)
+        self.opened.check(self.domain, self.plan.measured.tabulations)
 
     def counts(self) -> TrueCounts:
         """Count the rows of each cell."""
-        return self.opened.counts(self.domain, self.plan.measured.wanted)
+        return self.opened.counts(self.domain, self.plan.measured.tabulations)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,10 @@ from scipy.optimize import minimize
 from lrm.clock import Step
 from lrm.errors import ConvergenceError, StopSolver, WorkloadError
 from lrm.exact.cells import CellMap
-from lrm.exact.integers import IntegerStrategy
-from lrm.exact.protocols import Measured, Reconstruction
+from lrm.exact.measured import Measured
+from lrm.exact.protocols import Reconstruction
 from lrm.exact.rounding import DEFAULT_MAX_RECORDS, FINE_MAX_RECORDS, most_bits
-from lrm.exact.shaped import whitening
-from lrm.exact.tables import MeasuredTables, one_way_rows, table_coordinates
+from lrm.exact.shaped import one_way_rows, table_coordinates, whitening
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.values import merge_values
@@ -146,11 +145,11 @@ class ShapedChoice:
         measured = self._measured(max_records)
         return measured, measured.reconstruct(self.queries)
 
-    def _measured(self, max_records: int | None) -> IntegerStrategy:
+    def _measured(self, max_records: int | None) -> Measured:
         if isinstance(self.shape, TableGroups):
             bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
             matrix = SparseMap(sp.csr_array(self.rows * 2.0**bits))
-            return IntegerStrategy(matrix, self.cell_map, bits, None, self.shape.body(1 << bits))
+            return Measured.of_cells(matrix, self.cell_map, bits, None, self.shape.body(1 << bits))
         if np.array_equal(self.rows, np.rint(self.rows)):
             bits = min(24, most_bits(max_records or DEFAULT_MAX_RECORDS))
         else:
@@ -162,12 +161,13 @@ class ShapedChoice:
                 body = split_body(moved, self.shape)
             except WorkloadError as reason:
                 raise ConvergenceError(str(reason)) from None
-            return IntegerStrategy(DenseMap(rounded_rows), self.cell_map, bits, None, body)
+            return Measured.of_cells(DenseMap(rounded_rows), self.cell_map, bits, None, body)
         for margin in MARGINS:
             outer = verified_body(self.shape.points * 2.0**bits, margin)
             if outer is not None:
                 try:
-                    return IntegerStrategy(DenseMap(rounded_rows), self.cell_map, bits, None, outer)
+                    dense = DenseMap(rounded_rows)
+                    return Measured.of_cells(dense, self.cell_map, bits, None, outer)
                 except WorkloadError:  # a column is not inside: a wider margin
                     continue
         raise ConvergenceError("the facets of the hull cannot be listed in integers")
@@ -279,7 +279,7 @@ class TablesChoice:
         """The integers that will be measured, with their body, and how answers follow."""
         del noise
         bits = min(30, most_bits(max_records or DEFAULT_MAX_RECORDS))
-        measured = MeasuredTables(self.labels, self.tables, bits, self.shape.body(1 << bits))
+        measured = Measured.of_tables(self.labels, self.tables, bits, self.shape.body(1 << bits))
         reconstruction = measured.reconstruction_of(problem.workload.queries)
         if reconstruction is None:
             raise ConvergenceError("the tables do not answer the queries")

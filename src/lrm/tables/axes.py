@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.domain import Attribute, Bins, Domain
-from lrm.errors import TableError
-from lrm.exact.cells import CellMap
 
 __all__ = ["DROPPED", "FEW_RUNS", "Axis", "classes", "flat_axes", "plain_axis"]
 
@@ -77,8 +75,12 @@ def plain_axis(attribute: Attribute) -> Axis:
     return Axis(attribute, every, every)
 
 
-def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> tuple[Axis, ...]:
-    """Return the attributes of ``domain`` with the classes that ``cells`` permits.
+def flat_axes(
+    domain: Domain, labels: NDArray[np.int64] | None, *, lists: bool = True
+) -> tuple[Axis, ...]:
+    """Return the attributes of ``domain`` with the classes that labels of all cells permit.
+
+    Cells with one label are counted together, and those labelled `DROPPED` nowhere.
 
     With a privacy unit, the cells of a person's rows decide which of them stay, so none are
     merged. Without ``lists``, neither are those whose classes SQL would look up in a list; nor any
@@ -88,23 +90,14 @@ def flat_axes(domain: Domain, cells: CellMap | None, *, lists: bool = True) -> t
     --------
     >>> from lrm.domain import Integers
     >>> domain = Domain([Integers("a", 1, 2), Integers("b", 1, 3)])
-    >>> merged = CellMap(2, np.array([0, 0, 1, 0, 0, 1]), np.ones(6, dtype=int))
+    >>> merged = np.array([0, 0, 1, 0, 0, 1])
     >>> [axis.codes.tolist() for axis in flat_axes(domain, merged)]
     [[0, 0], [0, 0, 1]]
     """
-    if cells is not None and cells.size != domain.size:
-        raise TableError(
-            f"the batch covers {cells.size:,} cells but the domain has {domain.size:,}; "
-            "was it built for another domain?"
-        )
     needs_cells = domain.unit.column is not None or domain.record_bits > 0
-    if cells is None or needs_cells or cells.is_trivial():
+    if labels is None or needs_cells or np.array_equal(labels, np.arange(domain.size)):
         return tuple(map(plain_axis, domain.attributes))
-    # One number for each distinct treatment of a cell; factor 0 is the same everywhere.
-    spread = int(cells.factor.max() - cells.factor.min()) + 1
-    treatment = cells.index * spread + (cells.factor - cells.factor.min())
-    treatment[cells.factor == 0] = DROPPED
-    block = treatment.reshape(domain.shape)
+    block = labels.reshape(domain.shape)
     axes = []
     for place, attribute in enumerate(domain.attributes):
         axis = classes(attribute, np.moveaxis(block, place, 0).reshape(attribute.size, -1))

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from lrm.domain import Bins, Domain, Numbers
 from lrm.errors import TableError
-from lrm.exact.cells import CellMap
-from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation
+from lrm.maps.products.tabulation import NOT_COUNTED, Tabulation, tabulate
 from lrm.tables.axes import Axis, classes, flat_axes, plain_axis
 from lrm.tables.shares import divided_attributes
 
@@ -31,8 +30,8 @@ __all__ = ["MAX_ENTRIES", "Count", "Marginal", "Part", "Wanted", "count_of"]
 
 Integers = NDArray[np.int64]
 
-Wanted = CellMap | Sequence[Tabulation] | None
-"""What a caller asks for: counts of all cells, perhaps some of them merged, or tabulations."""
+Wanted = Sequence[Tabulation] | None
+"""What a caller asks for: tabulations by attributes, one by all cells in a list, or every cell."""
 
 MAX_ENTRIES = 100_000_000
 """Counts that are kept: 800 MB of integers."""
@@ -98,6 +97,8 @@ class Count:
         Where a row adds 1.
     of_cells
         Whether counts of all cells were asked for.
+    labels
+        The entry of each cell that was asked for, of merged cells in a list.
     """
 
     domain: Domain
@@ -106,6 +107,7 @@ class Count:
     parts: tuple[Part, ...]
     marginals: tuple[Marginal, ...]
     of_cells: bool
+    labels: Integers | None = None
 
     @property
     def size(self) -> int:
@@ -129,13 +131,18 @@ class Count:
         return {place: prod(sizes[i + 1 :]) for i, place in enumerate(places)}
 
     def spread(self, entries: Integers) -> Integers:
-        """The counts that were asked for: of merged cells, each class on its first cell."""
-        if not self.of_cells or all(axis.plain for axis in self.axes):
+        """The counts that were asked for; of a list of cells, from those of classes of cells."""
+        if not self.of_cells:
             return entries
-        counts = np.zeros(self.domain.shape, dtype=np.int64)
-        shape = [axis.size for axis in self.axes]
-        counts[np.ix_(*(axis.firsts for axis in self.axes))] = entries.reshape(shape)
-        return counts.reshape(-1)
+        counts = entries.reshape([axis.size for axis in self.axes])
+        if not all(axis.plain for axis in self.axes):  # each class on its first cell
+            counts = np.zeros(self.domain.shape, dtype=np.int64)
+            counts[np.ix_(*(axis.firsts for axis in self.axes))] = entries.reshape(
+                [axis.size for axis in self.axes]
+            )
+        if self.labels is None:
+            return counts.reshape(-1)
+        return tabulate([Tabulation((self.labels,), by=(0,))], counts, (self.domain.size,))
 
 
 def count_of(domain: Domain, requested: Wanted, *, lists: bool = True) -> Count:
@@ -162,22 +169,29 @@ def count_of(domain: Domain, requested: Wanted, *, lists: bool = True) -> Count:
     >>> count_of(domain, [rows, total]).marginals
     (Marginal(start=0, parts=(0, 1), size=2), Marginal(start=2, parts=(), size=1))
     """
-    if requested is None or isinstance(requested, CellMap):
+    listed = requested is not None and _is_listed(domain, requested)
+    if requested is None or listed:
         _check_size(
             domain.size, "the domain has", "cells", "declare wider cells or fewer attributes"
         )
-        axes = flat_axes(domain, requested, lists=lists)
+        labels = None if requested is None else requested[0].labels[0]
+        axes = flat_axes(domain, labels, lists=lists)
         size = prod(axis.size for axis in axes)
         if domain.record_bits:
             words = tuple((place,) for place in range(len(axes)))
             parts = tuple(Part(place, axis.size) for place, axis in enumerate(axes))
             marginals = (Marginal(0, tuple(range(len(axes))), size),)
-            return Count(domain, axes, words, parts, marginals, of_cells=True)
+            return Count(domain, axes, words, parts, marginals, labels=labels, of_cells=True)
         row = (tuple(range(len(axes))),)
         every = (Marginal(0, (0,), size),)
-        return Count(domain, axes, row, (Part(0, size),), every, of_cells=True)
+        return Count(domain, axes, row, (Part(0, size),), every, labels=labels, of_cells=True)
     _check_tables(domain, requested)
     return _tabulated(domain, requested, lists=lists)
+
+
+def _is_listed(domain: Domain, tables: Sequence[Tabulation]) -> bool:
+    """Whether one tabulation by all cells in a list is asked for."""
+    return len(tables) == 1 and tables[0].sizes == (domain.size,) and tables[0].by == (0,)
 
 
 def _check_size(size: int, what: str, unit: str, advice: str) -> None:
@@ -191,8 +205,7 @@ def _check_tables(domain: Domain, tables: Sequence[Tabulation]) -> None:
     if not tables:
         raise TableError("there is nothing to count: expected at least one tabulation")
     for table in tables:
-        sizes = tuple(len(labels) for labels in table.labels)
-        if sizes != domain.shape:
+        if table.sizes != domain.shape:
             raise TableError(
                 "the tabulations do not fit the attributes of the domain; "
                 "were they built for another domain?"

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from lrm.domain.file import domain_text
-from lrm.exact.products.integers import IntegerBasis
-from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
-from lrm.exact.tables import MeasuredTables
+from lrm.exact.integers import CellBasis, IntegerBasis
+from lrm.exact.measured import MeasuredGroup
 from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import PureDP
@@ -268,65 +267,52 @@ def _post_processing(processed: Processed | None) -> dict[str, Any]:
 
 def _measurements(release: Release) -> dict[str, Any]:
     """Noisy integers and the strategy: enough for any further linear query."""
-    if isinstance(release.plan.measured, MeasuredProducts):
-        return _product_measurements(release, release.plan.measured)
-    if isinstance(release.plan.measured, MeasuredTables):
-        return _table_measurements(release, release.plan.measured)
-    measured = release.plan.measured.flat()
-    error = "|b| times the standard deviation of the noise"
-    if measured.body is not None:
-        error = f"that of noise shaped by {measured.body.words} (see docs/explanation/shaped-noise)"
+    measured = release.plan.measured
+    strategy = (
+        {"how": f"{PRODUCTS}{_noise(release)}.", "groups": [_group(g) for g in measured.groups]}
+        if measured.cells is None
+        else {"how": f"{CELLS}{_noise(release)}.", **_cells(measured.cells)}
+    )
     return {
-        "how": (
-            "y = S·M·x / 2^bits + noise, for the counts x of the cells: S has the given rows "
-            "(CSR) and M adds factor[j] times cell j to merged cell index[j]. A query w with "
-            f"w = b·S·M / 2^bits has the answer b·y, whose standard error is {error}; "
-            "other queries have no answer here."
-        ),
         "bits": measured.bits,
         "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
         "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
-        "strategy": _strategy(measured.matrix),
+        **strategy,
+    }
+
+
+CELLS = (
+    "y = S·M·x / 2^bits + noise, for the counts x of the cells: S has the given rows "
+    "(CSR) and M adds factor[j] times cell j to merged cell index[j]. A query w with "
+    "w = b·S·M / 2^bits has the answer b·y; other queries have no answer here. "
+)
+PRODUCTS = (
+    "y = factor·(⊗ basis)·t / 2^bits + noise, for each set of axes in order; t counts "
+    "the records by the merged values of the axes of the set: label[v] is the merged value "
+    "of value v of an attribute, and -1 leaves it out. A basis has one row per measurement "
+    "of its axis; the last axis of a set varies fastest. Of a set with fold 1 (or -1), "
+    "the table is added to (or less) its mirror image, which has the other value on every "
+    "axis of two values and no more rows, and the half with the first value on the first "
+    "of these axes is measured. "
+)
+"""How measurements are made of a list of cells, and of products of attributes."""
+
+
+def _noise(release: Release) -> str:
+    body = release.plan.measured.body
+    if body is None:
+        return "The standard error of b·y is |b| times the standard deviation of the noise"
+    return f"The noise is shaped by {body.words} (see docs/explanation/shaped-noise)"
+
+
+def _cells(cells: CellBasis) -> dict[str, Any]:
+    return {
+        "strategy": _strategy(cells.matrix),
         "merge": {
-            "merged_cells": measured.cell_map.merged_size,
-            "index": measured.cell_map.index.tolist(),
-            "factor": measured.cell_map.factor.tolist(),
+            "merged_cells": cells.cell_map.merged_size,
+            "index": cells.cell_map.index.tolist(),
+            "factor": cells.cell_map.factor.tolist(),
         },
-    }
-
-
-def _table_measurements(release: Release, measured: MeasuredTables) -> dict[str, Any]:
-    """The same where one-way tables are measured with the noise of one body."""
-    return {
-        "how": (
-            "y = t / 2^bits + noise, where t counts the records by the merged values of one "
-            "attribute after the other: label[v] is the merged value of value v, and -1 leaves it "
-            f"out. The noise is shaped by {measured.body.words}."
-        ),
-        "bits": measured.bits,
-        "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
-        "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
-        "tables": list(measured.tables),
-        "labels": [marks.tolist() for marks in measured.labels],
-    }
-
-
-def _product_measurements(release: Release, measured: MeasuredProducts) -> dict[str, Any]:
-    """The same where tables over some attributes are measured."""
-    return {
-        "how": (
-            "y = factor·(⊗ basis)·t / 2^bits + noise, for each set of axes in order; t counts "
-            "the records by the merged values of the axes of the set: label[v] is the merged value "
-            "of value v of an attribute, and -1 leaves it out. A basis has one row per measurement "
-            "of its axis; the last axis of a set varies fastest. Of a set with fold 1 (or -1), "
-            "the table is added to (or less) its mirror image, which has the other value on every "
-            "axis of two values and no more rows, and the half with the first value on the first "
-            "of these axes is measured."
-        ),
-        "bits": measured.bits,
-        "noisy_integers": [str(value) for value in release.noisy_measurements.tolist()],
-        "y": (release.noisy_measurements * 2.0**-release.plan.bits).tolist(),
-        "groups": [_group(group) for group in measured.groups],
     }
 
 

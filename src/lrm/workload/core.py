@@ -17,7 +17,7 @@ from lrm.domain import Domain
 from lrm.errors import WorkloadError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import as_map
-from lrm.maps.products.map import ProductMap
+from lrm.maps.products.map import ProductMap, products_of
 from lrm.rendering import html_of
 from lrm.spelling import how_many, many
 from lrm.workload.derived import Derived, check_derived
@@ -115,7 +115,7 @@ class Workload:
     @property
     def products(self) -> ProductMap | None:
         """The queries, where they are products over attributes and not over a list of cells."""
-        return self.queries if isinstance(self.queries, ProductMap) else None
+        return products_of(self.queries)
 
     @property
     def names(self) -> Names:

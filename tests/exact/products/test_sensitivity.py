@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lrm.errors import CountsError, WorkloadError
+from lrm.exact.measured import Measured, MeasuredGroup
 from lrm.exact.products.integers import MarginalBasis, ResidualBasis
-from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.strategy import Axis
 from lrm.maps.products.tabulation import tabulate
 from lrm.privacy.budget import ZCDP
@@ -75,7 +75,7 @@ def strategies(draw):
     assume(any(any(group.norms(1)) for group in groups))
     # One record beyond 62 bits is refused, which is tested by itself.
     assume(max(peak for group in groups for peak in group.peaks()) <= 1 << 62)
-    return MeasuredProducts(sizes, tuple(groups), 20, residual, combined)
+    return Measured(sizes, tuple(groups), 20, residual, combined)
 
 
 def moves(measured):
@@ -152,7 +152,7 @@ def _two_values(rows, null):
     basis = ResidualBasis(2, np.array(rows), np.array(null))
     axes = (Axis((0,), (np.arange(2),)),)
     group = MeasuredGroup(np.array([0]), axes, (basis,), ((0,),), (1,), (0,))
-    return MeasuredProducts((2,), (group,), 0, residual=True)
+    return Measured((2,), (group,), 0, residual=True)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.exact.integers import IntegerBasis
 from lrm.exact.products.basis import AnyBasis, Basis
 from lrm.exact.products.residuals import RealResidual
 
 __all__ = [
-    "IntegerBasis",
     "MarginalBasis",
+    "ProductBasis",
     "ResidualBasis",
     "largest_remainders",
     "round_basis",
@@ -39,44 +40,11 @@ FEW_ROWS = 64
 """So many rows are admitted for any number of values."""
 
 
-class IntegerBasis(Protocol):
-    """An integer matrix over the values of one attribute, and what follows from it."""
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        ...
-
-    @property
-    def height(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def peak(self) -> int:
-        """Largest size of an entry."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """What the integers are divided by to have the real basis."""
-        ...
-
-    def column_norm(self, power: int) -> int:
-        """Largest ``Σ|entry|^power`` of a column, exactly."""
-        ...
-
-    def apply(self, X: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The matrix times X, in X's own integers: 64-bit ones or Python's."""
-        ...
+class ProductBasis(IntegerBasis, Protocol):
+    """An integer matrix over the values of one attribute, or of several fused into one."""
 
     def real(self) -> AnyBasis:
         """The basis in real numbers, for answers and variances."""
-        ...
-
-    @property
-    def mirrored(self) -> bool:
-        """Whether its values are mirror images of each other in a folded table."""
         ...
 
     def contents(self) -> dict[str, Integers]:

@@ -33,7 +33,7 @@ from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # what is measured knows its way back
-    from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
+    from lrm.exact.measured import Measured, MeasuredGroup
 
 __all__ = ["ProductReconstruction"]
 
@@ -64,7 +64,7 @@ class ProductReconstruction:
     """
 
     batch: ProductBatch
-    measured: MeasuredProducts
+    measured: Measured
 
     def __post_init__(self) -> None:
         covered = np.sort(np.concatenate([group.terms for group in self.measured.groups]))
@@ -106,8 +106,8 @@ class ProductReconstruction:
         groups: list[Group] = []
         for group, lattice in zip(self.measured.groups, self.lattices, strict=True):
             share = float(lattice.weights.sum())
-            bases = tuple(basis.real() for basis in group.bases)
-            marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by MeasuredProducts
+            bases = tuple(basis.real() for basis in group.product_bases)
+            marginals = Marginals(masks_of(group.members), lattice.weights / share, bases)  # type: ignore[arg-type] # marginals, by Measured
             error = share**2 * self._group_norm(len(groups))
             groups.append(Group(group.terms, group.axes, marginals, error, share))
         return tuple(groups)
@@ -322,7 +322,7 @@ class ProductReconstruction:
         return "least squares"
 
     @classmethod
-    def over(cls, measured: MeasuredProducts, batch: ProductBatch) -> ProductReconstruction:
+    def over(cls, measured: Measured, batch: ProductBatch) -> ProductReconstruction:
         """The reconstruction of any terms from what is measured.
 
         Each term is answered by the group of least error that can; a term that none can answer

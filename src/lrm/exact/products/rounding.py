@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, CountsError
+from lrm.exact.measured import Measured, MeasuredGroup
 from lrm.exact.products.integers import (
-    IntegerBasis,
+    ProductBasis,
     ResidualBasis,
     round_basis,
 )
-from lrm.exact.products.measured import MeasuredGroup, MeasuredProducts
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.residual_rounding import round_residual
@@ -72,12 +72,10 @@ def round_products(
         The declared largest number of records of a table.
     """
 
-    def build(bits: int, entry_bits: int) -> MeasuredProducts:
+    def build(bits: int, entry_bits: int) -> Measured:
         sums = min(MOST_ENTRY_BITS, entry_bits)
         groups = tuple(_marginal_group(group, bits, sums) for group in strategy.groups)
-        return MeasuredProducts(
-            batch.sizes, groups, bits, residual=False, combined=strategy.combined
-        )
+        return Measured(batch.sizes, groups, bits, residual=False, combined=strategy.combined)
 
     rooms = {
         (float(count), 0.0)
@@ -130,12 +128,12 @@ def _rounded_gaussian(
 ) -> ProductReconstruction:
     parts = list(zip(strategy.terms, strategy.groups, strategy.shares.tolist(), strict=True))
 
-    def build(bits: int, entry_bits: int) -> MeasuredProducts:
+    def build(bits: int, entry_bits: int) -> Measured:
         groups = tuple(
             _residual_group(batch, terms, group, share, bits, entry_bits)
             for terms, group, share in parts
         )
-        return MeasuredProducts(batch.sizes, groups, bits, residual=True)
+        return Measured(batch.sizes, groups, bits, residual=True)
 
     rooms = {room for _, group, _ in parts for room in _residual_rooms(group)}
     return _least_error(batch, build, rooms, strategy.error, max_records)
@@ -159,7 +157,7 @@ def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
     bits: int,
     entry_bits: int,
 ) -> MeasuredGroup:
-    bases: list[IntegerBasis] = [ResidualBasis(basis.size) for basis in group.bases]
+    bases: list[ProductBasis] = [ResidualBasis(basis.size) for basis in group.bases]
     targets = group.norms
     if any(basis.columns is not None for basis in group.bases):
         bases, targets = _rounded_residuals(batch.take(terms), group, entry_bits)
@@ -169,12 +167,12 @@ def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
 
 def _rounded_residuals(
     batch: ProductBatch, strategy: GaussianStrategy, entry_bits: int
-) -> tuple[list[IntegerBasis], Floats]:
+) -> tuple[list[ProductBasis], Floats]:
     """Integer bases by the error of the whole batch, and the best weights for these bases."""
     shares = _ResidualShares(Quadratic(on_axes(batch, strategy.axes)))
     for i, basis in enumerate(strategy.bases):
         shares.put(i, basis.residual())
-    rounded: list[IntegerBasis] = []
+    rounded: list[ProductBasis] = []
     for i, basis in enumerate(strategy.bases):
         best = ResidualBasis(basis.size)
         if basis.columns is not None:
@@ -257,7 +255,7 @@ def _marginal_group(group: Group, bits: int, entry_bits: int) -> MeasuredGroup:
 def _group(  # noqa: PLR0913, PLR0917 - what a group is made of
     terms: NDArray[np.int64],
     axes: Sequence[Axis],
-    bases: Sequence[IntegerBasis],
+    bases: Sequence[ProductBasis],
     members: NDArray[np.bool_],
     targets: Floats,
     bits: int,
@@ -278,7 +276,7 @@ def rounded_error(batch: ProductBatch, reconstruction: ProductReconstruction) ->
 
 def _least_error(
     batch: ProductBatch,
-    build: Callable[[int, int], MeasuredProducts],
+    build: Callable[[int, int], Measured],
     rooms: set[tuple[float, float]],
     error: float,
     max_records: int | None,

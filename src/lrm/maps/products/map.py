@@ -20,7 +20,7 @@ from lrm.maps.products.factors import kind_of
 from lrm.maps.products.flatten import sparse_matrix
 from lrm.spelling import how_many
 
-__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap"]
+__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap", "products_of"]
 
 FLAT_CELLS = 1 << 22
 """Cells up to which a product may be written out: a vector of them takes 32 MB."""
@@ -179,6 +179,11 @@ class ProductMap(LinearMap):
             "choices": batch.choice[summand, attribute].astype(np.int64),
             "rows": np.concatenate([np.zeros(0), *rows]),
         }
+
+
+def products_of(queries: LinearMap) -> ProductMap | None:
+    """The queries, where they are products over attributes and not over a list of cells."""
+    return queries if isinstance(queries, ProductMap) else None
 
 
 def _inner(left: LinearMap, two: LinearMap) -> float:

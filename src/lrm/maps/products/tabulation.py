@@ -80,6 +80,22 @@ class Tabulation:
         """Number of entries."""
         return math.prod(self.shape)
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of values of each attribute; of a list of cells, their number alone."""
+        return tuple(map(len, self.labels))
+
+    def depends_on(self, attribute: int, shape: tuple[int, ...]) -> bool:
+        """Whether the entry of a record follows from its value of an attribute, among others.
+
+        ``shape`` holds the numbers of values of all attributes, of which the tabulation may be one
+        by all cells in C order.
+        """
+        if self.sizes != shape:
+            cells = self.labels[0].reshape(shape)
+            return bool(np.any(cells != cells.take([0], axis=attribute)))
+        return attribute in self.by or int(self.labels[attribute].min()) == NOT_COUNTED
+
 
 def total(sizes: Sequence[int]) -> Tabulation:
     """The tabulation that counts all records, whatever their values."""

@@ -1,8 +1,9 @@
-"""Integer strategies over products: what is counted, what is measured, how far a record moves it.
+"""What is really measured: integers, whose sensitivity is read off the integers themselves.
 
 Of each set of axes the tabulation is counted, an integer basis is applied along each axis, and
 the result is multiplied by a whole number: the weight of the set. All measurements of all sets
-then carry noise of one scale, as those of a flat strategy do.
+carry noise of one scale. A strategy over a list of cells is one group of one set, whose basis is
+the matrix of the strategy.
 """
 
 from __future__ import annotations
@@ -12,28 +13,37 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import CountsError, WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.integers import CARRIER_BITS, IntegerStrategy
+from lrm.exact.cells import CellMap, over_merged
+from lrm.exact.integers import CARRIER_BITS, CellBasis, IntegerBasis
+from lrm.exact.inverses import left_inverse
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
-from lrm.exact.products.integers import IntegerBasis
+from lrm.exact.products.integers import MarginalBasis, ProductBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.protocols import Reconstruction
+from lrm.exact.reconstruction import FlatReconstruction
+from lrm.exact.shaped import one_way_rows, shaped_reconstruction, table_coordinates
 from lrm.maps.kron import kronecker
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.map import ProductMap
+from lrm.maps.products.split import weigh_terms
 from lrm.maps.products.tabulation import Tabulation, ValueLabels, tabulate
+from lrm.privacy.bodies.base import Body
+from lrm.privacy.bodies.sums import Groups
+from lrm.privacy.bodies.tables import Tables
 
-__all__ = ["MeasuredGroup", "MeasuredProducts"]
+__all__ = ["Measured", "MeasuredGroup"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,6 +53,9 @@ MOST_MEASUREMENTS = 1 << 30
 
 MOST_DENSE = 1 << 24
 """Entries of a strategy that is written out as an array."""
+
+MOST_SHAPED_CELLS = 1 << 20
+"""Merged cells of a strategy with a body, whose columns are checked one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +105,11 @@ class MeasuredGroup:
             for members, f in zip(self.sets, self.folds, strict=True)
         ):
             raise WorkloadError("a folded set must have an axis of two values with the identity")
+
+    @property
+    def product_bases(self) -> tuple[ProductBasis, ...]:
+        """The bases of a group over products."""
+        return cast("tuple[ProductBasis, ...]", self.bases)
 
     def mirrored(self, members: Sequence[int]) -> list[int]:
         """Places of the mirrored axes among those of a set."""
@@ -220,7 +238,7 @@ class MeasuredGroup:
         facts = [self.sets, [str(f) for f in self.factors], self.folds]
         seal = hashlib.sha256(json.dumps(facts).encode())
         seal.update(self.terms.tobytes())
-        for axis, basis in zip(self.axes, self.bases, strict=True):
+        for axis, basis in zip(self.axes, self.product_bases, strict=True):
             seal.update(json.dumps(axis.attributes).encode())
             arrays = [*axis.labels, *(array for _, array in sorted(basis.contents().items()))]
             for array in arrays:
@@ -229,34 +247,94 @@ class MeasuredGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredProducts:
+class Measured:
     """What is really measured: integers on the tabulations of some groups.
 
-    Sensitivity and the largest number of records are read off the integers themselves.
+    Sensitivity and the largest number of records are read off the integers themselves, here and
+    nowhere else, whether they were just rounded or come from a file.
 
     Parameters
     ----------
     sizes
-        Number of values of each attribute.
+        Number of values of each attribute; of a list of cells, their number alone.
     groups
         What is measured.
     bits
-        The binary exponent of the scale.
+        The binary exponent of the scale: a measured integer counts for 2^−bits.
     residual
         Whether sets hold residuals, which inform about themselves alone, or marginals.
     combined
         Whether two groups are answered from both, by generalised least squares.
+    body
+        The body of shaped noise, which must hold all that one record moves; None for noise
+        that is independent on each integer.
     """
 
     sizes: tuple[int, ...]
     groups: tuple[MeasuredGroup, ...]
     bits: int
-    residual: bool
+    residual: bool = False
     combined: bool = False
+    body: Body | None = None
+
+    @classmethod
+    def of_cells(
+        cls,
+        matrix: LinearMap,
+        cell_map: CellMap,
+        bits: int,
+        row_rank: int | None = None,
+        body: Body | None = None,
+    ) -> Measured:
+        """A strategy over a list of cells.
+
+        Parameters
+        ----------
+        matrix
+            L·2^bits as whole numbers below 2^52 in size, r × merged cells.
+        cell_map
+            How counts are merged before they are measured.
+        row_rank
+            The rank of the matrix, where it is known and below its number of columns.
+        bits, body
+            As above.
+        """
+        basis = CellBasis(matrix, cell_map, row_rank)
+        axis = Axis((0,), (basis.labels,))
+        group = MeasuredGroup(np.zeros(0, dtype=np.int64), (axis,), (basis,), ((0,),), (1,), (0,))
+        return cls((cell_map.size,), (group,), bits, body=body)
+
+    @classmethod
+    def of_tables(
+        cls, labels: Sequence[Integers], tables: Sequence[int], bits: int, body: Body
+    ) -> Measured:
+        """One-way tables of several attributes, measured with the noise of one body.
+
+        Cells of the product are never listed: a record adds 2^bits to one measurement of each
+        table, or to none.
+
+        Parameters
+        ----------
+        labels
+            For each attribute, the merged value of each of its values; −1 where records with it
+            are counted in no table.
+        tables
+            The attributes whose tables are measured, in the order of the body.
+        bits
+            The binary exponent of the scale.
+        body
+            Tables of these sizes, or groups of them, where one record counts for 2^bits.
+        """
+        axes = tuple(Axis((i,), (marks,)) for i, marks in enumerate(labels))
+        bases = tuple(MarginalBasis.identity(axis.size) for axis in axes)
+        sets, factors = tuple((i,) for i in tables), (1 << bits,) * len(tables)
+        none = np.zeros(0, dtype=np.int64)
+        group = MeasuredGroup(none, axes, bases, sets, factors, (0,) * len(tables))
+        return cls(tuple(map(len, labels)), (group,), bits, body=body)
 
     def __post_init__(self) -> None:
         if not self.groups or not 0 <= self.bits <= CARRIER_BITS:
-            raise WorkloadError(f"bits must lie between 0 and {CARRIER_BITS}, not {self.bits}")
+            raise WorkloadError(f"bits must be between 0 and {CARRIER_BITS}, not {self.bits}")
         for group in self.groups:
             group.check_covers(self.sizes)
         if self.combined and (len(self.groups) != 2 or self.residual):
@@ -272,11 +350,48 @@ class MeasuredProducts:
             raise WorkloadError("the strategy measures nothing: all its weights are 0")
         if self.max_records < 1:
             raise WorkloadError("one record alone could move a measurement beyond 62 bits")
+        if self.body is not None:
+            self._check_body(self.body)
+
+    def _check_body(self, body: Body) -> None:
+        """Refuse a body that does not hold what a record of every cell moves: exact."""
+        if body.size != self.measurement_count:
+            raise WorkloadError("the body of the noise must have one coordinate per measurement")
+        if self.cells is None:
+            self._check_tables(body)
+        elif self.cells.matrix.shape[1] > MOST_SHAPED_CELLS:
+            raise WorkloadError("the strategy has too many merged cells for noise with a body")
+        elif not body.holds(self.cells.columns()):
+            raise WorkloadError("a record moves the measurements beyond the body of the noise")
+
+    def _check_tables(self, body: Body) -> None:
+        """Refuse a body that is not that of the tables: a record moves each by 2^bits or 0."""
+        (group, *others), unit = self.groups, 1 << self.bits
+        plain = not (others or self.residual or any(group.folds) or set(group.factors) != {unit})
+        if not plain or any(len(members) != 1 for members in group.sets):
+            raise WorkloadError("noise with a body needs one group of one-way tables, or cells")
+        sizes: list[int] = []
+        for part in body.bodies if isinstance(body, Groups) else (body,):
+            if not isinstance(part, Tables) or part.unit != unit:
+                raise WorkloadError("a record moves the measurements beyond the body of the noise")
+            sizes += part.sizes
+        tables = [group.bases[k] for (k,) in group.sets]
+        if sizes != [basis.height for basis in tables] or any(
+            basis.column_norm(1) != 1 for basis in tables
+        ):
+            raise WorkloadError("the body of the noise is not that of the tables")
 
     @property
-    def body(self) -> None:
-        """No body: the noise on each integer is independent."""
-        return None
+    def cells(self) -> CellBasis | None:
+        """The matrix of a strategy over a list of cells; None where products are measured."""
+        basis = self.groups[0].bases[0]
+        return basis if isinstance(basis, CellBasis) else None
+
+    @property
+    def tables(self) -> tuple[tuple[Integers, ...], tuple[int, ...]]:
+        """The labels and the attributes that `of_tables` was given."""
+        (group,) = self.groups
+        return tuple(axis.labels[0] for axis in group.axes), tuple(k for (k,) in group.sets)
 
     @property
     def noise(self) -> str:
@@ -300,18 +415,23 @@ class MeasuredProducts:
 
     def sensitivity_for(self, noise: str) -> float:
         """Sensitivity in the norm that ``noise`` asks for, on the integers."""
-        if noise == "laplace":
-            return float(self.sensitivity)
-        return math.sqrt(self.squared_l2_sensitivity)
+        if noise == "gaussian":
+            return math.sqrt(self.squared_l2_sensitivity)
+        return float(self.sensitivity)
 
     @cached_property
     def sensitivity(self) -> int:
-        """The most that one record moves the measurements by in L1: an exact integer."""
+        """The most that one record moves the measurements by in L1: an exact integer.
+
+        With a body, 2^bits stands for its norm 1, which no record exceeds.
+        """
+        if self.body is not None:
+            return 1 << self.bits
         return sum(sum(group.norms(1)) for group in self.groups)
 
     @cached_property
     def squared_l2_sensitivity(self) -> int:
-        """The same in squared L2."""
+        """The most that one record moves the measurements by in squared L2: an exact integer."""
         return sum(sum(group.norms(2)) for group in self.groups)
 
     @cached_property
@@ -337,14 +457,19 @@ class MeasuredProducts:
         return np.concatenate(parts).astype(np.int64, copy=False)
 
     def measure_clamped(self, entries: Integers) -> Integers:
-        """The same with integers of any size, each clamped to 62 bits: slow, and safe."""
+        """The true measurements in integers of any size, each clamped to 62 bits: slow, and safe.
+
+        With a body they are not clamped: each by itself, that could move neighbours further apart
+        in its norm.
+        """
         limit = 1 << CARRIER_BITS
         parts = []
         # Set by set, since Python's integers take several times the memory.
         for part, (group, b) in zip(self._parts(entries), self._sets(), strict=True):
             exact_values = group.measure(part.astype(object), b).tolist()
-            clamped = [max(-limit, min(limit, value)) for value in exact_values]
-            parts.append(np.array(clamped, dtype=np.int64))
+            if self.body is None:
+                exact_values = [max(-limit, min(limit, value)) for value in exact_values]
+            parts.append(np.array(exact_values, dtype=np.int64 if self.body is None else object))
         return np.concatenate(parts)
 
     def _sets(self) -> Iterator[tuple[MeasuredGroup, int]]:
@@ -365,7 +490,7 @@ class MeasuredProducts:
 
     def lattice(self, group: MeasuredGroup) -> Lattice:
         """What a group's sets tell, for unit noise on the integers divided by 2^bits."""
-        bases = [basis.real() for basis in group.bases]
+        bases = [basis.real() for basis in group.product_bases]
         return Lattice(
             bases,
             group.members,
@@ -375,13 +500,10 @@ class MeasuredProducts:
         )
 
     @property
-    def wanted(self) -> tuple[Tabulation, ...]:
-        """What an engine must count of a table."""
-        return self.tabulations
-
-    @property
     def merged_cell_count(self) -> int:
         """Number of cells that the queries distinguish."""
+        if self.cells is not None:
+            return self.cells.cell_map.merged_size
         return max(math.prod(axis.size for axis in group.axes) for group in self.groups)
 
     def counts_of(self, cells: Integers) -> Integers:
@@ -395,13 +517,87 @@ class MeasuredProducts:
         return tabulate(self.tabulations, cells, self.sizes)
 
     def reconstruction_of(self, queries: LinearMap) -> Reconstruction | None:
-        """Answers to other queries over the same attributes, from the same measurements."""
+        """Least-squares answers to queries over the original cells.
+
+        None where the queries distinguish cells that are measured as one. What the measurements do
+        not determine shows in the residual.
+        """
+        if self.cells is not None:
+            merged = over_merged(queries, self.cells.cell_map)
+            return None if merged is None else self.reconstruct(merged)
         if not isinstance(queries, ProductMap) or queries.sizes != self.sizes:
             return self.flat().reconstruction_of(queries)
+        if self.body is not None:
+            return self._from_tables(queries, self.body)
         return ProductReconstruction.over(self, queries.batch)
 
-    def flat(self) -> IntegerStrategy:
-        """The same as one matrix over a list of cells, for small tables."""
+    def planned_reconstruction(
+        self, queries: LinearMap, importance: Floats | None, given: LinearMap | None = None
+    ) -> Reconstruction:
+        """Answers to the queries that the strategy was planned for, as their groups answer them.
+
+        ``given`` is B where a mechanism chose it, over a list of cells.
+        """
+        if given is not None and self.cells is None:
+            raise WorkloadError("a plan over products has no reconstruction of its own")
+        if self.cells is None and isinstance(queries, ProductMap) and self.body is None:
+            terms = weigh_terms(queries.batch, importance)
+            return ProductReconstruction(replace(terms, weights=np.ones(terms.terms)), self)
+        if given is not None and self.cells is not None:
+            merged = over_merged(queries, self.cells.cell_map)
+            if merged is not None:
+                return FlatReconstruction(merged, self.real_map, None, given)
+        found = self.reconstruction_of(queries) if given is None else None
+        if found is None:
+            raise WorkloadError("the plan merges cells that its own queries distinguish")
+        return found
+
+    def _from_tables(self, queries: ProductMap, body: Body) -> Reconstruction | None:
+        """Least-squares answers to one-way queries; None where others are among them."""
+        labels, tables = self.tables
+        rows = one_way_rows(queries.batch, labels, tables)
+        if rows is None:
+            return None
+        sizes = [table.size for table in self.tabulations]
+        strategy = DenseMap(np.vstack(table_coordinates(sizes)))
+        return self._shaped(DenseMap(rows), strategy, body)
+
+    def _shaped(self, queries: LinearMap, strategy: LinearMap, body: Body) -> FlatReconstruction:
+        return shaped_reconstruction(queries, strategy, body, self.sensitivity, 2.0**-self.bits)
+
+    def reconstruct(self, queries: LinearMap) -> FlatReconstruction:
+        """Least-squares answers to queries over the merged cells of a list."""
+        if self.body is not None:
+            return self._shaped(queries, self.real_map, self.body)
+        return FlatReconstruction(queries, self.real_map, self.left_inverse())
+
+    @property
+    def _listed(self) -> CellBasis:
+        """The strategy as one matrix over a list of cells."""
+        basis = self.flat().cells
+        assert basis is not None  # noqa: S101 - it is flat
+        return basis
+
+    @cached_property
+    def real_map(self) -> LinearMap:
+        """L over the merged cells of a list, in units where a record counts about 1."""
+        return self._listed.matrix.scaled(2.0**-self.bits)
+
+    def real_matrix(self) -> Floats | sp.csr_array:
+        """L over the original cells, in units where a record counts 1: L_q·M / 2^bits."""
+        basis = self._listed
+        scaled = basis.matrix.sparse() @ basis.cell_map.matrix() * 2.0**-self.bits
+        small = scaled.shape[0] * scaled.shape[1] <= MOST_DENSE
+        return np.asarray(scaled.toarray()) if small else sp.csr_array(scaled)
+
+    def left_inverse(self) -> LeftInverse:
+        """L⁺ of the final integers, in the units of ``real_map``."""
+        return left_inverse(self.real_map, rounding=2.0**-self.bits, rank=self._listed.row_rank)
+
+    def flat(self) -> Measured:
+        """The strategy as one matrix over a list of cells; a `WorkloadError` if it is too large."""
+        if self.cells is not None:
+            return self
         cells = math.prod(self.sizes)
         if self.measurement_count * cells > MOST_DENSE:
             raise WorkloadError(
@@ -409,11 +605,21 @@ class MeasuredProducts:
                 "which are too many to be listed"
             )
         parts = [over_cells(group.rows(b), group.axes, self.sizes) for group, b in self._sets()]
-        return IntegerStrategy(DenseMap(np.vstack(parts)), CellMap.trivial(cells), self.bits)
+        matrix = DenseMap(np.vstack(parts))
+        return Measured.of_cells(matrix, CellMap.trivial(cells), self.bits, None, self.body)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that is measured."""
+        """SHA-256 of all that decides what is measured."""
+        if self.cells is not None:
+            return self.cells.digest(self.bits, self.body)
+        if self.body is not None:
+            labels, tables = self.tables
+            facts = [self.bits, tables, self.sizes, self.body.digest]
+            seal = hashlib.sha256(json.dumps(facts).encode())
+            for marks in labels:
+                seal.update(hashlib.sha256(np.ascontiguousarray(marks).tobytes()).digest())
+            return seal.hexdigest()
         parts = [group.digest for group in self.groups]
         flags = [self.bits, self.residual, self.combined, self.sizes]
         return hashlib.sha256(json.dumps([flags, parts]).encode()).hexdigest()
