@@ -30,7 +30,7 @@ class Claim:
 
 _RELATED = (
     "For random columns a strategy of r ≈ k measurements costs about k³ where noise on data costs "
-    "k·n on the same scale, so a low rank pays only once n is well above k². "
+    "k·n on the same scale, so a low rank helps only once n is well above k². "
     "Table 1 holds k at half of min(m, n): k² is 16,384 at the paper's default, where n is 1024."
 )
 _TWO_ORDERS = (
@@ -165,7 +165,7 @@ CLAIMS = (
         "On WRange WM and HM have a smaller error than LM from n = 512 on.",
         (5,),
         riv.trees_beat_laplace_on_ranges,
-        "A random range holds a third of the domain, so LM costs m·n/3 while trees pay about "
+        "A random range holds a third of the domain, so LM costs m·n/3 while trees cost about "
         "log³ n a query: where the lines cross depends on the constants alone. Made consistent by "
         "least squares, the two trees cross LM at different n.",
     ),

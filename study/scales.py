@@ -70,7 +70,7 @@ SCALES = {
         "normal",
         20.0,
         6.0,
-        note="Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank pays "
+        note="Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank helps "
         "sooner here. γ is the paper's own and a larger part of a smaller ‖W‖, so biases of the "
         "relaxed program weigh more.",
     ),

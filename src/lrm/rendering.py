@@ -26,7 +26,7 @@ class Renderer(Protocol):
         ...
 
     def compare(self, record: Any, mechanisms: Sequence[str] | None, limit: float | None) -> Any:
-        """Other mechanisms beside a plan."""
+        """Other mechanisms compared with a plan."""
         ...
 
     def figure(self, record: Any) -> Any:
@@ -62,7 +62,7 @@ def figure_of(record: Any) -> Any:
 
 
 def compare_with(record: Any, mechanisms: Sequence[str] | None, limit: float | None) -> Any:
-    """Other mechanisms beside a plan, which come after it in the order of imports too."""
+    """Other mechanisms compared with a plan, which come after it in the order of imports too."""
     return _loaders[0]().compare(record, mechanisms, limit)
 
 

@@ -101,7 +101,7 @@ class LinearMap(ABC):
 
     @cached_property
     def small_gram(self) -> Floats | None:
-        """``WᵀW``, kept where that is small and pays."""
+        """``WᵀW``, cached where it is small and saves work."""
         return self.gram() if self.shape[1] <= min(SMALL_CELLS, 2 * self.shape[0]) else None
 
     def entrywise_apply(self, other: LinearMap, x: Floats) -> Floats:

@@ -153,7 +153,7 @@ WITHOUT_SEARCH = ("noise-on-data", "noise-on-results", "hierarchical", "wavelet"
 def beside_plan(
     plan: Plan, mechanisms: Sequence[str] | None = None, time_limit: float | None = None
 ) -> Comparison:
-    """A plan beside other mechanisms on the same workload, with the same noise."""
+    """Compare a plan with other mechanisms on the same workload, with the same noise."""
     noise: Noise = "laplace" if plan.noise == "shaped" else plan.noise
     contest = Contest(plan.workload, time_limit=time_limit)
     mechanism_names = WITHOUT_SEARCH if mechanisms is None else mechanisms

@@ -40,8 +40,8 @@ STAGES = ("reduction", "search", "rounding", "certificate")
 """Where the time of a plan goes."""
 
 SHARE, AT_LEAST = 1 / 8, 0.2
-"""Each of the two bounds after a search of `best` may take such a share of the work so far, or so
-many seconds: the certificate is then at most a fifth of the whole."""
+"""Each of the two bounds after a search of `best` may take this share of the work so far, or this
+number of seconds: the certificate is then at most a fifth of the whole."""
 
 DIVIDED_MAX_RECORDS = (1 << 26, 1 << 22, 1 << 18)
 """Records that a plan admits by default where numbers are declared by knots: the first that works.
@@ -85,8 +85,8 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         is independent Laplace noise in any case, ``"gaussian"`` is for ρ-zCDP and (ε, δ).
     objective
         What ``"best"`` minimises: the ``"total"`` squared error of all answers; ``"balanced"``,
-        the sum over statements of their squared errors beside what each would have under an even
-        split of the budget; ``"worst"``, the largest of these. By default balanced for batches
+        the sum over statements of their squared errors relative to what each would have under an
+        even split of the budget; ``"worst"``, the largest of these. By default balanced for batches
         of several SQL or YAML statements, else total. Importances multiply.
     seed
         For the random starts of solvers. How long to search is decided by counted operations, so

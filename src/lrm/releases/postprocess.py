@@ -155,7 +155,7 @@ def _check_cells(merged: int) -> None:
     if merged > MOST_CELLS:
         raise UsageError(
             f"the nearest non-negative table is looked for among at most {MOST_CELLS:,} cells, "
-            f"but the queries of this release tell {how_many(merged)} apart; ask for "
+            f"but the queries of this release distinguish {how_many(merged)}; ask for "
             "'consistent' instead, or process the answers yourself"
         )
 

@@ -109,7 +109,7 @@ class RowsError:
         return cls(FactorGram(np.ones(W.shape[1]), np.einsum("ij,ij->j", W, W), W))
 
     def share(self, gain: float, scale: Matrix) -> float:
-        """The error of which the rows take ``gain`` away."""
+        """The error before the rows, which reduce it by ``gain``."""
         noise_on_data = float((scale * scale) @ self.gram.energies)
         error = noise_on_data - gain
         return error / self.unit if error > LOST * noise_on_data else np.inf

@@ -22,7 +22,7 @@ LARGEST_SLACK = 1e-6
 """A Gram matrix farther from ``T⁻¹`` is not taken for a chain; this much the bound may lose."""
 
 NEAR_ENOUGH = 1e-5
-"""How far apart both bounds may be in the end, whatever more is allowed."""
+"""The largest final distance of both bounds, whatever tolerance is allowed."""
 
 ROWS_AT_ONCE = 256
 

@@ -72,7 +72,7 @@ def row_count(cells: int) -> int:
 
 
 def has_long_ranges(problem: Problem) -> bool:
-    """Whether the queries are ranges of thousands of cells, and nearly as many as these.
+    """Whether the queries are ranges of thousands of cells, nearly one per cell.
 
     Their rank is then near the number of cells: all that is gained by a factor of WᵀW is lost
     in the time that it takes to find it.

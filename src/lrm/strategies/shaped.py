@@ -81,16 +81,16 @@ FREE_FACETS = 60_000
 """Facets of a hull above which no free points are looked for."""
 
 HIGH_RANK, HIGH_FACETS = 8, 2000
-"""Above this rank a few free points multiply the facets: so many of the hull are the most."""
+"""Above this rank a few free points multiply the facets; the most facets of the hull then."""
 
 WORTH = 0.998
-"""A body must have an error below such a share of that of Laplace noise."""
+"""A body must have an error below this share of that of Laplace noise."""
 
 LEAST_SPLIT, MOST_SPLIT, MOST_SPLIT_CELLS = 7, 20, 2048
 """Ranks, and merged cells, of hulls that are sampled by rejection."""
 
 SPLIT_WORTH, LEAST_EFFECTIVE = 0.97, 200.0
-"""Such hulls must be better than all else by 3 %, by a sample that is worth so many points."""
+"""Such hulls must be better than all else by 3 %, by a sample that is worth this many points."""
 
 SPLIT_SECONDS: dict[Effort, float] = {"quick": 3.0, "normal": 10.0, "thorough": 10.0}
 """Seconds that must be left to look for them."""

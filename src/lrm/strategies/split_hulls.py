@@ -29,13 +29,13 @@ from lrm.solvers.hulls import verified_body
 __all__ = ["Split", "best_split", "estimate_hull", "split_body"]
 
 LEAF_POINTS = ((48, 7), (100, 6), (300, 5), (1 << 12, 4))
-"""Up to so many points, leaves of so many dimensions: at most some thousand facets each."""
+"""Points of a hull and dimensions of its leaves: at most some thousand facets each."""
 
 VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
 """Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
 
 TRIALS, MOST_TRIALS, ENOUGH = 1 << 10, 1 << 14, 40
-"""Proposals by which the acceptance of a node is estimated: until so many were accepted."""
+"""Least and most proposals that estimate the acceptance of a node, and when enough were accepted."""
 
 ROUGH = 1 << 13
 """Points by which the error of a hull is estimated."""

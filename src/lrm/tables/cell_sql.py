@@ -156,7 +156,7 @@ def float_integers(axis: Axis, x: str, rest: Sequence[Clause], dialect: Dialect)
 
 
 def _last_of_all(axis: Axis, x: str) -> Clause:
-    """Set 2^62 apart where counting starts at -2^62: their difference does not fit 64 bits."""
+    """Treat 2^62 separately if counting starts at -2^62: the difference does not fit 64 bits."""
     attribute = axis.attribute
     assert isinstance(attribute, Integers)  # noqa: S101 - the caller looked
     fits = attribute.high - attribute.low < 2**63

@@ -27,7 +27,7 @@ def query_label(label: Label) -> Markup:
 
 def group_label(label: Label, *, names: bool = True) -> Markup:
     """The group of an answer; without the names of attributes where they stand above it."""
-    # Blanks that do not break keep a label beside its attribute on narrow pages.
+    # Blanks that do not break keep a label next to its attribute on narrow pages.
     pairs = (f"{name}\u00a0=\u00a0{value}" if names else value for name, value in label.group)
     return text(", ".join(pairs))
 

@@ -129,7 +129,7 @@ class Document:
     blocks
         Its contents.
     note
-        A few words beside the heading.
+        A few words next to the heading.
     parts
         Sections below it.
     folded

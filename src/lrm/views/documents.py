@@ -1,4 +1,4 @@
-"""What commands tell about plans, comparisons, budgets and releases, each as one document."""
+"""The output of commands about plans, comparisons, budgets and releases, each as one document."""
 
 from __future__ import annotations
 

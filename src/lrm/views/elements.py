@@ -185,7 +185,7 @@ def _cells(
 
 
 def _bar(places: tuple[float, float, float, float]) -> Markup:
-    """A bar from zero to the answer, and its interval; the numbers beside it say the same."""
+    """A bar from zero to the answer, and its interval; the numbers next to it say the same."""
     low, high = (f"{100 * place:.4g}" for place in places[2:])
     start, width = min(places[:2]), abs(places[1] - places[0])
     return Markup(
@@ -232,7 +232,7 @@ def contents(parts: Iterable[Document]) -> Markup:
 
 
 def details(title: str, note: str, body: Markup, *, folded: bool, name: str = "") -> Markup:
-    """A part that the reader can fold, with its heading and a note beside it."""
+    """A part that the reader can fold, with its heading and a note."""
     mark = f' id="{attribute(name)}"' if name else ""
     return Markup(
         f"<details{mark}{'' if folded else ' open'}><summary><h3>{text(title)}</h3> {small(note)}"

@@ -52,7 +52,7 @@ def snippet(record: Any) -> str:
 
 
 def compare(record: Plan, mechanisms: Sequence[str] | None, limit: float | None) -> Comparison:
-    """Other mechanisms beside a plan."""
+    """Other mechanisms compared with a plan."""
     return beside_plan(record, mechanisms, limit)
 
 

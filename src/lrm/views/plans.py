@@ -222,7 +222,7 @@ def error_lines(plan: Plan, expected: Accuracy) -> Lines:
 
 
 def bound_lines(plan: Plan, expected: Accuracy) -> Lines:
-    """The total error beside the least that is possible: statements about strategies."""
+    """The total error compared with the least that is possible: statements about strategies."""
     bounds = _bounds(plan, expected)
     total = ("total error", f"{number(expected.squared_error, 6)} (expected, squared)")
     if plan.noise == "shaped":  # bounds on Laplace strategies do not hold for it

@@ -39,7 +39,7 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
     privacy
         The guarantee, such as ``plan.privacy("0.1")``.
     rows
-        How many rows to draw; by default as many as `expected_rows` finds.
+        Number of rows to draw; `expected_rows` by default.
     """
     rows = expected_rows(plan) if rows is None else rows
     if not 1 <= rows <= MOST_ROWS:

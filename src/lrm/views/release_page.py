@@ -64,7 +64,7 @@ FEW = 12
 """Answers that nobody needs to search."""
 
 LISTED = 2000
-"""Answers that a page lists; a file beside it has all of them where there are more."""
+"""Answers that a page lists; a file next to it has all of them where there are more."""
 
 
 def release_page(

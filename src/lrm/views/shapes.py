@@ -69,7 +69,7 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
 
 
 def _pyramid(table: StatementTable) -> Figure | None:
-    """Bars back to back, for a column of two labels beside one of ordered numbers."""
+    """Bars back to back, for a column of two labels and one of ordered numbers."""
     columns, codes = table.view
     pair = [k for k in (0, 1) if len(columns[k].labels) == 2]
     if len(pair) != 1 or (codes < 0).any():

@@ -215,7 +215,7 @@ class StatementError:
 
     @property
     def relative(self) -> float | None:
-        """Half an interval beside the expected size of a count; None where none is stated."""
+        """Half an interval relative to the expected size of a count; None where none is stated."""
         expected = self.part.statement.expected
         return None if expected is None or self.part.kind != "count" else self.half / expected
 
@@ -263,7 +263,7 @@ class StatementErrors:
         return np.array(typical), np.array(largest), places, np.array(near_norms)
 
     def _blocks(self, part: Part) -> Iterator[tuple[int, Floats, float]]:
-        """Norms of rows of the reconstruction, so many at a time that they can be held."""
+        """Norms of rows of the reconstruction, in blocks that can be held."""
         squared_norms = self.plan.reconstruction_map.squared_norms
         for first, last, scale in part.rows:
             for start in range(first, last, BLOCK):

@@ -1,5 +1,5 @@
 """The workbench: a local page where a batch is written, planned, rated and released.
 
-The files of one folder are the state. The page shows what the library says about them, and
+The files of one folder are the state. The page shows their state, and
 plans, dry runs and releases are made as the command line makes them, in processes of their own.
 """

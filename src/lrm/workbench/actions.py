@@ -296,7 +296,7 @@ class Actions:
         statements: Sequence[Asked],
         confidence: float,
     ) -> tuple[Beside | None, str]:
-        """Another plan beside the one that is shown, at the same ε; and what follows from it."""
+        """Another plan next to the one that is shown, at the same ε; and what follows from it."""
         name = params.text("beside", "")
         if not name:
             return None, ""
@@ -322,7 +322,7 @@ class Actions:
         return {"html": render_block(table), "bound": bound_words(rated.plan)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
-        """Simpler mechanisms beside the plan."""
+        """Simpler mechanisms compared with the plan."""
         rated = self._rated(self._plan_name(params))
         amounts, privacy = _guarantee(rated.plan, params)
         arguments = ["compare", params.text("batch"), "--domain", params.text("domain")]
@@ -457,7 +457,7 @@ class Actions:
 def _guarantee(plan: Plan, params: Params) -> tuple[dict[str, str], Privacy]:
     """The amounts as they were given, and the guarantee that they mean."""
     amounts = {name: text for name in AMOUNTS if (text := params.text(name, "").strip())}
-    if plan.noise != "gaussian":  # the page sends δ along, for a Gaussian plan beside this one
+    if plan.noise != "gaussian":  # the page sends δ along, for a Gaussian plan next to this one
         amounts.pop("delta", None)
     if not amounts:
         raise BudgetError("give an amount, such as 0.1")

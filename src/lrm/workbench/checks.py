@@ -16,7 +16,7 @@ from email.message import Message
 __all__ = ["KEY_HEADER", "Keys", "Visitors"]
 
 KEY_HEADER = "X-Lrm-Key"
-"""A header of its own: another origin cannot send it without asking, and is told no."""
+"""A header of its own: another origin cannot send it without asking, and is refused."""
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 

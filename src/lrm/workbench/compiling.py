@@ -211,7 +211,7 @@ class Compiler:
         warned: list[Problem] = []
         statements: list[Asked] = []
         taken, pending = TakenLabels(), 0
-        with caught():  # a size that is no number is told below
+        with caught():  # a size that is not a number is reported below
             every = outcomes(cut, domain, self._memory, seconds)
         for outcome in every:
             chunk = outcome.chunk
@@ -246,7 +246,7 @@ def _compile_at_once(domain: Domain, batch: Text) -> Outcome:
         sql(batch.text, domain)
     except LrmError as reason:
         return Outcome(domain, None, (_problem(reason),), (), (), None, None)
-    raise UsageError("the statements of this text cannot be told apart; begin each on a new line")
+    raise UsageError("the statements of this text cannot be separated; begin each on a new line")
 
 
 def _compile_yaml(domain: Domain, batch: Text) -> Outcome:

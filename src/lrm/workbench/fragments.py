@@ -67,7 +67,7 @@ def placed(statements: Sequence[Asked], errors: Sequence[StatementError]) -> Pla
 
 
 def relative(statement: Asked, error: StatementError | None) -> float | None:
-    """Half an interval beside the size that the text states now."""
+    """Half an interval relative to the size that the text states now."""
     if error is None or statement.expected is None or error.part.kind != "count":
         return None
     return error.half / statement.expected

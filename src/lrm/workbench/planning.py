@@ -70,7 +70,7 @@ def _run(job: dict[str, Any]) -> None:
 
 
 def _plan(batch: Any, step: dict[str, Any]) -> bool:
-    """Make one plan, to which a quick one gives way; tell whether it was stopped."""
+    """Make one plan, to which a quick one gives way; return whether it was stopped."""
     from lrm.errors import LrmError, StopSolver  # noqa: PLC0415
     from lrm.plans.file import load_plan  # noqa: PLC0415
     from lrm.plans.planner import plan  # noqa: PLC0415

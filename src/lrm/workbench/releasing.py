@@ -128,7 +128,7 @@ class Cashier:
             )
         after, unit = preview_result.budget, preview_result.unit
         if after is None:
-            raise UsageError("name the ledger that pays")
+            raise UsageError("name the ledger to charge")
         paid = after.cost(preview_result.cost, unit)
         before = replace(after, spent=after.spent - paid)
         ticket = Ticket(
@@ -218,7 +218,8 @@ class Cashier:
             ran = run(ticket.command, self._folder.root)
         except Exception as reason:  # noqa: BLE001 - its message may hold an address
             message = (
-                f"the release was given up ({type(reason).__name__}); the ledger may have paid"
+                f"the release was given up ({type(reason).__name__}); "
+                "the ledger may have been charged"
             )
             ran = Ran(None, f"{message}: see its history")
         page = ""
@@ -230,7 +231,7 @@ class Cashier:
             ticket.state = "failed" if ran.facts is None else "done"
 
     def _write_page(self, stem: str) -> str:
-        """Write the report beside the release; return why that failed, or nothing."""
+        """Write the report next to the release; return why that failed, or nothing."""
         root = self._folder.root
         try:
             write_release_page(load_release(root / f"{stem}.lrm"), root / f"{stem}.html")

@@ -52,7 +52,7 @@ POLICY = (
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 REPORT_POLICY = "sandbox allow-scripts; frame-ancestors 'none'"
-"""A report has a policy of its own beside this one, and must not reach the workbench."""
+"""A report has a policy of its own in addition to this one, and must not reach the workbench."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

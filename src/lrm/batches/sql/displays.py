@@ -124,7 +124,7 @@ def _is_rank(node: Expr) -> bool:
 
 
 def wanted(answers: Answers) -> Wanted | None:
-    """Read what a statement says of its display; None where that is nothing."""
+    """Read ORDER BY, LIMIT and HAVING of a statement; None where it has none of them."""
     ranks = _ranks(answers) if answers.ranked else []
     if not (answers.having or answers.qualify or answers.order or answers.is_cut or ranks):
         return None

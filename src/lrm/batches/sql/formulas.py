@@ -46,7 +46,7 @@ _MOST_DIGITS = 12
 
 
 def asked(node: Expr, middle: Middle) -> Asked:
-    """Take an answer apart; ``middle`` is a number near the middle of what an expression may be."""
+    """Split an answer into its linear parts; ``middle`` estimates an expression."""
     formula = Asked(middle=middle)
     if isinstance(node, ir.Aggregate) and node.level is not None:
         formula.leaves.append(Leaf(ir.Aggregate("COUNT", (), node.where, at=node.at)))

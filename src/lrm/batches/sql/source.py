@@ -52,7 +52,7 @@ logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 DUCKDB = "duckdb"
 OTHERS = ("bigquery", "mysql", "postgres", "redshift", "snowflake", "spark", "tsql")
-"""Dialects that a batch may declare, apart from DuckDB's."""
+"""Dialects that a batch may declare in addition to DuckDB's."""
 
 _ALIASES = {
     "databricks": "spark",

@@ -177,7 +177,7 @@ class Window:
         Parameters
         ----------
         cells
-            Those of which there are groups; None for all.
+            The labels that have groups; None for all.
         """
         attribute = self.attribute
         assert attribute is not None  # noqa: S101 - asked of windows in the order of an attribute

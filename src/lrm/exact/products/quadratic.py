@@ -25,10 +25,10 @@ MOST_BYTES = 800_000_000
 MOST_PAIRS = 1 << 23
 #: Entries of the images of an attribute's extra rows under each of its Grams (256 MB),
 MOST_IMAGES = 1 << 25
-#: of which there are so many, about.
+#: for about this number of extra rows.
 BASIS_ROWS = 16
 #: What a sum of products asks of a subset that its summands ask for, at least, as a share of what
-#: they would ask apart. Summands may cancel, as in "a or anything", but each of them is answered.
+#: they would ask separately. Summands may cancel, as in "a or anything", but each is answered.
 LEAST_SHARE = 1e-12
 
 

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DIRECTIONS, ENTRIES = 1 << 15, 1 << 22
-"""Simulated directions that the law of an answer's noise is computed from: at most so many, and
-so many numbers in all."""
+"""The most simulated directions that the law of an answer's noise is computed from, and the most
+numbers in all of them."""
 
 
 class Body(ABC):

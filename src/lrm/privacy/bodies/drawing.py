@@ -125,7 +125,7 @@ class Exponentials:
 
 
 def _floor(value: Decimal, digits: int, times: int, shift: int) -> int:
-    """⌊value·times·2^shift⌋ for a value of so many digits: exact where it is 0 or above 0.1."""
+    """⌊value·times·2^shift⌋ for a value of ``digits`` digits: exact where it is 0 or above 0.1."""
     scaled = int(value.scaleb(digits, Context(prec=2 * digits)))
     return int(((scaled * times) << shift) // 10**digits)
 

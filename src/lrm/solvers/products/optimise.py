@@ -43,7 +43,7 @@ GROUPS_SECONDS: dict[Effort, float] = {
     "normal": 7.5,
     "thorough": 1200.0,
 }
-#: Seconds of the quick search that every other begins with: as many as a quick search alone has.
+#: Seconds of the quick search that every other begins with: those of a quick search alone.
 FIRST_SECONDS = 3.4
 #: Share of the error that rounding to integers may add: where a longer search gains less, both
 #: strategies are rounded.
