@@ -70,9 +70,9 @@ SCALES = {
         "normal",
         20.0,
         6.0,
-        note="Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank helps "
-        "sooner here. γ is the paper's own and a larger part of a smaller ‖W‖, so biases of the "
-        "relaxed program weigh more.",
+        note="Sides are an eighth of the paper's, so n/k² is eight times as large: a low rank "
+        "helps sooner here. γ is the paper's own and a larger part of a smaller ‖W‖, so biases "
+        "of the relaxed program weigh more.",
     ),
     # What the tests run: every kind of cell, in seconds.
     "tiny": Scale("tiny", (8, 16, 32), 16, (4, 8), 8, 20, "quick"),

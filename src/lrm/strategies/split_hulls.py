@@ -35,7 +35,7 @@ VARIABLE_SECONDS, PRODUCT_SECONDS = 3e-5, 2e-9
 """Seconds per exponential variable of a proposal, and per point and squared dimension of a norm."""
 
 TRIALS, MOST_TRIALS, ENOUGH = 1 << 10, 1 << 14, 40
-"""Least and most proposals that estimate the acceptance of a node, and when enough were accepted."""
+"""Least and most proposals that estimate the acceptance of a node; accepted ones that suffice."""
 
 ROUGH = 1 << 13
 """Points by which the error of a hull is estimated."""
