@@ -118,9 +118,8 @@ def statement_parts(batch: Workload) -> list[Part]:
     """The statements of a batch, each as one part of its counts and one for each other answer."""
     part_list = []
     for statement in batch.tables:
-        counts = list(_linear(batch, statement))
+        counts, parts = _linear(batch, statement)
         size = sum(rows.stop - rows.start for rows in counts)
-        parts: dict[str, tuple[Kind, int, list[Rows]]] = {}
         for derived in batch.derived[slice(*statement.derived)]:
             scale, name = scale_of(derived), derived.label.query
             kind: Kind = "derived" if scale is None else "sum"
@@ -141,15 +140,24 @@ def statement_parts(batch: Workload) -> list[Part]:
     return part_list
 
 
-def _linear(batch: Workload, statement: Statement) -> Iterator[Rows]:
-    """The linear queries that are answers of a statement."""
+def _linear(
+    batch: Workload, statement: Statement
+) -> tuple[list[Rows], dict[str, tuple[Kind, int, list[Rows]]]]:
+    """The linear queries that are answers of a statement: counts, and sums by name."""
+    counts: list[Rows] = []
+    sums: dict[str, tuple[Kind, int, list[Rows]]] = {}
     start, stop = statement.rows
-    if start == stop:
-        return
-    for span in next(spans_of(batch.labels, [(start, stop)])):
-        if not span.block.hidden:
-            yield Rows(start, start + len(span), 1.0)
-        start += len(span)
+    for span in next(spans_of(batch.labels, [(start, stop)])) if start < stop else ():
+        rows = Rows(start, start + len(span), 1.0)
+        start = rows.stop
+        if span.block.hidden:
+            continue
+        if batch.is_count(rows.start):
+            counts.append(rows)
+        else:
+            _, count, known = sums.get(span.block.query, ("sum", 0, []))
+            sums[span.block.query] = "sum", count + len(span), [*known, rows]
+    return counts, sums
 
 
 def scale_of(derived_answer: Derived) -> float | None:

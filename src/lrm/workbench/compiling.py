@@ -23,6 +23,7 @@ from lrm.batches.sql.source import Chunk, split
 from lrm.domain import Domain
 from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, SqlError, UsageError
+from lrm.maps.products.combine import is_count
 from lrm.spelling import how_many
 from lrm.views.batches import domain_table
 from lrm.views.statement_errors import named_parts, statement_parts
@@ -277,15 +278,19 @@ def asked_statements(batch: Workload) -> tuple[Asked, ...]:
 
 def _parts(made: Made, title: str, domain: Domain) -> tuple[tuple[str, int], ...]:
     """The counts of a statement, and its other answers by name."""
-    counts, answer_counts = 0, dict[str, int]()
+    counts, sums, answer_counts = 0, dict[str, int](), dict[str, int]()
     for answer in made.answers:
         if isinstance(answer, Answer):
             blocks = (answer.names.label(domain, *block) for block in answer.blocks)
-            counts += sum(label.count for label in blocks)
+            size = sum(label.count for label in blocks)
+            if is_count(answer.products):
+                counts += size
+            else:
+                sums[answer.names.query] = sums.get(answer.names.query, 0) + size
         else:
             name = answer.label.query
             answer_counts[name] = answer_counts.get(name, 0) + answer.label.count
-    return tuple(named_parts(title, counts, answer_counts))
+    return tuple(named_parts(title, counts, {**sums, **answer_counts}))
 
 
 def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) -> tuple[str, str]:

@@ -117,6 +117,15 @@ class Workload:
         """The queries, where they are products over attributes and not over a list of cells."""
         return products_of(self.queries)
 
+    def is_count(self, row: int) -> bool:
+        """Whether a query over a domain counts rows, each once; others are sums."""
+        if self.products is None:
+            return self.domain is None or bool(
+                np.isin(self.queries.rows(row, row + 1), (0, 1)).all()
+            )
+        batch = self.products.batch
+        return bool(batch.counting_terms()[np.searchsorted(batch.term_ends(), row, side="right")])
+
     @property
     def names(self) -> Names:
         """One name per query, made from its label."""

@@ -32,6 +32,8 @@ Integers = NDArray[np.int64]
 MOST_CHOICES = 1 << 28
 """Products of a batch times attributes: their choices of factors take 1 GB."""
 
+_ZERO_OR_ONE = {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
+
 MOST_QUERIES = 1 << 53
 """Queries of a batch: float64 holds their number exactly."""
 
@@ -219,6 +221,17 @@ class ProductBatch:
                 zero[at] |= np.array(empty)[numbers]
         some = np.bincount(self.term_of[~zero], minlength=self.terms)
         return np.flatnonzero(some == 0)
+
+    def counting_terms(self) -> NDArray[np.bool_]:
+        """Which terms are counts: every weight of their products is 0 or 1."""
+        if "sums" not in self._shapes:
+            sums = np.abs(self.coefficients) != 1.0
+            for i, choices in enumerate(self.factors):
+                counts = [f.is_integer() and f.entry_range in _ZERO_OR_ONE for f in choices]
+                at, numbers = self.chosen(i)
+                sums[at] |= ~np.array(counts)[numbers]
+            self._shapes["sums"] = np.bincount(self.term_of[sums], minlength=self.terms)
+        return np.asarray(self._shapes["sums"] == 0)
 
     def take(self, terms: ArrayLike) -> ProductBatch:
         """The batch of some of the terms, in the given order."""

@@ -17,6 +17,7 @@ __all__ = [
     "Product",
     "cell_weights",
     "check_rows",
+    "is_count",
     "restricted",
     "stacked",
     "weighed",
@@ -32,6 +33,14 @@ MANY_PRODUCTS = 64
 
 MOST_FACTOR_WEIGHTS = 1 << 25
 """Weights of a factor that is written out: 256 MB."""
+
+
+def is_count(products: Sequence[Product]) -> bool:
+    """Whether all weights of some products are 0 or 1."""
+    return all(
+        abs(coefficient) == 1.0 and all(np.isin(w, (0, 1)).all() for w in weights.values())
+        for coefficient, weights in products
+    )
 
 
 def cell_weights(products: Sequence[Product], sizes: Sequence[int]) -> Floats:
