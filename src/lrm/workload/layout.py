@@ -124,7 +124,7 @@ def _qualified(batch: Workload, name: str) -> tuple[Statement | None, str]:
 
 
 def find_statement(batch: Workload, name: str) -> Statement:
-    """The statement that is called so, or has an answer that is called so.
+    """The statement that is called so, or has such an answer or title.
 
     A number is that of a statement, counted from 1; ``q2.n`` is the second, which has an answer n.
     """
@@ -139,6 +139,9 @@ def find_statement(batch: Workload, name: str) -> Statement:
         return statement or tables[users[0] - 1]
     if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
         return tables[int(name) - 1]
+    titled = [table for table in tables if table.title == name]
+    if len(titled) == 1:
+        return titled[0]
     listed = ", ".join(repr(table.name) for table in tables[:8])
     more = f" and {len(tables) - 8:,} more" if len(tables) > 8 else ""
     raise WorkloadError(f"no statement is called {name!r}; there are {listed}{more}")

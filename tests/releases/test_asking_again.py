@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import lrm
+from lrm.errors import WorkloadError
+from lrm.workload.layout import find_statement
 
 DOMAIN = lrm.Domain(
     [
@@ -37,3 +39,12 @@ def test_the_batch_asked_again(text, noise):
     np.testing.assert_allclose(again.answers, release.answers, rtol=1e-6, atol=1e-6)
     own, other = (one.plan.reconstruction_map.row_squared_norms for one in (release, again))
     np.testing.assert_allclose(other, own, rtol=1e-6)
+
+
+def test_a_statement_is_found_by_name_answer_number_or_title():
+    text = "-- Patients by ward\nSELECT ward, COUNT(*) AS n FROM visits GROUP BY ward;" + COUNTS
+    batch = lrm.sql(text, DOMAIN)
+    found = [find_statement(batch, name) for name in ("q1.n", "1", "Patients by ward")]
+    assert len(set(map(id, found))) == 1
+    with pytest.raises(WorkloadError, match="no statement is called 'Patients'"):
+        find_statement(batch, "Patients")
