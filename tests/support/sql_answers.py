@@ -78,6 +78,9 @@ class Table:
         groups = {name for label in batch.shown for name, _ in label.group}
         described = self.connection.execute(_everything(statement)).description
         selected = groups <= {column[0] for column in described}
+        if re.search(r"\bmode\(", statement, re.IGNORECASE):
+            self._compare_modes(statement, batch, got)
+            return
         if re.search(r"\bUNION ALL\b", statement) or not selected:
             self._compare_values(statement, batch, got, groups)
             return
@@ -112,6 +115,25 @@ class Table:
             if not rough:  # bins, and sums that are NULL in DuckDB, may change the order
                 values = {**plain, **display.rank_values(present, plain)}
                 self._compare_display(statement, display, present, values, groups)
+
+    def _compare_modes(self, statement, batch, got):
+        """Assert that DuckDB's most frequent values have the largest counts of their groups."""
+        counts = {group: value for group, (value, _) in self._ours(batch, got)["rows"].items()}
+        (display,) = batch.display
+        kept = display.shown(
+            list(counts), {"rows": counts, **display.rank_values(list(counts), {"rows": counts})}
+        )
+        partition = display.ranks[0].partition
+        best = {frozenset(dict(group)[name] for name in partition): counts[group] for group in kept}
+        names = [name for name, _ in next(iter(counts))]
+        found = self.connection.execute(statement)
+        columns = [one[0] if one[0] in names else "mode" for one in found.description]
+        rows = found.fetchall()
+        assert rows
+        for row in rows:
+            labels = {name: text_of(value) for name, value in zip(columns, row, strict=True)}
+            group = tuple((name, labels[name]) for name in names)
+            assert counts[group] == best[frozenset(labels[name] for name in partition)], statement
 
     def _compare_values(self, statement, batch, got, groups):
         """Assert that the same numbers are answered, whatever they are called."""
@@ -179,6 +201,7 @@ class Table:
         names = [column[0] for column in found.description]
         binned = {one.name: one for one in self.domain.attributes if isinstance(one, Bins)}
         rolled = re.search(r"\b(ROLLUP|CUBE|GROUPING SETS)\b", statement)
+        rolled = rolled and not re.search(r"GROUPING\(\w+\) = 1", statement, re.IGNORECASE)
         rows = {}
         for row in found.fetchall():
             pairs = list(zip(names, row, strict=True))

@@ -119,12 +119,15 @@ class Names:
         Columns that have one label in the group.
     renamed
         Names of attributes that are called otherwise, by position.
+    totals
+        Labels of attributes where all of their cells are added up, by position.
     """
 
     query: str
     line: int | None
     fixed: tuple[tuple[str, str], ...] = ()
     renamed: Mapping[int, str] = field(default_factory=dict)
+    totals: Mapping[int, str] = field(default_factory=dict)
 
     def label(
         self,
@@ -136,6 +139,9 @@ class Names:
     ) -> LabelBlock:
         """The label of the answer in each of its groups."""
         groups: list[tuple[str, Sequence[str]]] = [(name, (text,)) for name, text in self.fixed]
+        for axis, text in self.totals.items():
+            if axis not in axes:
+                groups.append((self.renamed.get(axis, domain.names[axis]), (text,)))
         axis_labels = {axis_rows.axis: axis_rows.labels for axis_rows in rows}
         for axis in axes:
             labels = axis_labels.get(axis, domain.attributes[axis].labels)

@@ -106,7 +106,6 @@ SELECT SUM(dep_delay * dep_delay) AS ss FROM flights;
 SELECT AVG(POWER(dep_delay - 12, 2)) AS msd FROM flights WHERE dep_delay IS NOT NULL;
 -- refused: SKEWNESS() is not supported
 SELECT SKEWNESS(hour), KURTOSIS(hour) FROM flights;
--- refused: MODE() is not supported
 SELECT MODE(carrier) FROM flights;
 SELECT origin, COUNT(*) FILTER (WHERE dep_delay > 15) * 1.0 / COUNT(dep_delay) AS p, SQRT((COUNT(*) FILTER (WHERE dep_delay > 15) * 1.0 / COUNT(dep_delay)) * (1 - COUNT(*) FILTER (WHERE dep_delay > 15) * 1.0 / COUNT(dep_delay)) / COUNT(dep_delay)) AS se FROM flights GROUP BY origin;
 SELECT LN((COUNT(*) FILTER (WHERE dep_delay > 15 AND origin = 'EWR') * 1.0 * COUNT(*) FILTER (WHERE dep_delay <= 15 AND origin = 'JFK')) / (COUNT(*) FILTER (WHERE dep_delay <= 15 AND origin = 'EWR') * COUNT(*) FILTER (WHERE dep_delay > 15 AND origin = 'JFK'))) AS log_or FROM flights;

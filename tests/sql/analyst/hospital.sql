@@ -70,7 +70,6 @@ SELECT IF(age < 18, 'child', 'adult') AS grp, COUNT(*) AS n, AVG(los) AS days FR
 -- dialect: mysql
 SELECT IFNULL(insurance, 'none') AS insurance, COUNT(*) AS n FROM stays GROUP BY IFNULL(insurance, 'none');
 SELECT * FROM (SELECT ward, sex FROM stays) PIVOT (COUNT(*) FOR sex IN ('F', 'M'));
--- refused: MODE() is not supported; GROUP BY the column, ORDER BY the count DESC LIMIT 1
 SELECT ward, MODE(diagnosis) AS most FROM stays GROUP BY ward;
 SELECT admitted, AVG(COUNT(*)) OVER (ORDER BY admitted ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS ma7 FROM stays GROUP BY admitted;
 -- refused: MAX() is not supported; a single row decides it, which noise must hide; ask for QUANTILE_DISC(x, 0.01) or 0.99

@@ -87,5 +87,4 @@ SELECT state, COUNT(*) FILTER (WHERE income >= 60000) * 100.0 / COUNT(income) AS
 SELECT CAST(age AS VARCHAR) || ' years' AS label, COUNT(*) FROM people WHERE age IN (20, 21, 22) GROUP BY label;
 SELECT age % 2 AS parity, COUNT(*) FROM people GROUP BY parity;
 SELECT COUNT(*) FROM people WHERE age = '30';
--- refused: MODE() is not supported
 SELECT MODE(state) FROM people;

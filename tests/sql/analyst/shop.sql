@@ -77,5 +77,4 @@ SELECT country, COUNT(*) AS n, FIRST_VALUE(COUNT(*)) OVER (ORDER BY country) AS 
 -- refused: COUNT(DISTINCT …) is not supported; it is not a sum over rows; GROUP BY the column, and count the groups that are not near 0
 SELECT COUNT(DISTINCT customer) FROM orders;
 PIVOT orders ON device USING COUNT(*) GROUP BY country;
--- refused: MODE() is not supported; GROUP BY the column, ORDER BY the count DESC LIMIT 1
 SELECT country, MODE(device) AS device FROM orders GROUP BY country;

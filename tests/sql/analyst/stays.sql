@@ -24,7 +24,6 @@ SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward HAVING NOT (COUNT(*) < 100) 
 SELECT ward, COUNT(*) AS n, DENSE_RANK() OVER (ORDER BY AVG(los) DESC) AS r FROM stays GROUP BY ward;
 SELECT COUNT(*) AS n, COUNT(severity) AS with_severity, COUNT(*) - COUNT(severity) AS missing FROM stays;
 SELECT hospital, COUNT(*) FROM stays WHERE ward NOT IN ('maternity', 'emergency') GROUP BY hospital;
--- refused: GROUPING() is not supported
 SELECT CASE WHEN grouping(ward) = 1 THEN 'ALL' ELSE ward END AS w, COUNT(*) FROM stays GROUP BY ROLLUP (ward);
 -- duckdb: SELECT sex, CASE WHEN GROUPING(emergency) = 0 THEN COALESCE(CAST(emergency AS VARCHAR), '(null)') END AS emergency, COUNT(*) AS n FROM stays GROUP BY GROUPING SETS ((sex), (stays.emergency), ());
 SELECT sex, emergency, COUNT(*) AS n FROM stays GROUP BY GROUPING SETS ((sex), (emergency), ());

@@ -57,7 +57,6 @@ SELECT region, AVG(q4) AS m, AVG(q4) - AVG(AVG(q4)) OVER () AS gap FROM response
 -- dialect: snowflake
 SELECT region, MEDIAN(q4) AS med, STDDEV(q4) AS sd FROM responses GROUP BY region ORDER BY med DESC NULLS LAST;
 -- dialect: snowflake
--- refused: GROUPING() is not supported; select the column: rows without it are totals
 SELECT CASE WHEN GROUPING(region) = 1 THEN 'all' ELSE region END AS region, COUNT(*) AS n FROM responses GROUP BY ROLLUP (region);
 -- dialect: snowflake
 SELECT age_group, SUM(weight) AS w, SUM(weight * q5) / SUM(weight) AS m FROM survey_db.raw.responses GROUP BY age_group;
@@ -78,6 +77,5 @@ SELECT region, COUNT(*) AS n, SUM(weight) AS w, SUM(weight) * SUM(weight) / COUN
 -- duckdb: SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL HAVING COUNT(*) > 10;
 SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL QUALIFY COUNT(*) > 10;
 SELECT answered, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY answered ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) AS around FROM responses GROUP BY answered;
--- refused: MODE() is not supported; GROUP BY the column, ORDER BY the count DESC LIMIT 1
 SELECT MODE(q1) FROM responses;
 SELECT q1, COUNT(*) AS n FROM responses GROUP BY q1 HAVING COUNT(*) > (SELECT COUNT(*) / 10 FROM responses);

@@ -93,6 +93,14 @@ def aggregate(bind: Binds, node: exp.Expr) -> Expr:
     return ir.Aggregate(name, args, at=bind.at(node, *args))
 
 
+def _mode(bind: Binds, node: exp.Expr) -> Expr:
+    only(node, "this")
+    if node.this is None:
+        raise refuse("aggregate", "MODE without an expression", AGGREGATES, at=place(node))
+    this = bind.expr(node.this)
+    return ir.Aggregate("MODE", (this,), at=bind.at(node, this))
+
+
 def _median(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this")
     this = bind.expr(node.this)
@@ -128,9 +136,13 @@ def _bracket(bind: Binds, node: exp.Expr) -> Expr:
 
 def _within(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this", "expression")
+    (order,) = node.expression.expressions
+    if type(node.this) is exp.Mode:
+        only(node.this)
+        this = bind.expr(order.this)
+        return ir.Aggregate("MODE", (this,), at=bind.at(node.this, this))
     if type(node.this) not in _QUANTILES:
         raise refuse_node(node.this, AGGREGATES)
-    (order,) = node.expression.expressions
     level = _level(bind, node.this.this, node)
     this = bind.expr(order.this)
     name = _QUANTILES[type(node.this)]
@@ -272,6 +284,7 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
     exp.Count: _count,
     exp.CountIf: _count_if,
     exp.Median: _median,
+    exp.Mode: _mode,
     exp.Bracket: _bracket,
     exp.WithinGroup: _within,
     exp.Filter: _filter,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
 from sqlglot import exp
@@ -28,7 +29,26 @@ _PARTS = (
 _LONGEST_PLACE = 9  # digits of a position
 _MAX_CUBE = 12  # 4,096 sets: more is surely a mistake
 _MAX_SETS = 1 << 14
+Sets = tuple[tuple[Expr, ...], ...]
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The clauses of a SELECT, built."""
+
+    plan: rel.Plan
+    sets: Sets
+    items: list[rel.Item]
+    keys: tuple[ir.SortKey, ...]
+    having: tuple[Expr, ...]
+    qualify: tuple[Expr, ...]
+    grouped: bool
+
+    @property
+    def expressions(self) -> list[Expr]:
+        """All that is selected, sorted by and compared."""
+        return [*(item.expr for item in self.items), *self.keys, *self.having, *self.qualify]
 
 
 class Clauses:
@@ -73,18 +93,27 @@ class Clauses:
         sets = ((),) if group is None else self._sets(group, items)
         having, qualify = self._condition("having"), self._condition("qualify")
         keys = () if order is None else self._order(order, items)
-        every = [*(element.expr for element in items), *keys, *having, *qualify]
-        if group is not None or any(element.has(ir.Aggregate) for element in every):
-            plan = rel.Aggregate(plan, sets, tuple(items), grouped=group is not None)
+        answers = Selected(plan, sets, items, keys, having, qualify, group is not None)
+        every = answers.expressions
+        mode = next((node for part in every for node in part.walk() if _is_mode(node)), None)
+        if mode is not None:
+            answers = _by_mode(mode, answers)
+        return self._ended(answers)
+
+    def _ended(self, answers: Selected) -> rel.Plan:
+        """The plan of what is selected, with what is displayed of it."""
+        node, items = self.node, tuple(answers.items)
+        if answers.grouped or any(element.has(ir.Aggregate) for element in answers.expressions):
+            plan: rel.Plan = rel.Aggregate(answers.plan, answers.sets, items, answers.grouped)
         else:
-            plan = rel.Project(plan, tuple(items))
-        self._check_distinct(group is not None, sets, items)
-        for part in having:
+            plan = rel.Project(answers.plan, items)
+        self._check_distinct(answers)
+        for part in answers.having:
             plan = rel.Choose(plan, part)
-        for part in qualify:
+        for part in answers.qualify:
             plan = rel.Qualify(plan, part)
-        if keys:
-            plan = rel.Sort(plan, keys)
+        if answers.keys:
+            plan = rel.Sort(plan, answers.keys)
         limit, offset = node.args.get("limit"), node.args.get("offset")
         if limit is not None or offset is not None:
             count = None if limit is None else row_count(limit)
@@ -100,15 +129,14 @@ class Clauses:
         only(node, "this")
         return ir.conjuncts(self.bind.expr(node.this))
 
-    def _check_distinct(
-        self, grouped: bool, sets: tuple[tuple[Expr, ...], ...], items: list[rel.Item]
-    ) -> None:
+    def _check_distinct(self, answers: Selected) -> None:
         """DISTINCT changes nothing where every group has a row of its own."""
         distinct = self.node.args.get("distinct")
         if distinct is None:
             return
-        shown = {element.expr for element in items}
-        if not grouped or len(sets) > 1 or not shown.issuperset(sets[0]):
+        shown = {element.expr for element in answers.items}
+        single = answers.grouped and len(answers.sets) == 1
+        if not single or not shown.issuperset(answers.sets[0]):
             only(self.node, *(element for element in _PARTS if element != "distinct"))
         only(distinct)
 
@@ -150,7 +178,7 @@ class Clauses:
 
     # GROUP BY and ORDER BY
 
-    def _sets(self, group: exp.Expr, items: list[rel.Item]) -> tuple[tuple[Expr, ...], ...]:
+    def _sets(self, group: exp.Expr, items: list[rel.Item]) -> Sets:
         """The grouping sets of a statement.
 
         Several elements multiply, as the standard says: ``GROUP BY a, ROLLUP (b)`` is
@@ -258,6 +286,52 @@ class Clauses:
             else:
                 sort_keys.append(sort_key(self.bind, node, alias_first=True))
         return tuple(sort_keys)
+
+
+_ROWS = ir.Aggregate("COUNT")
+
+
+def _is_mode(node: Expr) -> bool:
+    return isinstance(node, ir.Aggregate) and node.name == "MODE"
+
+
+def _by_mode(mode: Expr, answers: Selected) -> Selected:
+    """The most frequent value of each group, as the first of the groups by value.
+
+    ``SELECT a, MODE(x) AS m … GROUP BY a`` is ``SELECT a, x AS m, COUNT(*) AS rows … GROUP BY a, x
+    QUALIFY ROW_NUMBER() OVER (PARTITION BY a ORDER BY COUNT(*) DESC) = 1``.
+    """
+    (this,), groups = mode.children[:1], answers.sets[0]
+    if len(answers.sets) > 1:
+        advice = "write one statement per set"
+        raise refuse("aggregate", "MODE() beside several grouping sets", advice, mode)
+    if this in groups:
+        raise refuse("aggregate", "MODE() of a column of GROUP BY", "select the column", mode)
+    instead = {mode: this}.get
+    items = [
+        replace(item, expr=this, alias=item.alias or "mode", name=item.name or "mode")
+        if item.expr == mode
+        else item
+        for item in answers.items
+    ]
+    keys = tuple(replace(key, this=key.this.mapped(instead)) for key in answers.keys)
+    rest = [*(item.expr for item in items), *keys, *answers.having, *answers.qualify]
+    if any(part.has(ir.Aggregate, ir.Window) for part in rest):
+        advice = "select it with the columns of GROUP BY alone"
+        raise refuse("aggregate", "MODE() beside other aggregates", advice, mode)
+    plan = answers.plan
+    for condition in (ir.Not(ir.IsNull(this, at=this.at), at=this.at), *mode.children[1:]):
+        plan = rel.Filter(plan, condition)
+    rank = ir.Window("ROW_NUMBER", (), groups, (ir.SortKey(_ROWS, descending=True),))
+    return replace(
+        answers,
+        plan=plan,
+        sets=((*groups, this),),
+        items=[*items, rel.Item(_ROWS, "rows", "rows")],
+        keys=keys,
+        qualify=(ir.Binary("=", rank, ir.Number("1")),),
+        grouped=True,
+    )
 
 
 def name_of(node: Expr) -> str:

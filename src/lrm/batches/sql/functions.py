@@ -295,6 +295,13 @@ def _parsed_date(bind: Binds, node: exp.Expr) -> Expr:
     return _written(bind, node)
 
 
+def _grouping(bind: Binds, node: exp.Expr) -> Expr:
+    """``GROUPING(a)``, which CASE may compare with 1 to label the rows of totals."""
+    only(node, "expressions")
+    args = _args(bind, node, ("expressions",))
+    return ir.Call("GROUPING", args, at=bind.at(node, *args))
+
+
 def _pad(bind: Binds, node: exp.Expr) -> Expr:
     only(node, "this", "expression", "fill_pattern", "is_left")
     args = _args(bind, node, ("this", "expression", "fill_pattern"))
@@ -432,6 +439,7 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[Binds, exp.Expr], Expr]] = {
     exp.TryCast: cast,
     exp.Convert: converted,
     exp.Pad: _pad,
+    exp.Grouping: _grouping,
     exp.DecodeCase: _decoded,
     exp.Elt: _picked,
     exp.SafeDivide: _safe_division,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.expr import Expr, conjuncts
-from lrm.batches.sql.refusals import refuse
+from lrm.batches.sql.refusals import ADVICE, refuse
 from lrm.batches.sql.render import shown
 
 __all__ = [
@@ -64,6 +64,8 @@ class Answers:
         Whether expressions of it add up the answers of a sub-select.
     divisions
         Divisions of whole answers, which the statement's dialect would round down.
+    totals
+        What a column of groups says in the rows that add up all of its groups.
     """
 
     where: tuple[Expr, ...]
@@ -82,6 +84,7 @@ class Answers:
     joined: bool = False
     sums: bool = False
     divisions: tuple[Expr, ...] = ()
+    totals: Mapping[Expr, str] = field(default_factory=dict)
 
     @property
     def is_cut(self) -> bool:
@@ -125,8 +128,16 @@ def completed(answers: Answers) -> Answers:
         return answers
     every = {key for keys in sets for key in keys}
     added: list[Expr] = []
-    for item in answers.items:
+    totals: dict[Expr, str] = {}
+    items = list(answers.items)
+    for place, item in enumerate(answers.items):
         node = item.expr
+        labelled = _total_label(node) if len(sets) > 1 else None
+        if labelled is not None and labelled[0] in every:
+            totals[labelled[0]] = labelled[1]
+            items[place] = replace(item, expr=labelled[0])
+            continue
+        _check_grouping(node)
         plain = isinstance(node, ir.Attribute) or not node.axes
         if plain or node.has(ir.Aggregate, ir.Window, ir.Apart) or node in every:
             continue
@@ -136,7 +147,33 @@ def completed(answers: Answers) -> Answers:
             raise refuse("group-by", construct, advice, node)
         if of_groups(node, answers.keys):
             added.append(node)
-    return replace(answers, sets=(tuple(dict.fromkeys((*sets[0], *added))), *sets[1:]))
+    for key in (*answers.order, *answers.having):
+        _check_grouping(key)
+    sets = (tuple(dict.fromkeys((*sets[0], *added))), *sets[1:])
+    return replace(answers, sets=sets, items=tuple(items), totals=totals)
+
+
+def _check_grouping(node: Expr) -> None:
+    if any(isinstance(part, ir.Call) and part.name == "GROUPING" for part in node.walk()):
+        raise refuse("aggregate", *ADVICE["grouping"], node)
+
+
+def _total_label(node: Expr) -> tuple[Expr, str] | None:
+    """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``."""
+    if not isinstance(node, ir.Case) or len(node.outcomes) != 2:
+        return None
+    (condition,), (then, other) = node.conditions, node.outcomes
+    if not isinstance(condition, ir.Binary) or not isinstance(condition.left, ir.Call):
+        return None
+    if condition.right == ir.Number("0"):
+        then, other = other, then
+    if isinstance(other, ir.Cast) and other.to == "TEXT":
+        other = other.this
+    grouping = ir.Call("GROUPING", (other,))
+    is_total = condition.left == grouping and condition.op == "="
+    both = condition.right in {ir.Number("0"), ir.Number("1")}
+    known = is_total and both and isinstance(other, ir.Attribute) and isinstance(then, ir.Text)
+    return (other, then.value) if known and isinstance(then, ir.Text) else None
 
 
 def has_rank(node: Expr) -> bool:

@@ -150,7 +150,12 @@ class Select:
         group_answers: list[AnyAnswer] = []
         for name, answer in split_up:
             leaf_weights = [next(compiled) for _ in answer.leaves]
-            names = Names(name, self.line, tuple(self.constants), self.renamed)
+            totals = {
+                key.axis: text
+                for key, text in self.normal.totals.items()
+                if isinstance(key, ir.Attribute)
+            }
+            names = Names(name, self.line, tuple(self.constants), self.renamed, totals)
             made = Compiled(names, answer, leaf_weights, self.cells, by)
             for group, blocks in zip(by.groups, by.blocks, strict=True):
                 group_answers += made.answers(group, blocks)

@@ -1,0 +1,88 @@
+"""MODE as a displayed answer, and labels of the totals that ROLLUP adds."""
+
+import pytest
+
+import lrm
+from lrm.batches import sql
+from lrm.errors import SqlError
+
+DOMAIN = lrm.Domain(
+    [
+        lrm.Categories("ward", ["a", "b"]),
+        lrm.Categories("diagnosis", ["x", "y", "z"], null="cell"),
+        lrm.Integers("age", 0, 9),
+    ],
+    "stays",
+)
+
+
+def shown(text, counts):
+    """The groups that are displayed for counts of some groups, and 0 of all others."""
+    batch = sql(text, DOMAIN)
+    (display,) = batch.display
+    values = {label.group: float(counts.get(label.group, 0)) for label in batch.labels}
+    every = {"rows": values, **display.rank_values(list(values), {"rows": values})}
+    return display.shown(list(values), every)
+
+
+@pytest.mark.parametrize(
+    "mode", ["MODE(diagnosis)", "MODE() WITHIN GROUP (ORDER BY diagnosis)", "mode((diagnosis))"]
+)
+def test_the_most_frequent_value_of_each_group_is_displayed(mode):
+    text = f"SELECT ward, {mode} AS most FROM stays GROUP BY ward ORDER BY ward"
+    counts = {
+        (("ward", "a"), ("most", "y")): 5,
+        (("ward", "a"), ("most", "z")): 4,
+        (("ward", "b"), ("most", "z")): 9,
+    }
+    assert shown(text, counts) == [
+        (("ward", "a"), ("most", "y")),
+        (("ward", "b"), ("most", "z")),
+    ]
+    assert "(null)" not in {label for one in sql(text, DOMAIN).labels for _, label in one.group}
+
+
+def test_a_mode_is_counts_by_value():
+    mode = sql("SELECT MODE(age // 5) FILTER (WHERE ward = 'a') AS m FROM stays", DOMAIN)
+    plain = sql("SELECT age // 5 AS m, COUNT(*) FROM stays WHERE ward = 'a' GROUP BY m", DOMAIN)
+    assert (mode.queries.dense() == plain.queries.dense()).all()
+    assert mode.names[0] == "rows[m=0]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ward, MODE(diagnosis), COUNT(*) FROM stays GROUP BY ward",
+        "SELECT ward FROM stays GROUP BY ward HAVING MODE(diagnosis) = 'x'",
+        "SELECT MODE(diagnosis) || 'a' FROM stays",
+        "SELECT MODE(ward), MODE(diagnosis) FROM stays",
+        "SELECT ward, MODE(diagnosis) FROM stays GROUP BY ROLLUP (ward)",
+        "SELECT ward, MODE(ward) FROM stays GROUP BY ward",
+        "SELECT MODE() FROM stays",
+        "SELECT GROUPING(ward) AS g, COUNT(*) FROM stays GROUP BY ROLLUP (ward)",
+        "SELECT ward, COUNT(*) FROM stays GROUP BY ROLLUP (ward) ORDER BY GROUPING(ward)",
+    ],
+)
+def test_other_modes_and_groupings_are_refused(text):
+    with pytest.raises(SqlError) as error:
+        sql(text, DOMAIN)
+    assert error.value.code == "aggregate"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "CASE WHEN GROUPING(ward) = 1 THEN 'all' ELSE ward END",
+        "CASE GROUPING(ward) WHEN 0 THEN ward ELSE 'all' END",
+        "IF(GROUPING(ward) = 1, 'all', CAST(ward AS VARCHAR))",
+    ],
+)
+def test_totals_are_labelled(column):
+    text = f"SELECT {column} AS w, COUNT(*) AS n, AVG(age) AS m FROM stays GROUP BY ROLLUP (ward)"
+    batch = sql(text, DOMAIN)
+    assert list(batch.shown.names) == [
+        *("n[w=a]", "n[w=b]", "n[w=all]"),
+        *("m[w=a]", "m[w=b]", "m[w=all]"),
+    ]
+    plain = sql("SELECT ward AS w, COUNT(*) AS n FROM stays GROUP BY ROLLUP (ward)", DOMAIN)
+    assert (batch.queries.dense()[:3] == plain.queries.dense()).all()
