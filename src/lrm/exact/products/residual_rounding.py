@@ -28,12 +28,6 @@ BALANCING = 30
 FEW_VALUES = 16
 """Attributes of so few values get all the bits there are."""
 
-FILLING = 4
-"""Rows that are added to make the columns of a residual basis equally long in integers."""
-
-FILLING_TRIES = 20
-"""Random starts of each of them."""
-
 NEARBY = 60_000
 """Changes of a row that are all tried, where the values are few."""
 
@@ -113,45 +107,9 @@ def _moved(columns: Floats, u: Integers, bits: int) -> ResidualBasis | None:
     moves = _Moves(u)
     if not all(moves.cancel(row, target) for row, target in zip(rounded, scaled, strict=True)):
         return None
-    return _with_null(rounded, u)
-
-
-def _with_null(rows: Integers, u: Integers) -> ResidualBasis | None:
-    """The basis of the rows that are not 0, where these can distinguish all values."""
-    rows = rows[np.abs(rows).max(axis=1) > 0]
-    if len(rows) < max(len(u) - 1, 1):
-        return None
-    # Unequal columns cost in proportion to their difference, all else is of second order.
-    rng = np.random.default_rng(0)
-    for _ in range(FILLING):
-        norms = (rows * rows).sum(axis=0)
-        extra_row = _filling(norms.max() - norms, u, rng)
-        if not extra_row.any():
-            break
-        rows = np.vstack([rows, extra_row])
-    return ResidualBasis(len(u), rows, u)
-
-
-def _filling(deficits: Integers, u: Integers, rng: np.random.Generator) -> Integers:
-    """A row that is orthogonal to u, with squares close to ``deficits`` and none above."""
-    best = np.zeros(len(u), dtype=np.int64)
-    widest = np.sqrt(deficits).astype(np.int64)
-    size = np.abs(u)
-    for trial in range(FILLING_TRIES):
-        row = np.maximum(widest - rng.integers(0, 2 + trial % 4, len(u)), 0)
-        gap = 0
-        order = np.argsort(-row * size)
-        for j in order.tolist():  # the sign that brings the product with u nearer to 0
-            row[j] *= -1 if (gap > 0) == (u[j] > 0) else 1
-            gap += int(row[j] * u[j])
-        for j in np.argsort(-size).tolist():  # then less of what goes too far
-            if size[j] and gap and row[j] * u[j] * gap > 0:
-                less = min(abs(gap) // int(size[j]), abs(int(row[j])))
-                gap -= less * int(np.sign(row[j]) * u[j])
-                row[j] -= less * int(np.sign(row[j]))
-        if gap == 0 and row @ row > best @ best:
-            best = row
-    return best
+    rounded = rounded[np.abs(rounded).max(axis=1) > 0]
+    # Fewer rows could not distinguish all values.
+    return ResidualBasis(len(u), rounded, u) if len(rounded) >= max(len(u) - 1, 1) else None
 
 
 class _Moves:
