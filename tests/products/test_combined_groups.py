@@ -8,7 +8,7 @@ import pytest
 import lrm
 from lrm.clock import Clock
 from lrm.errors import StopSolver, WorkloadError
-from lrm.exact.products import combine
+from lrm.exact.products import combine, common_tables
 from lrm.exact.products.combine import LEAST_GAIN, Combination, find_combination
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import ProductStrategy
@@ -55,13 +55,13 @@ def test_rows_one_by_one_over_shared_values(reconstruction, monkeypatch):
 def test_rows_apply_no_reconstruction_and_few_covariances(reconstruction, monkeypatch):
     """Rows of B cost one covariance per term and common table, not one per measurement."""
     applied, counted = [], []
-    covariance = combine._Side.covariance
+    covariance = combine.Side.covariance
 
     def count(self, left, table, inside):
         counted.append(table)
         return covariance(self, left, table, inside)
 
-    monkeypatch.setattr(combine._Side, "covariance", count)
+    monkeypatch.setattr(combine.Side, "covariance", count)
     monkeypatch.setattr(ProductReconstruction, "apply", lambda self, y: applied.append(y))
     fresh = ProductReconstruction(reconstruction.batch, reconstruction.measured)
     fresh.rows(0, fresh.shape[0])
@@ -78,8 +78,8 @@ def test_rows_apply_no_reconstruction_and_few_covariances(reconstruction, monkey
 @pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_WORK", "MOST_PAIRS"])
 def test_limits_are_checked_before_anything_is_computed(reconstruction, limit, monkeypatch):
     strategy = ProductStrategy(reconstruction.combination.groups, 0.0, combined=True)
-    monkeypatch.setattr(combine, limit, 1)
-    monkeypatch.setattr(combine._Side, "table", None)  # nothing may be built
+    monkeypatch.setattr(common_tables, limit, 1)
+    monkeypatch.setattr(combine.Side, "table", None)  # nothing may be built
     with pytest.raises(WorkloadError):
         Combination(reconstruction.batch, strategy)
     assert find_combination(reconstruction.batch, strategy) is None

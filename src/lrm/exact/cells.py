@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
+from lrm.maps.equal_columns import equal_columns
 from lrm.maps.linear import Floats, LinearMap
 
 __all__ = [
@@ -36,9 +37,6 @@ other weights, only where the least of a class divides them all."""
 
 SAME = 1e-12
 """Largest relative difference of two weights that are the same but for rounding."""
-
-CHECKED_AT_ONCE = 1 << 18
-"""Entries of the matrix that are compared in one piece."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +141,8 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     """Merge the cells that the queries cannot distinguish (up to sign and ratio).
 
     Method: divide each column by its first non-zero entry, so that columns that are
-    multiples of each other become equal to the last bit; group by two random
-    projections of the result; verify each group entry by entry. Cost: O(non-zeros),
-    from the sparse form.
+    multiples of each other become equal to the last bit (`lrm.maps.equal_columns`). Cost:
+    O(non-zeros), from the sparse form.
 
     >>> from lrm.maps.matrices import DenseMap
     >>> merged = merge_cells(DenseMap(np.array([[1.0, 1.0, 0.0, -2.0], [0.0, 0.0, 0.0, 0.0]])))
@@ -164,7 +161,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     lead[used] = columns.data[columns.indptr[:-1][used]]
     scaled = columns.copy()
     scaled.data = scaled.data / np.repeat(lead, lengths)
-    group = _equal_columns(scaled, used)
+    group = equal_columns(scaled)
     cells, representatives = _integer_factors(group, lead, used)
     if cells.is_trivial():
         return MergedWorkload(queries, cells, representatives)
@@ -200,40 +197,6 @@ def over_merged(queries: LinearMap, cells: CellMap) -> LinearMap | None:
         merged = merged.scale_columns(shares)
     alike = queries.is_expansion_of(merged, cells.index, cells.factor, SAME)
     return merged if alike else None
-
-
-def _equal_columns(columns: sp.csc_array, used: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number the classes of equal columns; −1 for columns without an entry."""
-    rng = np.random.default_rng(20120827)  # any fixed seed: groups are verified below
-    keys = columns.T @ rng.random((columns.shape[0], 2))
-    # ``columns.T @ …`` adds in the order of the rows, so equal columns get equal sums.
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    group = group.ravel().astype(np.int64)
-    strangers = np.flatnonzero(~_same_as(columns, first[group]))
-    group[strangers] = len(first) + np.arange(len(strangers))  # a collision: keep it separate
-    group[~used] = -1
-    return group
-
-
-def _same_as(columns: sp.csc_array, model: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each column j equals column ``model[j]``, entry by entry."""
-    lengths = np.diff(columns.indptr)
-    same: NDArray[np.bool_] = lengths == lengths[model]
-    checked = np.flatnonzero(same & (model != np.arange(len(model))) & (lengths > 0))
-    # In pieces that fit the cache: 20 million entries at once took four times as long.
-    pieces = 1 + int(lengths[checked].sum()) // CHECKED_AT_ONCE
-    for part in np.array_split(checked, pieces):
-        if not len(part):
-            continue
-        sizes = lengths[part]
-        start = np.cumsum(sizes) - sizes
-        place = np.arange(sizes.sum())
-        places = place + np.repeat(columns.indptr[part] - start, sizes)
-        other = place + np.repeat(columns.indptr[model[part]] - start, sizes)
-        equal = columns.indices[places] == columns.indices[other]
-        equal &= columns.data[places] == columns.data[other]
-        same[part] = np.logical_and.reduceat(equal, start)
-    return same
 
 
 def _integer_factors(

@@ -26,17 +26,23 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.errors import WorkloadError
 from lrm.exact.products.answers import Estimate, Lattice, term_variances
 from lrm.exact.products.coefficients import product_rows
-from lrm.exact.products.merged_terms import MergedTerms
-from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.common_tables import (
+    MOST_ENTRIES,
+    CommonTable,
+    Meets,
+    Side,
+    Subset,
+    check_sizes,
+    common_tables,
+    measurement_count,
+    shared_attributes,
+)
 from lrm.exact.products.strategy import Group, ProductStrategy
-from lrm.maps.kron import kronecker
 from lrm.maps.linear import LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
@@ -46,118 +52,12 @@ __all__ = ["LEAST_GAIN", "Combination", "find_combination"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Subset = tuple[int, ...]
 
 #: Share of the squared error that a combination must save to be used: 24 % on both census batches,
 #: 1 to 6 % on the four reports (``python -m benchmarks report``), 0 on five other batches.
 LEAST_GAIN = 0.005
-#: Most rows of the common tables of one component.
-MOST_ROWS = 600
-#: Most numbers in any one array (128 MB).
-MOST_ENTRIES = 1 << 24
-#: Most multiplications of the whole construction: about two seconds.
-MOST_WORK = 4_000_000_000
-#: Most pairs of measured sets that are compared to find common tables.
-MOST_PAIRS = 1_000_000
 #: Numbers of covariances that are kept for the next use (32 MB).
 HELD_ENTRIES = 1 << 22
-
-"""Called with a log error that is known; raises to stop the work."""
-
-
-def join_labels(a: Integers, b: Integers) -> tuple[Integers, Integers]:
-    """Blocks of the join of two partitions, by the labels of each.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in join_labels(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]))]
-    [[0, 0, 1], [0, 0, 1]]
-    """
-    m, n = int(a.max()) + 1, int(b.max()) + 1
-    edges = coo_array((np.ones(len(a)), (a, m + b)), shape=(m + n, m + n))
-    blocks = connected_components(edges, directed=False)[1]
-    return blocks[:m].astype(np.int64), blocks[m:].astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A common table over the axes of one group that are not shared.
-
-    ``rows`` holds the factor G on each axis, ``solved`` is ``H·Gᵀ`` and ``totals`` is ``G·h``.
-    """
-
-    rows: tuple[Floats, ...]
-    solved: tuple[Floats, ...]
-    totals: tuple[Floats, ...]
-
-    @property
-    def height(self) -> int:
-        return math.prod(len(G) for G in self.rows)
-
-    @cached_property
-    def factors(self) -> tuple[LinearMap, ...]:
-        """The factors of the table as those of a query."""
-        return tuple(DenseMap(G) for G in self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """One group in a combination: its axes, which of them are shared, and its terms."""
-
-    group: Group
-    lattice: Lattice
-    merged: MergedTerms
-    own: tuple[int, ...]  # axes that are not shared
-    shared: tuple[int, ...]  # shared axes, in the order of the shared attributes
-
-    def table(self, blocks: dict[int, Integers], attributes: frozenset[int]) -> _Table:
-        """The table over blocks of the values of some attributes."""
-        rows: list[Floats] = []
-        for k in self.own:
-            axis = self.group.axes[k]
-            parts = []
-            for i, size in zip(axis.attributes, axis.merged_sizes, strict=True):
-                part = np.ones((1, size))
-                if i in attributes:
-                    part = np.zeros((int(blocks[i].max()) + 1, size))
-                    part[blocks[i], np.arange(size)] = 1.0
-                parts.append(part)
-            rows.append(kronecker(parts))
-        bases = [self.lattice.bases[k] for k in self.own]
-        solved = tuple(basis.inverse_times(G.T) for basis, G in zip(bases, rows, strict=True))
-        totals = tuple(G @ basis.h for basis, G in zip(bases, rows, strict=True))
-        return _Table(tuple(rows), solved, totals)
-
-    def covariance(self, left: Sequence[LinearMap], table: _Table, inside: Subset) -> Floats:
-        """``F·C·Gᵀ`` of a product and a table, within one component of the shared axes."""
-        parts = []
-        for place, i in enumerate(self.own):
-            F, basis = left[place], self.lattice.bases[i]
-            spread = F.apply(table.solved[place])
-            total = np.outer(F.apply(basis.h[:, None])[:, 0], table.totals[place])
-            parts.append(((spread - total / basis.kappa) / basis.kappa, total / basis.kappa**2))
-        touched = [place for place, (rest, _) in enumerate(parts) if np.abs(rest).max() > 1e-13]
-        cross_covariance = np.zeros((math.prod(map(len, left)), table.height))
-        for size in range(len(touched) + 1):
-            for some in itertools.combinations(touched, size):
-                subset = tuple(sorted([*(self.own[place] for place in some), *inside]))
-                information = self.lattice[subset]
-                if not information > 0:
-                    continue  # its coefficient is 0 for everything that can be answered
-                product = kronecker(
-                    rest if place in some else total for place, (rest, total) in enumerate(parts)
-                )
-                cross_covariance += product / information
-        return cross_covariance
-
-    def summands(self, term: int) -> Iterator[tuple[float, list[LinearMap], tuple[LinearMap, ...]]]:
-        """Yield the coefficient of each product of a term, its own factors and its shared ones."""
-        batch = self.merged.batch
-        for number in batch.summand_numbers(term).tolist():
-            choice = batch.choice[number]
-            own_factors = [self.merged.factor(i, choice) for i in self.own]
-            shared = tuple(self.merged.factor(i, choice) for i in self.shared)
-            yield float(batch.coefficients[number]), own_factors, shared
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +70,7 @@ class _Component:
     """
 
     inside: Subset  # numbers among the shared attributes
-    tables: tuple[list[_Table], list[_Table]]
+    tables: tuple[list[CommonTable], list[CommonTable]]
     basis: Floats  # T
     information: tuple[Floats, Floats]
     worth: tuple[Floats, Floats]  # diagonals of Tᵀ·R_g·C_g·V·C_g·R_gᵀ·T
@@ -195,7 +95,7 @@ class _Component:
 
 def _diagonalised(
     inside: Subset,
-    tables: tuple[list[_Table], list[_Table]],
+    tables: tuple[list[CommonTable], list[CommonTable]],
     information: Sequence[Floats],
     worth: Sequence[Floats],
     shares: Floats,
@@ -237,12 +137,12 @@ class Combination:
         self.batch, self.strategy, self._clock = batch, strategy, clock
         self.groups = strategy.groups
         self.shares = np.array([group.weight for group in self.groups])
-        self.shared = _shared_attributes(batch, self.groups)
-        self.sides = tuple(_side(batch, group, self.shared) for group in self.groups)
-        tables = dict(_common_tables(self.groups, self.sides, self.shared))
-        _check_sizes(batch, self.sides, tables)
+        self.shared = shared_attributes(batch, self.groups)
+        self.sides = tuple(Side.of(batch, group, self.shared) for group in self.groups)
+        tables = dict(common_tables(self.groups, self.sides, self.shared))
+        check_sizes(batch, self.sides, tables)
         self._held = _HeldReaches()
-        self._heights = [_measurements(group) for group in self.groups]
+        self._heights = [measurement_count(group) for group in self.groups]
         self._common_rows: dict[tuple[int, Subset], Floats] = {}
         self.components = [self._component(inside, meets) for inside, meets in tables.items()]
 
@@ -273,7 +173,7 @@ class Combination:
         )
         return ProductStrategy(groups, self.error(shares), combined=True)
 
-    def _component(self, inside: Subset, meets: _Meets) -> _Component:
+    def _component(self, inside: Subset, meets: Meets) -> _Component:
         tables = tuple(
             [side.table(joined, members) for members in meets.attributes]
             for side, joined in zip(self.sides, meets.blocks, strict=True)
@@ -288,7 +188,7 @@ class Combination:
             worth.append(self._worth(g, inside, side_tables))
         return _diagonalised(inside, (tables[0], tables[1]), information, worth, self.shares)
 
-    def _worth(self, g: int, inside: Subset, tables: list[_Table]) -> Floats:
+    def _worth(self, g: int, inside: Subset, tables: list[CommonTable]) -> Floats:
         """``R·C·V·C·Rᵀ``, from one covariance per term."""
         rows = sum(table.height for table in tables)
         worth = np.zeros((rows, rows))
@@ -305,7 +205,7 @@ class Combination:
                     worth += scalar * (X.T @ Y)
         return (worth + worth.T) / 2
 
-    def _reaches(self, g: int, term: int, inside: Subset, tables: list[_Table]) -> Reach:
+    def _reaches(self, g: int, term: int, inside: Subset, tables: list[CommonTable]) -> Reach:
         """``W·C·Rᵀ`` of a term, one array per choice of factors on the shared axes."""
         if (known_reach := self._held.find(term, inside)) is not None:
             return known_reach
@@ -499,21 +399,6 @@ class _HeldReaches:
         return reach
 
 
-@dataclass(frozen=True)
-class _Meets:
-    """The attributes of common tables, and the join's blocks of each group's merged values."""
-
-    attributes: tuple[frozenset[int], ...]
-    blocks: tuple[dict[int, Integers], dict[int, Integers]]
-
-    def heights(self) -> list[int]:
-        """Rows of each table."""
-        return [
-            math.prod(int(self.blocks[0][i].max()) + 1 for i in members)
-            for members in self.attributes
-        ]
-
-
 def _blocks(shared: Sequence[LinearMap], most: int) -> Iterator[tuple[slice, ...]]:
     """Yield parts of the combinations of rows of some factors: all at once, or one by one."""
     small = all(math.prod(W.shape) <= MOST_ENTRIES for W in shared)
@@ -522,13 +407,6 @@ def _blocks(shared: Sequence[LinearMap], most: int) -> Iterator[tuple[slice, ...
         return
     for rows in itertools.product(*(range(len(W)) for W in shared)):
         yield tuple(slice(row, row + 1) for row in rows)
-
-
-def _measurements(group: Group) -> int:
-    """How many measurements the marginals of a group are."""
-    marginals = group.marginals
-    heights = np.array([basis.size + len(basis.extra_rows) for basis in marginals.bases])
-    return sum(math.prod(heights[inside].tolist()) for inside in marginals.members)
 
 
 def _shared_rows(left: LinearMap, right: LinearMap) -> tuple[Floats, Floats]:
@@ -549,105 +427,6 @@ def _shared_form(left: LinearMap, right: LinearMap) -> tuple[float, float]:
     """The same, summed over the rows."""
     total, rest = _shared_rows(left, right)
     return float(total.sum()), float(rest.sum())
-
-
-def _shared_attributes(batch: ProductBatch, groups: Sequence[Group]) -> tuple[int, ...]:
-    """Attributes that both groups see alike, symmetric in their values."""
-    attributes = []
-    quadratics = [Quadratic(group.reduced(batch)) for group in groups]
-    for i in range(len(batch.sizes)):
-        alike = True
-        marks = []
-        for group, quadratic in zip(groups, quadratics, strict=True):
-            place = next(k for k, axis in enumerate(group.axes) if i in axis.attributes)
-            axis = group.axes[place]
-            alike &= axis.attributes == (i,) and axis.size > 1
-            alike &= group.marginals.bases[place].plain and not quadratic.needs_basis(place)
-            marks.append(axis.labels[axis.attributes.index(i)])
-        if alike and np.array_equal(marks[0], marks[1]):
-            attributes.append(i)
-    return tuple(attributes)
-
-
-def _side(batch: ProductBatch, group: Group, shared: Sequence[int]) -> _Side:
-    places = [
-        next(k for k, axis in enumerate(group.axes) if axis.attributes == (i,)) for i in shared
-    ]
-    own_axes = tuple(k for k in range(len(group.axes)) if k not in places)
-    return _Side(group, Lattice.of(group), MergedTerms(batch, group.axes), own_axes, tuple(places))
-
-
-def _common_tables(
-    groups: Sequence[Group], sides: Sequence[_Side], shared: Sequence[int]
-) -> Iterator[tuple[Subset, _Meets]]:
-    """Yield the tables over the join of both groups' values, for each component that has any."""
-    labels = [
-        {i: marks for axis in g.axes for i, marks in zip(axis.attributes, axis.labels, strict=True)}
-        for g in groups
-    ]
-    if any((marks[i] < 0).any() for marks in labels for i in labels[0]):
-        return  # a group that drops values cannot compute totals
-    pairs = math.prod(len(group.marginals.members) for group in groups)
-    if pairs * 2 ** len(shared) > MOST_PAIRS:
-        raise WorkloadError("the two groups measure too many marginals to be combined")
-    joins = {i: join_labels(labels[0][i], labels[1][i]) for i in labels[0] if i not in shared}
-    blocks = tuple({i: both[g] for i, both in joins.items()} for g in (0, 1))
-    joined = {i for i, both in joins.items() if both[0].max() > 0}
-    for size in range(len(shared) + 1):
-        for inside in itertools.combinations(range(len(shared)), size):
-            reach = [
-                _measured_attributes(group, {side.shared[k] for k in inside})
-                for group, side in zip(groups, sides, strict=True)
-            ]
-            meets = {a & b & joined for a in reach[0] for b in reach[1]}
-            largest = [a for a in meets if not any(a < b for b in meets)]
-            common = _Meets(tuple(sorted(largest, key=sorted)), (blocks[0], blocks[1]))
-            small_sets, rows = [], 0
-            for members, height in zip(common.attributes, common.heights(), strict=True):
-                if rows + height <= MOST_ROWS:
-                    small_sets.append(members)
-                    rows += height
-            if small_sets:
-                yield inside, _Meets(tuple(small_sets), common.blocks)
-
-
-def _measured_attributes(group: Group, needed: set[int]) -> set[frozenset[int]]:
-    """The attributes of the marginals of a group that contain some axes."""
-    return {
-        frozenset(i for k in np.flatnonzero(inside) for i in group.axes[k].attributes)
-        for inside in group.marginals.members
-        if needed <= set(np.flatnonzero(inside))
-    }
-
-
-def _check_sizes(batch: ProductBatch, sides: Sequence[_Side], tables: dict[Subset, _Meets]) -> None:
-    """Raise a `WorkloadError` where a combination needs too much time or memory."""
-    rows = [sum(meets.heights()) for meets in tables.values()]
-    most = max(rows, default=0)
-    work = 0
-    for side in sides:
-        if most * _measurements(side.group) > MOST_ENTRIES:
-            raise WorkloadError("the groups have too many measurements to be combined")
-        if most * max((side.group.axes[i].size for i in side.own), default=1) > MOST_ENTRIES:
-            raise WorkloadError("the attributes of the groups have too many values to be combined")
-        lengths = _own_queries(batch, side)
-        for term in side.group.terms.tolist():
-            numbers = batch.summand_numbers(term)
-            queries = int(lengths[numbers].max(initial=1))
-            if queries * most * min(len(numbers), 2 ** len(side.shared)) > MOST_ENTRIES:
-                raise WorkloadError("the groups have too many queries to be combined")
-            work += queries * len(numbers) * sum(k * (k + 2 ** min(k, len(side.own))) for k in rows)
-    if work > MOST_WORK:
-        raise WorkloadError("combining the groups would take too long")
-
-
-def _own_queries(batch: ProductBatch, side: _Side) -> Floats:
-    """Queries of each product of the batch over the axes that are not shared."""
-    own_attributes = {i for k in side.own for i in side.group.axes[k].attributes}
-    queries = np.ones(len(batch.choice))
-    for i in own_attributes:
-        queries *= np.array([len(factor) for factor in batch.factors[i]])[batch.choice[:, i]]
-    return queries
 
 
 def find_combination(
