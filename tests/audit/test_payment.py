@@ -5,6 +5,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -14,7 +15,10 @@ from lrm.cli import main
 from lrm.domain import Domain, Integers
 from lrm.errors import BudgetExceeded, CountsError, LedgerError, TableError, UsageError
 from lrm.ledger import Ledger
-from lrm.privacy.budget import ZCDP
+from lrm.privacy.bodies.sums import Groups
+from lrm.privacy.bodies.tables import Tables
+from lrm.privacy.budget import ZCDP, PureDP
+from lrm.privacy.shaped import calibrate_shaped
 from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.tables import open_table
@@ -229,6 +233,35 @@ def test_an_interrupt_while_counting_tells_what_was_paid(plan_file, ledger, monk
     assert result.exit_code == 130
     assert "was charged 0.25 epsilon" in result.stderr
     assert ledger.remaining("visits") == Fraction(3, 4)
+
+
+def test_shaped_noise_is_drawn_before_anything_is_paid(ledger, monkeypatch):
+    domain = Domain([Integers("age", 0, 3), Integers("ward", 0, 1)], "visits")
+    count = "SELECT {0}, COUNT(*) FROM visits GROUP BY {0};".format
+    plan = lrm.plan(sql(count("age") + count("ward"), domain), noise="pure")
+    assert plan.noise == "shaped"
+    Path("visits.csv").write_text("age,ward\n" + "1,0\n" * 9)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        for body in (Tables, Groups):
+            patch.setattr(body, "draw", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lrm.release(plan, "visits.csv", epsilon="0.5", ledger=ledger)
+    assert ledger.remaining("visits") == 1
+    first, second = (lrm.release(plan, "visits.csv", epsilon="0.5", ledger=ledger) for _ in "ab")
+    assert ledger.remaining("visits") == 0
+    assert (first.noisy_measurements != second.noisy_measurements).any()
+
+
+def test_noise_that_was_drawn_ahead_is_used_once():
+    noise = calibrate_shaped(Tables((9,), (False,), 1 << 20), 1, 1, PureDP(Fraction(1)))
+    ready = noise.drawn()
+    zeros = np.zeros(9, dtype=np.int64)
+    draws = [ready.add_to(zeros), ready.add_to(zeros), noise.drawn().add_to(zeros)]
+    assert len({tuple(draw) for draw in draws}) == 3
 
 
 def test_a_table_that_vanishes_after_the_payment_costs_it(plan_file, ledger, monkeypatch):

@@ -78,6 +78,10 @@ class Calibrated:
         """Scale of the noise, on the integers that are measured."""
         return self.law.scale
 
+    def drawn(self) -> Calibrated:
+        """The same noise, drawn ahead for one use, where that takes long and needs no data."""
+        return self
+
     def add_to(self, true_values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw the noise and add it, in exact integers.
 

@@ -8,7 +8,7 @@ So scale and sensitivity mean what they mean for Laplace noise: ``scale = Δ·fa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -159,17 +159,23 @@ def _half_width(
 
 @dataclass(frozen=True)
 class ShapedNoise(Calibrated):
-    """Noise of a body, ready to be drawn."""
+    """Noise of a body; ``sampler`` holds what was drawn ahead, which is used once."""
+
+    def _draw(self) -> list[int]:
+        law = self.law
+        assert isinstance(law, ShapedLaw)  # noqa: S101 - by construction
+        return law.body.draw(Fraction(law.scale) / law.sensitivity)
+
+    def drawn(self) -> ShapedNoise:
+        return replace(self, sampler=[self._draw()])
 
     def add_to(self, true_values: NDArray[np.generic]) -> NDArray[np.int64]:
-        """Draw the noise and add it in integers of any size; then clamp the sums to 62 bits.
+        """Add the noise in integers of any size; then clamp the sums to 62 bits.
 
         Clamping looks at noisy values alone. Clamped true values could be further apart in the norm
         of the body than those of neighbours may be.
         """
-        law = self.law
-        assert isinstance(law, ShapedLaw)  # noqa: S101 - by construction
-        noise = law.body.draw(Fraction(law.scale) / law.sensitivity)
+        noise = self.sampler.pop() if self.sampler else self._draw()
         sums = (int(x) + z for x, z in zip(true_values.tolist(), noise, strict=True))
         return np.array([max(-LIMIT, min(LIMIT, x)) for x in sums], dtype=np.int64)
 

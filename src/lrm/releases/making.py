@@ -265,6 +265,7 @@ class Prepared:
 
     def run(self) -> Release:
         """Pay, then read the data, then measure with noise."""
+        noise = self.noise.drawn()  # shaped noise may take seconds: Ctrl-C costs nothing yet
         entry = None
         if self.ledger is not None:
             purpose = f"plan {self.plan.digest[:16]}"
@@ -272,7 +273,7 @@ class Prepared:
         # From here on the budget is gone, whatever happens: privacy may be wasted, never
         # overspent. So data is read behind this line alone.
         try:
-            measured = measure(self.source.counts(), self.plan.measured, self.noise)
+            measured = measure(self.source.counts(), self.plan.measured, noise)
         except BaseException as reason:  # Ctrl-C too
             if entry is not None:
                 reason.add_note(
