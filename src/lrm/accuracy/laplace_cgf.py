@@ -33,6 +33,8 @@ FACTORS = 8
 # Rows × weights of one block (4 MB), and rows of one block (for the nodes kept for each row).
 BLOCK_ENTRIES = 2**19
 BLOCK_ROWS = 4096
+# Complex factors that are multiplied at a time: 256 KB stay in the cache.
+PIECE_ENTRIES = 2**14
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,15 @@ class LaplaceSums:
         squares = self.head if near else self.squares
         counts = self.head_counts if near else self.counts
         total: ComplexVector = np.zeros(z.shape, dtype=np.complex128)
-        for start in range(0, len(squares), FACTORS):
-            factors = 1.0 - squares[start : start + FACTORS] * z
+        height = FACTORS * max(1, PIECE_ENTRIES // (FACTORS * len(z)))
+        for start in range(0, len(squares), height):
+            factors = 1.0 - squares[start : start + height] * z
             if counts is None:
-                total -= np.log(np.multiply.reduce(factors, axis=0))
+                eights = np.arange(0, len(factors), FACTORS)
+                logs = np.log(np.multiply.reduceat(factors, eights, axis=0))
             else:
-                total -= (counts[start : start + FACTORS] * np.log(factors)).sum(axis=0)
+                logs = counts[start : start + height] * np.log(factors)
+            total -= logs.sum(axis=0)
         if near and len(self.power_sums):
             series = np.zeros_like(total)
             for k in range(SERIES_TERMS, 0, -1):

@@ -136,19 +136,20 @@ def _ranges(
         direction = _finite(slope).T
         reach = np.maximum(kappa, noise.quantile_ratios(direction, confidence))
         unbounded |= ~(np.abs(divisor) > reach * noise.deviations(direction))
-    ends = []
-    for sign in (-1.0, 1.0):
-        best = core.dual(inputs)[0][0] * sign
-        radius = kappa
-        for _ in range(2):
-            best, direction = _extreme(core, inputs, roots, radius, sign)
-            radius = noise.quantile_ratios(direction, confidence)
-        ends.append(np.where(unbounded, sign * np.inf, sign * best))
-    return ends[0], ends[1]
+    # Lower and upper ends are looked for together.
+    groups = inputs.shape[1]
+    sign, radius = np.repeat([-1.0, 1.0], groups), np.tile(kappa, 2)
+    both, twice = noise.of(np.tile(np.arange(groups), 2)), np.tile(inputs, 2)
+    roots = np.tile(roots, (2, 1, 1))
+    _, direction = _extreme(core, twice, roots, radius, sign)
+    radius = both.quantile_ratios(direction, confidence)
+    best, _ = _extreme(core, twice, roots, radius, sign)
+    ends = np.where(np.tile(unbounded, 2), sign * np.inf, sign * best)
+    return ends[:groups], ends[groups:]
 
 
 def _extreme(
-    core: Formula, inputs: Floats, roots: Floats, radius: Floats, sign: float
+    core: Formula, inputs: Floats, roots: Floats, radius: Floats, sign: Floats
 ) -> tuple[Floats, Floats]:
     """The largest ``sign·f`` on a sphere of noise, and the gradient there.
 
@@ -159,7 +160,7 @@ def _extreme(
     direction = slope.T
     place = np.zeros((inputs.shape[1], roots.shape[2]))
     for _ in range(STEPS):
-        steepest = sign * np.einsum("gkj,kg->gj", roots, slope)
+        steepest = sign[:, None] * np.einsum("gkj,kg->gj", roots, slope)
         length = np.linalg.norm(steepest, axis=1)
         target = steepest * (radius / np.where(length > 0, length, 1.0))[:, None]
         place = (place + target) / 2.0

@@ -205,8 +205,11 @@ def _distinct_columns(rows: Floats) -> tuple[Indices, Indices]:
     some = np.flatnonzero((np.abs(rows) > ROUNDING * size[:, None]).any(axis=0))
     signs = np.random.default_rng(0).uniform(1.0, 2.0, (2, len(rows)))
     sums = np.round((signs / np.where(size > 0, size, 1.0)) @ rows, DIGITS)[:, some]
-    _, first, counts = np.unique(sums[0] + 1j * sums[1], return_index=True, return_counts=True)
-    return some[first], counts
+    # By the first sum alone: where two kinds share it, equal columns may be kept twice.
+    order = np.argsort(sums[0], kind="stable")
+    changes = np.any(np.diff(sums[:, order], prepend=math.nan) != 0, axis=0)
+    first = np.flatnonzero(changes)
+    return some[order[first]], np.diff(first, append=len(order))
 
 
 def _taken(rows: Rows, index: Indices) -> Floats:
