@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.atoms import UNBOUNDED, Intervals
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.formulas import method_of
 from lrm.batches.sql.groups import GroupingSet, Keys, count_groups
 from lrm.batches.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
-from lrm.batches.sql.intervals import UNBOUNDED, Intervals
-from lrm.batches.sql.leaves import Asked, Centre, Leaf, Size
-from lrm.batches.sql.products import products_of
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.batches.sql.tables import Weighed, Weights, multiplied
+from lrm.batches.sql.statistics import Asked, Centre, Leaf, Size
+from lrm.batches.sql.tables import Weighed, Weights, multiplied, products_of
 from lrm.batches.sql.windows import KeyGroup, Window, window_of
 from lrm.batches.terms import Cells as Cells_
 from lrm.batches.terms import Rows
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from lrm.batches.sql.cells import Cells
     from lrm.batches.sql.groups import GroupBlock
-    from lrm.batches.sql.leaves import Steps
+    from lrm.batches.sql.statistics import Steps
     from lrm.batches.sql.tables import Truth
     from lrm.batches.terms import Names
     from lrm.maps.products.combine import Product

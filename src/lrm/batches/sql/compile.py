@@ -26,8 +26,7 @@ from lrm.batches.sql.cells import Cells, Context
 from lrm.batches.sql.displays import union_display
 from lrm.batches.sql.groups import own_name
 from lrm.batches.sql.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
-from lrm.batches.sql.normal import Answers
-from lrm.batches.sql.plan import UnionAll
+from lrm.batches.sql.plan import Answers, UnionAll
 from lrm.batches.sql.refusals import fail, in_statement, placed
 from lrm.batches.sql.rewrite import normal
 from lrm.batches.sql.select import AnyAnswer, Select

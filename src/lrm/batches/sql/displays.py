@@ -17,8 +17,7 @@ from lrm.workload.display import Bound, Display, OrderKey, Rank
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lrm.batches.sql.normal import Answers
-    from lrm.batches.sql.plan import UnionAll
+    from lrm.batches.sql.plan import Answers, UnionAll
     from lrm.domain import Attribute
 
 __all__ = ["Wanted", "ascending", "union_display", "wanted"]

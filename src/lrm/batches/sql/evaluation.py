@@ -12,23 +12,72 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lrm.batches.sql.atoms import FALSE, NULL, TRUE, Truths
-from lrm.batches.sql.intervals import Intervals
-from lrm.batches.sql.memory import memory_database, reason_of
+from lrm.batches.sql.atoms import FALSE, NULL, TRUE, Intervals, Truths
 from lrm.domain import Attribute, Categories, Dates, SteppedAttribute
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
 
-__all__ = ["CellColumn", "Evaluator", "Question", "Values"]
+__all__ = [
+    "CellColumn",
+    "Evaluator",
+    "Question",
+    "Values",
+    "any_true",
+    "memory_database",
+    "reason_of",
+]
+
+
+@cache
+def memory_database() -> Any:
+    """An empty database in memory that reads nothing but what it is given."""
+    import duckdb  # noqa: PLC0415 - it takes a while, and most batches need none
+
+    connection = duckdb.connect(":memory:")
+    for setting in (
+        "threads = 1",
+        "enable_external_access = false",
+        "python_enable_replacements = false",
+        "TimeZone = 'UTC'",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def reason_of(error: Exception) -> str:
+    """What the database says of an expression, in one line."""
+    first = str(error).splitlines()[0]
+    return first.split("Error: ", 1)[-1].rstrip(".")
+
+
+def any_true(shown: str, text: str, columns: Sequence[Sequence[Any]]) -> bool:
+    """Whether a condition on the public columns c0, c1 … is true of any row."""
+    import duckdb  # noqa: PLC0415 - as above
+
+    database = memory_database().cursor()
+    names = [f"c{place}" for place in range(len(columns))]
+    database.register("looked_up", pa.table(list(map(pa.array, columns)), names))
+    try:
+        # Only functions of an allow-list, over rows of a lookup: see `expressions`.
+        count_rows = database.execute(f"SELECT COUNT(*) FROM looked_up WHERE {text}").fetchall()  # noqa: S608
+    except duckdb.Error as error:
+        raise SqlError(
+            f"{shown} cannot be evaluated: {reason_of(error)}", code="evaluation"
+        ) from None
+    finally:
+        database.close()
+    return bool(count_rows[0][0])
+
 
 MAX_VALUES = 1 << 17
 """Declared values of one attribute, and joint values of several, that are evaluated."""

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.atoms import is_null
+from lrm.batches.sql.atoms import is_binned, is_null
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.intervals import is_binned
 from lrm.batches.sql.refusals import refuse
 from lrm.domain import Categories, Dates, Integers
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.leaves import Asked, Leaf, Middle, Size, Steps
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
-from lrm.batches.sql.statistics import STATISTICS
+from lrm.batches.sql.statistics import STATISTICS, Asked, Leaf, Middle, Size, Steps
 
 if TYPE_CHECKING:
     from lrm.workload import Method

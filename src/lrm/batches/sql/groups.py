@@ -19,10 +19,9 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import TRUE
 from lrm.batches.sql.displays import ascending
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.products import slices
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
-from lrm.batches.sql.tables import Summand, Table, Weighed, Weights, disjoint, filtered
+from lrm.batches.sql.tables import Summand, Table, Weighed, Weights, disjoint, filtered, slices
 from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.terms import Rows
 from lrm.domain.lookups import label_text
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from lrm.batches.sql.cells import Cells
     from lrm.batches.sql.evaluation import Values
-    from lrm.batches.sql.normal import Answers
+    from lrm.batches.sql.plan import Answers
     from lrm.batches.sql.tables import Truth
     from lrm.workload import Kind
 

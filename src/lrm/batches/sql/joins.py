@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
+from lrm.batches.sql.evaluation import any_true
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.memory import any_true
 from lrm.batches.sql.pivots import unpivoted
 from lrm.batches.sql.refusals import ONE_TABLE, refuse
 from lrm.batches.sql.render import render, shown

@@ -1,21 +1,28 @@
-"""What a statement asks for, as relational nodes over the expressions of `expr`.
+"""What a statement asks for: relational nodes over expressions, and their normal form.
 
 A node's expressions read the columns of the FROM that they stand in, as `Column` nodes whose keys
 are ``(alias, column)``. ``HAVING``, ``ORDER BY`` and ``LIMIT`` stand around the SELECT that they
-belong to, and read the columns of the same FROM.
+belong to, and read the columns of the same FROM. `rewrite` makes `Answers` of them: aggregates of
+rows by groups, and what is displayed of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from lrm.batches.sql.expr import Expr, SortKey
+from lrm.batches.sql import expr as ir
+from lrm.batches.sql.expr import Expr, SortKey, conjuncts
+from lrm.batches.sql.refusals import ADVICE, refuse
+from lrm.batches.sql.render import shown
 
 __all__ = [
     "Aggregate",
+    "Answers",
     "Choose",
     "CrossAnswers",
     "EndKey",
+    "Env",
     "Filter",
     "Item",
     "JoinAnswers",
@@ -25,9 +32,16 @@ __all__ = [
     "Plan",
     "Project",
     "Qualify",
+    "Relation",
+    "Rows",
     "Scan",
     "Sort",
     "UnionAll",
+    "completed",
+    "has_rank",
+    "has_window",
+    "of_groups",
+    "over_rows",
 ]
 
 
@@ -183,3 +197,186 @@ class UnionAll(Plan):
     def ends(self) -> bool:
         """Whether ORDER BY, LIMIT or OFFSET stands after it all."""
         return bool(self.keys) or self.count is not None or self.offset > 0
+
+
+Env = Mapping[tuple[str, str], Expr]
+"""What the columns of FROM stand for, by sub-select and name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the declared table: conditions that are all true of them, and columns."""
+
+    where: tuple[Expr, ...] = ()
+    items: tuple[Item, ...] = ()
+    env: Env = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Aggregates of rows by groups, and what is displayed of them.
+
+    Parameters
+    ----------
+    where
+        Conditions on rows.
+    sets
+        Grouping sets; one that is empty where there is no GROUP BY.
+    items
+        Columns: groups, and expressions of aggregates.
+    later
+        Conditions on groups that are tested after windows.
+    having, order, limit, offset
+        What is displayed.
+    qualify
+        Conditions on answers that are tested after ranks.
+    windows
+        Whether a column is a sum over groups, or an answer of other groups.
+    ranked
+        Whether a column is a rank among the groups that are displayed.
+    joined
+        Whether its columns are of rows that differ: it was joined.
+    sums
+        Whether expressions of it add up the answers of a sub-select.
+    divisions
+        Divisions of whole answers, which the statement's dialect would round down.
+    totals
+        What a column of groups says in the rows that add up all of its groups.
+    """
+
+    where: tuple[Expr, ...]
+    sets: tuple[tuple[Expr, ...], ...]
+    items: tuple[Item, ...]
+    env: Env
+    grouped: bool
+    later: tuple[Expr, ...] = ()
+    having: tuple[Expr, ...] = ()
+    order: tuple[ir.SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    qualify: tuple[Expr, ...] = ()
+    windows: bool = False
+    ranked: bool = False
+    joined: bool = False
+    sums: bool = False
+    divisions: tuple[Expr, ...] = ()
+    totals: Mapping[Expr, str] = field(default_factory=dict)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether LIMIT or OFFSET cuts it."""
+        return self.limit is not None or self.offset > 0
+
+    @property
+    def keys(self) -> frozenset[Expr]:
+        """What all of it is grouped by."""
+        return frozenset(self.sets[0]) if len(self.sets) == 1 else frozenset()
+
+
+Relation = Rows | Answers
+
+
+def of_groups(node: Expr, keys: frozenset[Expr]) -> bool:
+    """Whether an expression reads nothing but what is grouped by."""
+    waiting = [node]
+    while waiting:
+        expression = waiting.pop()
+        if expression in keys:
+            continue
+        if isinstance(expression, ir.Attribute | ir.Column | ir.Aggregate | ir.Window):
+            return False
+        waiting += expression.children
+    return True
+
+
+def completed(answers: Answers) -> Answers:
+    """Add to the groups what SELECT computes from them: it has one value in each of them.
+
+    ``SELECT UPPER(a) … GROUP BY a`` is ``GROUP BY a, UPPER(a)``. Where a group is rolled up, such a
+    column is not known.
+    """
+    sets = tuple(
+        tuple(group_key for group_key in keys if not isinstance(group_key, ir.Apart))
+        for keys in answers.sets
+    )
+    answers = replace(answers, sets=sets)
+    if not answers.grouped:
+        return answers
+    every = {key for keys in sets for key in keys}
+    added: list[Expr] = []
+    totals: dict[Expr, str] = {}
+    items = list(answers.items)
+    for place, item in enumerate(answers.items):
+        node = item.expr
+        labelled = _total_label(node) if len(sets) > 1 else None
+        if labelled is not None and labelled[0] in every:
+            totals[labelled[0]] = labelled[1]
+            items[place] = replace(item, expr=labelled[0])
+            continue
+        _check_grouping(node)
+        plain = isinstance(node, ir.Attribute) or not node.axes
+        if plain or node.has(ir.Aggregate, ir.Window, ir.Apart) or node in every:
+            continue
+        if len(sets) > 1:
+            advice = "select the column itself: a row without its label is a total"
+            construct = f"{shown(node)} beside ROLLUP, CUBE or GROUPING SETS"
+            raise refuse("group-by", construct, advice, node)
+        if of_groups(node, answers.keys):
+            added.append(node)
+    for key in (*answers.order, *answers.having):
+        _check_grouping(key)
+    sets = (tuple(dict.fromkeys((*sets[0], *added))), *sets[1:])
+    return replace(answers, sets=sets, items=tuple(items), totals=totals)
+
+
+def _check_grouping(node: Expr) -> None:
+    if any(isinstance(part, ir.Call) and part.name == "GROUPING" for part in node.walk()):
+        raise refuse("aggregate", *ADVICE["grouping"], node)
+
+
+def _total_label(node: Expr) -> tuple[Expr, str] | None:
+    """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``."""
+    if not isinstance(node, ir.Case) or len(node.outcomes) != 2:
+        return None
+    (condition,), (then, other) = node.conditions, node.outcomes
+    if not isinstance(condition, ir.Binary) or not isinstance(condition.left, ir.Call):
+        return None
+    if condition.right == ir.Number("0"):
+        then, other = other, then
+    if isinstance(other, ir.Cast) and other.to == "TEXT":
+        other = other.this
+    grouping = ir.Call("GROUPING", (other,))
+    is_total = condition.left == grouping and condition.op == "="
+    both = condition.right in {ir.Number("0"), ir.Number("1")}
+    known = is_total and both and isinstance(other, ir.Attribute) and isinstance(then, ir.Text)
+    return (other, then.value) if known and isinstance(then, ir.Text) else None
+
+
+def has_rank(node: Expr) -> bool:
+    """Whether an expression has a window that numbers groups."""
+    return node.has(ir.Window) and any(
+        isinstance(descendant, ir.Window) and descendant.is_rank for descendant in node.walk()
+    )
+
+
+def has_window(node: Expr) -> bool:
+    """Whether an expression has a window that adds up answers, or takes those of other groups."""
+    return node.has(ir.Window) and any(
+        isinstance(descendant, ir.Window) and not descendant.is_rank for descendant in node.walk()
+    )
+
+
+def over_rows(item: Expr, where: tuple[Expr, ...]) -> Expr:
+    """An expression of aggregates with conditions as a FILTER of each."""
+    if not where:
+        return item
+
+    def put(expression: Expr) -> Expr | None:
+        if isinstance(expression, ir.Apart):
+            return expression
+        if isinstance(expression, ir.Aggregate):
+            parts = (*conjuncts(expression.where), *where)
+            return replace(expression, where=ir.And(parts) if len(parts) > 1 else parts[0])
+        return None
+
+    return item.mapped(put)

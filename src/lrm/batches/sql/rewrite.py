@@ -30,7 +30,7 @@ from lrm.batches.sql import plan as rel
 from lrm.batches.sql.expr import Expr, conjuncts
 from lrm.batches.sql.forms import is_whole
 from lrm.batches.sql.formulas import is_linear
-from lrm.batches.sql.normal import (
+from lrm.batches.sql.plan import (
     Answers,
     Env,
     Relation,

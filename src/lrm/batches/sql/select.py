@@ -24,10 +24,10 @@ from lrm.batches.sql.groups import (
     table_columns,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.batches.sql.leaves import Asked, Leaf, Size
-from lrm.batches.sql.normal import Answers
+from lrm.batches.sql.plan import Answers
 from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
+from lrm.batches.sql.statistics import Asked, Leaf, Size
 from lrm.batches.sql.tables import Truth, all_of, filtered
 from lrm.batches.sql.weights import weights
 from lrm.batches.terms import Names

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.atoms import TRUE
+from lrm.batches.sql.atoms import TRUE, represented
 from lrm.batches.sql.cells import Cut
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.forms import Form, linear_form, reads_bins
 from lrm.batches.sql.formulas import factor, is_linear, number
-from lrm.batches.sql.intervals import represented
 from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.tables import (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.atoms import ordered_cells
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.intervals import ordered_cells
 from lrm.batches.sql.refusals import ADVICE, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.tables import Weighed
