@@ -59,8 +59,16 @@ def released():
 
 
 def test_a_name_of_several_statements_is_refused_whatever_their_groups(released):
-    with pytest.raises(WorkloadError, match=r"several statements.* 'n'.*'q1.n', 'q2.n'"):
-        released["n"]
+    for find in (released.__getitem__, released.table().of, released.plan.errors(epsilon=1).of):
+        with pytest.raises(WorkloadError, match=r"several statements.* 'n'.*'q1.n', 'q2.n'"):
+            find("n")
+
+
+def test_tables_of_all_answers_know_the_names_that_a_release_knows(released):
+    table = released.table()
+    for name in ("q1.n", "q2.n", "q2.mean", "mean", "n_by_g"):
+        assert table.of(name).to_pandas().equals(released[name].to_pandas())
+        assert len(released.plan.errors(epsilon=1).of(name)) == len(table.of(name))
 
 
 def test_a_name_with_its_statement_is_always_understood(released):

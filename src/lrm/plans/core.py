@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any
 
@@ -32,6 +32,7 @@ from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
 from lrm.workload import AnswerTable, Computed, Workload, check_listable
 from lrm.workload.columns import StatementColumns, statement_columns
+from lrm.workload.layout import find_answers
 from lrm.workload.statements import group_columns
 
 __all__ = ["Plan", "weighted_error"]
@@ -330,7 +331,8 @@ class Plan:
             )
         }
         at = f"at {privacy.symbols}, with {100 * confidence:.4g} % intervals"
-        return AnswerTable(self.workload.shown, numbers, at, group_columns(self.workload.tables))
+        groups, find = group_columns(self.workload.tables), partial(find_answers, self.workload)
+        return AnswerTable(self.workload.shown, numbers, at, groups, find)
 
     def _derived_errors(
         self, accuracy: Accuracy, confidence: float, expect: float | None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -228,8 +228,9 @@ class Release:
     def table(self, confidence: float = 0.95) -> AnswerTable:
         """The answers with their labels, standard errors and intervals; derived ones come last."""
         check_listable(self.plan.workload, MOST_LISTED, IN_PARTS)
-        labels = self.plan.workload.shown
-        return self._table(labels, [(0, len(labels))], confidence)
+        workload = self.plan.workload
+        table = self._table(workload.shown, [(0, len(workload.shown))], confidence)
+        return replace(table, find=partial(find_answers, workload))
 
     def _table(
         self, labels: Labels, ranges: Sequence[tuple[int, int]], confidence: float

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -43,6 +44,9 @@ class AnswerTable:
         The promise and the confidence level, in a few words.
     groups
         The columns of groups, with what their labels are; those of text where nothing is stated.
+    find
+        Finds the labels and positions of the answers of a name, for a table of a whole batch;
+        else they are those of the queries of this name.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class AnswerTable:
     numbers: Mapping[str, Floats]
     at: str = ""
     groups: Sequence[Column] = ()
+    find: Callable[[str], tuple[Labels, list[tuple[int, int]]]] | None = None
 
     def __post_init__(self) -> None:
         for name, column in self.numbers.items():
@@ -87,8 +92,12 @@ class AnswerTable:
         return (*group_titles(self.attributes, fixed), *fixed)
 
     def of(self, query: str) -> AnswerTable:
-        """The answers of one query, in all of its groups."""
-        labels, ranges = find_query(self.labels, query)
+        """The answers of one query, in all of its groups.
+
+        Where several statements have an answer of this name, ``q2.n`` is that of the second.
+        """
+        find = self.find or partial(find_query, self.labels)
+        labels, ranges = find(query)
         numbers = {
             name: np.concatenate([column[start:stop] for start, stop in ranges])
             for name, column in self.numbers.items()
