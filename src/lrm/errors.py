@@ -7,6 +7,7 @@ what to do. None of them ever holds a value that was computed from private data.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class LrmError(Exception):
@@ -101,16 +102,12 @@ class SqlError(UsageError):
 
     def beside(self, others: Sequence[SqlError], source: str = "") -> SqlError:
         """The same error with others of the text, which is from a file where one is named."""
-        return SqlError(
-            self.sentence,
-            code=self.code,
-            line=self.line,
-            column=self.column,
-            found=self.found,
-            advice=self.advice,
-            others=tuple(others),
-            source=source or self.source,
-        )
+        return self.replaced(others=tuple(others), source=source or self.source)
+
+    def replaced(self, **changes: Any) -> SqlError:
+        """The same error with some parts of it changed."""
+        names = ("sentence", "code", "line", "column", "found", "advice", "at", "others", "source")
+        return SqlError(**{name: getattr(self, name) for name in names} | changes)
 
     def in_file(self, source: str) -> SqlError:
         """The same errors, each with the name of the file that they are in."""

@@ -259,7 +259,7 @@ class Binder:
         return self.scope.among(None, node)
 
     def _subquery(self, node: exp.Expr) -> Expr:
-        return self.scope.select(node)
+        return self.scope.scalar(node)
 
 
 _KINDS: dict[type[exp.Expr], Callable[..., Expr]] = {

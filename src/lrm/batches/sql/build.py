@@ -204,10 +204,6 @@ class Builder:
             raise refuse_node(node, "a batch holds only SELECT statements", "not-select")
         return Clauses(self, node, self.with_names(node, known), names).plan()
 
-    def clauses(self, node: exp.Expr, known: Known) -> Clauses:
-        """A SELECT, before it is built."""
-        return Clauses(self, node, known)
-
     def read(self, name: str, node: exp.Expr) -> None:
         """Note that a table is read, and check that it is the declared one."""
         declared = self.domain.table

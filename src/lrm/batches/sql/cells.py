@@ -146,7 +146,7 @@ class Cells:
             try:
                 node_values = self.context.evaluator.values(question)
             except SqlError as error:
-                raise _at(error, node) from None
+                raise error.replaced(at=node.at) from None
             self.context.expressions[node] = node_values
         sides = range(len(node_values.axes))
         for side, (axis, classes) in enumerate(
@@ -254,7 +254,7 @@ class Cells:
         try:
             return self.context.evaluator.on_cells(shown(node), text, axis)
         except SqlError as error:
-            raise _at(error, node) from None
+            raise error.replaced(at=node.at) from None
 
     # conditions
 
@@ -355,7 +355,7 @@ class Cells:
         try:
             truths = among(attribute, [value for _, value in values])
         except SqlError as error:
-            raise _at(error, node) from None
+            raise error.replaced(at=node.at) from None
         self._note(node, axis, truths, [value for _, value in values])
         return axis, truths
 
@@ -371,7 +371,7 @@ class Cells:
             try:
                 return date(node.this.value)
             except SqlError as error:
-                raise _at(error, node) from None
+                raise error.replaced(at=node.at) from None
         constant_values = self.values(node)
         value: Constant | None = as_constant(constant_values.distinct)
         if value is None:
@@ -385,7 +385,7 @@ class Cells:
             try:
                 truths = compare(self.domain.attributes[axis], operation, value)
             except SqlError as error:
-                raise _at(error, node) from None
+                raise error.replaced(at=node.at) from None
             self.context.comparisons[key] = truths
         self._note(node, axis, truths, [value] if operation in {"=", "<>"} else [])
         return truths
@@ -434,11 +434,6 @@ class Cells:
                 )
                 return fail("cut", sentence, cut.node)
         raise AssertionError(undecided)  # pragma: no cover - an undecided cell was cut
-
-
-def _at(error: SqlError, node: Expr) -> SqlError:
-    """The same error, at the place of a node."""
-    return SqlError(error.sentence, code=error.code, at=node.at)
 
 
 def _joined(

@@ -59,8 +59,7 @@ class Clauses:
     ) -> None:
         only(node, *_PARTS)
         self.node, self.names = node, names
-        self.origin = From(builder, known, node.args.get("where"))
-        self.sources, self.scope = self.origin.sources, self.origin.scope
+        self.scope = From(builder, known, node.args.get("where"))
         self.bind = Binder(self.scope)
         for window_node in node.args.get("windows") or []:
             self.scope.windows[folded(window_node.name)] = window_node
@@ -75,7 +74,7 @@ class Clauses:
             if not all(element.expr.has(ir.Scalar) for element in items):
                 raise refuse("clause", "SELECT without FROM", "name the table", at=place(node))
             return rel.Aggregate(rel.Scan(), ((),), tuple(items), grouped=False)
-        plan = self.origin.plan(source, node.args.get("joins") or [])
+        plan = self.scope.plan(source, node.args.get("joins") or [])
         items = list(
             chain.from_iterable(
                 self._items(element, number) for number, element in enumerate(node.expressions)
@@ -84,9 +83,7 @@ class Clauses:
         where = node.args.get("where")
         if where is not None:
             only(where, "this")
-            parts = [
-                element for element in flat(where.this) if id(element) not in self.origin.taken
-            ]
+            parts = [element for element in flat(where.this) if id(element) not in self.scope.taken]
             for element in parts:
                 plan = rel.Filter(plan, self.bind.expr(element))
         group, order = node.args.get("group"), node.args.get("order")
@@ -149,7 +146,7 @@ class Clauses:
         only(star)
         table = folded(node.table) if type(node) is exp.Column else ""
         items = []
-        for source in self.sources:
+        for source in self.scope.sources:
             if table not in {"", source.alias}:
                 continue
             columns = source.columns
@@ -157,7 +154,7 @@ class Clauses:
                 columns = {key: column for key, column in columns.items() if _is_own(column)}
             items += [rel.Item(column, None, name_of(column)) for column in columns.values()]
         if not items:
-            raise self.origin.unknown(node)
+            raise self.scope.unknown(node)
         return items
 
     def _item(self, node: exp.Expr, number: int) -> rel.Item:
@@ -278,7 +275,7 @@ class Clauses:
             if (
                 type(inner) is exp.Var
                 and folded(inner.name) == "all"
-                and not any("all" in element.columns for element in self.sources)
+                and not any("all" in element.columns for element in self.scope.sources)
             ):
                 sort_keys += [ir.SortKey(element.expr, *flags) for element in items]
             elif position is not None:

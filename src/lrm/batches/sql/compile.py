@@ -106,16 +106,7 @@ def _moved(answer: AnyAnswer, lines: int) -> AnyAnswer:
 
 
 def _moved_error(error: SqlError, lines: int) -> SqlError:
-    if not lines or error.line is None:
-        return error
-    return SqlError(
-        error.sentence,
-        code=error.code,
-        line=error.line + lines,
-        column=error.column,
-        found=error.found,
-        advice=error.advice,
-    )
+    return error if error.line is None else error.replaced(line=error.line + lines)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from lrm.batches.sql.formulas import number
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
 from lrm.domain import Categories
+from lrm.workload import Column
 from lrm.workload.display import Bound, Display, OrderKey, Rank
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ Clause = list[tuple[Expr, str, float]]
 """Comparisons of aggregates with numbers, one of which must hold."""
 
 
-Groups = Mapping[Expr, tuple[str, tuple[str, ...]]]
-"""The name of each column of groups, and its labels in ascending order."""
+Groups = Mapping[Expr, tuple[Column, tuple[str, ...]]]
+"""Each column of groups, and its labels in ascending order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Wanted:
         names
             The name of each answer and rank.
         groups
-            The name of each column of groups, and its labels in ascending order.
+            Each column of groups, and its labels in ascending order.
         """
         having, qualify = (
             tuple(
@@ -95,7 +96,8 @@ def _order_keys(
         if key.this in names:
             order_keys.append(OrderKey(names[key.this], None, *flags))
         elif key.this in groups:
-            order_keys.append(OrderKey(*groups[key.this], *flags))
+            column, labels = groups[key.this]
+            order_keys.append(OrderKey(column.name, labels, *flags))
         elif not ir.is_constant(key.this):
             raise refuse("display", f"ORDER BY {shown(key.this)}", _ORDER, key)
     return tuple(order_keys)
@@ -113,7 +115,7 @@ def _rank(node: ir.Window, names: Mapping[Expr, str], groups: Groups) -> Rank:
         names[node],
         function,
         _order_keys(node.order, names, groups),
-        tuple(groups[group_key][0] for group_key in node.partition),
+        tuple(groups[group_key][0].name for group_key in node.partition),
         int(buckets.text) if isinstance(buckets, ir.Number) else 1,
     )
 

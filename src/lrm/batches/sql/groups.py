@@ -48,13 +48,12 @@ __all__ = [
     "check_groups",
     "count_groups",
     "group_blocks",
+    "group_columns",
     "groupings",
     "key_groups",
     "key_values",
     "note_groups",
     "own_name",
-    "sorted_labels",
-    "table_columns",
 ]
 
 
@@ -226,54 +225,36 @@ def check_groups(groups: list[KeyGroup], where: Truth | None, cells: Cells) -> N
             raise cells.explain(undecided)
 
 
-def sorted_labels(
+def group_columns(
     grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
-) -> dict[Expr, tuple[str, Labels]]:
-    """The columns of groups: their names, and their labels in ascending order."""
-    label_columns: dict[Expr, tuple[str, Labels]] = {}
-    for axis in {axis for axes in grouping.sets for axis in axes}:
-        attribute = cells.domain.attributes[axis]
-        name = renamed.get(axis, attribute.name)
-        label_columns[ir.Attribute(axis, attribute.name)] = name, ascending(attribute)
+) -> dict[Expr, tuple[Column, Labels]]:
+    """The columns of groups as a table has them, with their labels in ascending order."""
+    known: dict[Expr, tuple[int, str | None]] = {
+        ir.Attribute(axis, cells.domain.names[axis]): (axis, renamed.get(axis))
+        for axes in grouping.sets
+        for axis in axes
+    }
+    columns: dict[Expr, tuple[Column, Labels]] = {}
     for place, (key, (name, node)) in enumerate(grouping.keys.items()):
         if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
-            label_columns[key] = name, ascending(cells.domain.attributes[node.this.axis])
-            continue
-        different = {row[place] for row in values.distinct} if values is not None else set()
-        sorted_values = sorted(value for value in different if value is not None)
-        label_columns[key] = name, tuple(map(label_text, sorted_values))
-    return label_columns
-
-
-def table_columns(
-    grouping: Grouping, renamed: Mapping[int, str], values: Values | None, cells: Cells
-) -> dict[Expr, tuple[str, Column]]:
-    """The columns of groups as a table has them: their names, with their kinds and labels."""
-    columns: dict[Expr, tuple[str, Column]] = {}
-    for axis in {axis for axes in grouping.sets for axis in axes}:
-        attribute = cells.domain.attributes[axis]
-        column = Column.of(attribute, renamed.get(axis))
-        columns[ir.Attribute(axis, attribute.name)] = column.name, column
-    for place, (key, (name, node)) in enumerate(grouping.keys.items()):
-        if isinstance(node, ir.CellLabel) and isinstance(node.this, ir.Attribute):
-            attribute = cells.domain.attributes[node.this.axis]
-            columns[key] = name, Column.of(attribute, name)
+            known[key] = node.this.axis, name
         elif values is not None:
-            different = {row[place] for row in values.distinct}
-            columns[key] = name, _computed(name, node, different)
+            columns[key] = _computed(name, node, {row[place] for row in values.distinct})
+    for key, (axis, other_name) in known.items():
+        attribute = cells.domain.attributes[axis]
+        columns[key] = Column.of(attribute, other_name), ascending(attribute)
     return columns
 
 
-def _computed(name: str, node: Expr, values: set[Any]) -> Column:
+def _computed(name: str, node: Expr, values: set[Any]) -> tuple[Column, Labels]:
     kind = kind_of(values)
     if kind == "integer" and isinstance(node, ir.Call):
         part_name = node.name
         if part_name == "EXTRACT" and node.pieces is not None:
             part_name = node.pieces[0].removeprefix("EXTRACT(").partition(" ")[0]
         kind = _PARTS.get(part_name, kind)
-    known = sorted(value for value in values if value is not None)
-    labels = [*map(label_text, known), *(["(null)"] if None in values else [])]
-    return Column(name, kind, tuple(labels))
+    labels = tuple(map(label_text, sorted(value for value in values if value is not None)))
+    return Column(name, kind, (*labels, "(null)") if None in values else labels), labels
 
 
 MOST_BLOCKS = 256

@@ -10,12 +10,13 @@ from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
+from lrm.batches.sql.bind import Binder
 from lrm.batches.sql.evaluation import any_true
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.pivots import unpivoted
 from lrm.batches.sql.refusals import ONE_TABLE, refuse
 from lrm.batches.sql.render import render, shown
-from lrm.batches.sql.scope import Binds, Scope, Source, bare, folded, only, refuse_node
+from lrm.batches.sql.scope import Scope, Source, bare, folded, only, refuse_node
 from lrm.batches.sql.source import place
 from lrm.errors import SqlError
 
@@ -28,22 +29,6 @@ _COMPUTED = "a sub-select may filter, rename and compute columns"
 
 Known = Mapping[str, rel.Plan]
 """Sub-selects that WITH names."""
-
-
-class Opened(Protocol):
-    """A SELECT whose names are known."""
-
-    @property
-    def sources(self) -> list[Source]:
-        """What its FROM names."""
-
-    @property
-    def scope(self) -> Scope:
-        """Its names."""
-
-    @property
-    def bind(self) -> Binds:
-        """What builds its expressions."""
 
 
 class Builds(Protocol):
@@ -61,31 +46,18 @@ class Builds(Protocol):
     def with_names(self, node: exp.Expr, known: Known) -> Known:
         """The sub-selects that are known inside of a node."""
 
-    def clauses(self, node: exp.Expr, known: Known) -> Opened:
-        """A SELECT, before it is built."""
-
     def read(self, name: str, node: exp.Expr) -> None:
         """Note that a table is read."""
 
 
-class From:
+class From(Scope):
     """Builds FROM and its JOINs, and resolves the names of one SELECT."""
 
-    def __init__(self, builder: Builds, known: Known, where: exp.Expr | None) -> None:
+    def __init__(self, builder: Builds, known: Known, where: exp.Expr | None = None) -> None:
+        super().__init__(builder.dialect, guessed=builder.guessed)
         self.builder, self.known, self.where = builder, known, where
         self.domain = builder.domain
-        self.sources: list[Source] = []
         self.taken: set[int] = set()  # conditions of WHERE that join a lookup
-        self.scope = Scope(
-            self.sources,
-            self.elsewhere,
-            self.unknown,
-            self.scalar,
-            self.among,
-            self.counts_persons,
-            dialect=builder.dialect,
-            guessed=builder.guessed,
-        )
 
     def plan(self, clause: exp.Expr, joins: list[exp.Expr]) -> rel.Plan:
         """Build FROM and its JOINs."""
@@ -195,9 +167,9 @@ class From:
         key = folded(lookup.key_column)
         using, on = join.args.get("using") or [], join.args.get("on")
         if on is None and [folded(column.name) for column in using] == [key]:
-            return self.scope.column(exp.column(using[0].copy()))
+            return self.column(exp.column(using[0].copy()))
         if join.args.get("method"):
-            return self.scope.column(exp.column(exp.to_identifier(lookup.key_column)))
+            return self.column(exp.column(exp.to_identifier(lookup.key_column)))
         on = on if on is not None or using else self._condition(alias, key)
         on = bare(on)
         if type(on) is not exp.EQ or not type(on.this) is type(on.expression) is exp.Column:
@@ -211,7 +183,7 @@ class From:
             construct = f"JOIN ON {on.sql(dialect='duckdb')}"
             raise refuse("join", construct, advice, at=place(join))
         (other,) = (column for column in both if column is not lookup_columns[0])
-        return self.scope.column(other)
+        return self.column(other)
 
     def _condition(self, alias: str, key: str) -> exp.Expr | None:
         """The equality in WHERE that joins a lookup without ON."""
@@ -245,7 +217,7 @@ class From:
             raise refuse("join", "JOIN of answers", advice, at=place(join))
         pairs = []
         for element in using:
-            outer_column = self.scope.column(exp.column(element.copy()))
+            outer_column = self.column(exp.column(element.copy()))
             pairs.append((outer_column, columns.get(folded(element.name), ir.Null())))
         advice = "compare the columns of groups"
         for part in [] if on is None else flat(on):
@@ -258,7 +230,7 @@ class From:
                 construct = f"JOIN ON {part.sql(dialect='duckdb')}"
                 raise refuse("join", construct, advice, at=place(join))
             ((_, mine),) = named.items()
-            pairs.append((self.scope.column(mine), columns[folded(inner_column.name)]))
+            pairs.append((self.column(mine), columns[folded(inner_column.name)]))
         self.sources.append(here)
         left = join.args.get("side") == "LEFT"
         return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
@@ -331,7 +303,7 @@ class From:
         alias = folded(source.this.alias_or_name)
         where = select.args.get("where")
         rest = [] if where is None else flat(where.this)
-        inner = self.builder.clauses(select, {})
+        inner = From(self.builder, {})
         there = None
         if this is None:
             there, rest = self._outer_key(lookup, alias, rest)
@@ -340,12 +312,12 @@ class From:
             raise refused
         inner.sources.append(lookup_source(lookup, alias, key, left=False))
         items = [column for column in select.expressions if type(column) is exp.Column]
-        selected_columns = [inner.scope.column(column) for column in items]
+        selected_columns = [inner.column(column) for column in items]
         if this is not None and (selected_columns != [this] or len(select.expressions) != 1):
             raise refused
         condition: Expr = ir.LookedUp(key, lookup.name, "", at=key.at)
         if rest:
-            row_condition = ir.And(tuple(map(inner.bind.expr, rest)), at=key.at)
+            row_condition = ir.And(tuple(map(Binder(inner).expr, rest)), at=key.at)
             if not self._has_row(lookup, key, row_condition):
                 return ir.Boolean(value=False, at=key.at)  # for NULL too
             condition = ir.And((condition, *row_condition.items), at=key.at)
@@ -365,9 +337,7 @@ class From:
             lookup_sides = [operand for operand in sides if folded(operand.table) == alias]
             if len(lookup_sides) == 1 and folded(lookup_sides[0].name) == folded(lookup.key_column):
                 (other,) = (operand for operand in sides if operand is not lookup_sides[0])
-                return self.scope.column(other), [
-                    operand for operand in parts if operand is not part
-                ]
+                return self.column(other), [operand for operand in parts if operand is not part]
         return None, parts
 
     def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:

@@ -163,14 +163,8 @@ def placed(error: SqlError, chunk: Chunk) -> SqlError:
         return error
     at = 0 if error.at is None else error.at - chunk.start
     lines = chunk.text.count("\n", 0, at)
-    return SqlError(
-        error.sentence,
-        code=error.code,
-        line=chunk.line + lines,
-        column=at - chunk.text.rfind("\n", 0, at) if lines else chunk.column + at,
-        found=error.found,
-        advice=error.advice,
-    )
+    column = at - chunk.text.rfind("\n", 0, at) if lines else chunk.column + at
+    return error.replaced(line=chunk.line + lines, column=column, at=None)
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -83,42 +84,40 @@ class Source:
     kind: str = "table"
 
 
-@dataclass(eq=False)
-class Scope:
-    """The names that an expression may use.
+class Scope(ABC):
+    """The names that an expression of one SELECT may use.
 
     Parameters
     ----------
-    sources
-        What FROM names; names of the first one come first.
-    elsewhere
-        Finds a column of a lookup that is not in FROM; None where there is no such column.
-    unknown
-        Makes the error for a name that nothing has.
-    select
-        Builds a sub-select in an expression.
-    among
-        Builds ``key IN (SELECT …)``, or ``EXISTS (SELECT …)`` where there is no key.
-    counts_persons
-        Says whether ``COUNT(DISTINCT …)`` of a column counts every row once.
-    aliases
-        Columns of SELECT that were named so far.
-    windows
-        What WINDOW names.
     dialect, guessed
         The dialect that the statement is read in, and whether it is not declared.
     """
 
-    sources: list[Source]
-    elsewhere: Callable[[str, str], Expr | None]
-    unknown: Callable[[exp.Expr], SqlError]
-    select: Callable[[exp.Expr], Expr]
-    among: Callable[[Expr | None, exp.Expr], Expr]
-    counts_persons: Callable[[exp.Expr], bool]
-    aliases: dict[str, Expr] = field(default_factory=dict)
-    windows: dict[str, exp.Expr] = field(default_factory=dict)
-    dialect: str = DUCKDB
-    guessed: bool = False
+    def __init__(self, dialect: str = DUCKDB, *, guessed: bool = False) -> None:
+        self.dialect, self.guessed = dialect, guessed
+        self.sources: list[Source] = []  # what FROM names; names of the first one come first
+        self.aliases: dict[str, Expr] = {}  # columns of SELECT that were named so far
+        self.windows: dict[str, exp.Expr] = {}
+
+    @abstractmethod
+    def elsewhere(self, table: str, name: str) -> Expr | None:
+        """A column of a lookup that is not in FROM; None where there is no such column."""
+
+    @abstractmethod
+    def unknown(self, node: exp.Expr) -> SqlError:
+        """The error for a name that nothing has."""
+
+    @abstractmethod
+    def scalar(self, node: exp.Expr) -> Expr:
+        """Build a sub-select in an expression."""
+
+    @abstractmethod
+    def among(self, this: Expr | None, query: exp.Expr) -> Expr:
+        """Build ``key IN (SELECT …)``, or ``EXISTS (SELECT …)`` where there is no key."""
+
+    @abstractmethod
+    def counts_persons(self, node: exp.Expr) -> bool:
+        """Whether ``COUNT(DISTINCT …)`` of a column counts every row once."""
 
     def nulls_first(self, node: exp.Expr) -> bool:
         """Whether a key of ORDER BY puts NULL first.

@@ -16,12 +16,11 @@ from lrm.batches.sql.groups import (
     Labels,
     check_groups,
     group_blocks,
+    group_columns,
     groupings,
     key_groups,
     key_values,
     note_groups,
-    sorted_labels,
-    table_columns,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
 from lrm.batches.sql.plan import Answers
@@ -62,8 +61,7 @@ class Select:
             )
             self.cells.warnings[warning] = division
         self.named: dict[str, Expr] = {}
-        self.labels: dict[Expr, tuple[str, Labels]] = {}
-        self.groups: dict[Expr, tuple[str, Column]] = {}
+        self.groups: dict[Expr, tuple[Column, Labels]] = {}
 
     def _check_grouped(self, axes: set[int]) -> None:
         for axis in sorted(axes):
@@ -130,8 +128,7 @@ class Select:
             values = key_values(variant.keys, cells)
             groups = key_groups(values, variant.keys, cells)
             check_groups(groups, where, cells)
-            self.labels |= sorted_labels(variant, self.renamed, values, cells)
-            self.groups |= table_columns(variant, self.renamed, values, cells)
+            self.groups |= group_columns(variant, self.renamed, values, cells)
             blocks = [group_blocks(variant.sets, group, conditions, cells) for group in groups]
             later = bool(self.normal.later)
             by = Grouped(variant.sets, variant.keys, groups, blocks, conditions, later)
@@ -191,15 +188,15 @@ class Select:
         if self.wanted is None:
             return None
         names = {node: name for name, node in reversed(self.named.items())}
-        return self.wanted.display(list(self.named)[: len(self.columns)], names, self.labels)
+        return self.wanted.display(list(self.named)[: len(self.columns)], names, self.groups)
 
     def table(self) -> Statement:
         """The table that the answers form: its columns of groups in the order of SELECT."""
-        columns_by_name = dict(self.groups.values())
+        columns_by_name = {column.name: column for column, _ in self.groups.values()}
         order: dict[str, None] = {}
         for item in self.normal.items:
             if item.expr in self.groups:
-                order.setdefault(self.groups[item.expr][0])
+                order.setdefault(self.groups[item.expr][0].name)
             elif item.alias is not None and isinstance(item.expr, ir.Text | ir.Number):
                 text = dict(self.constants)[item.alias]
                 columns_by_name.setdefault(item.alias, Column(item.alias, labels=(text,)))

@@ -109,23 +109,19 @@ def joined(tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]])
     return Table(axes, values)
 
 
+def _share(table: Table, other: Table) -> bool:
+    """Whether two tables share an attribute, or both have none."""
+    return table.axes == other.axes or not set(table.axes).isdisjoint(other.axes)
+
+
 def disjoint(
     tables: Sequence[Table], combine: Callable[[Any, Any], NDArray[Any]]
 ) -> tuple[Table, ...]:
     """The same product of tables, with those that share an attribute joined."""
     separate_tables: list[Table] = []
     for table in tables:
-        sharing = [
-            other_table
-            for other_table in separate_tables
-            if not set(other_table.axes).isdisjoint(table.axes)
-        ]
-        if not table.axes:
-            sharing = [other_table for other_table in separate_tables if not other_table.axes]
-        if sharing:
-            separate_tables = [
-                other_table for other_table in separate_tables if other_table not in sharing
-            ]
+        sharing = [other for other in separate_tables if _share(other, table)]
+        separate_tables = [other for other in separate_tables if other not in sharing]
         separate_tables.append(joined([*sharing, table], combine))
     return tuple(separate_tables)
 
@@ -184,14 +180,8 @@ class Summand:
         """Multiply by further tables."""
         disjoint_tables: list[Weighed] = list(self.tables)
         for table in tables:
-            sharing = [
-                other_table
-                for other_table in disjoint_tables
-                if not set(other_table.axes).isdisjoint(table.axes)
-            ]
-            disjoint_tables = [
-                other_table for other_table in disjoint_tables if other_table not in sharing
-            ]
+            sharing = [other for other in disjoint_tables if _share(other, table)]
+            disjoint_tables = [other for other in disjoint_tables if other not in sharing]
             disjoint_tables.append(_product([*sharing, table]))
         return Summand(self.coefficient * factor, tuple(disjoint_tables))
 
