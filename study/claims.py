@@ -78,7 +78,7 @@ def promises(results: Results) -> list[Promise]:
             f"one right row in a million would not",
         ),
         Promise(
-            "best is never above the expected error of any other mechanism of the same promise, "
+            "best is never above the expected error of any other mechanism of the same guarantee, "
             "to three digits.",
             not above if ratios else None,
             f"above in {above} of {len(ratios)} comparisons; the largest ratio is "

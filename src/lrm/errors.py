@@ -159,7 +159,7 @@ class StopSolver(Exception):  # noqa: N818 - a request, not an error
 
 
 class PrivacyWarning(UserWarning):
-    """The promise is kept, but it is so weak that it protects nobody."""
+    """The guarantee is kept, but it is so weak that it protects nobody."""
 
 
 class SqlWarning(UserWarning):

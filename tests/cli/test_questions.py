@@ -77,7 +77,9 @@ def test_compare_both_noises_says_which_to_take(run, run_json):
     args += ("--epsilon", "1", "--delta", "1e-6", "--mechanisms", "noise-on-data,wavelet")
     result = run(*args)
     assert result.exit_code == 0, result.output
-    assert "Laplace noise promises pure ε = 1, which is stronger" in " ".join(result.stdout.split())
+    assert "Laplace noise guarantees pure ε = 1, which is stronger" in " ".join(
+        result.stdout.split()
+    )
     assert "Take Laplace" in " ".join(result.stdout.split())
     assert fits(result.stdout)
     facts = run_json(*args)
@@ -95,7 +97,7 @@ def test_compare_both_noises_where_gaussian_has_less_error(run, run_json):
     args += ("--mechanisms", "noise-on-results")
     assert run_json(*args)["less_error"] == "gaussian"
     shown = " ".join(run(*args).stdout.split())
-    assert "times less error here: take Gaussian where that is worth the weaker promise" in shown
+    assert "times less error here: take Gaussian where that is worth the weaker guarantee" in shown
 
 
 def test_compare_gaussian(run, run_json):

@@ -10,7 +10,7 @@ def test_a_release_becomes_a_page(run, release_file, in_folder):
     result = run("report", release_file)
     assert result.exit_code == 0, result.output
     assert "a page of this release is in" in result.stdout
-    assert "What is promised" in (in_folder / "answers.html").read_text(encoding="utf-8")
+    assert "What is guaranteed" in (in_folder / "answers.html").read_text(encoding="utf-8")
 
 
 def test_a_plan_becomes_a_page_at_an_amount(run_json, plan_file, in_folder):

@@ -179,7 +179,7 @@ def test_an_amount_that_its_promise_does_not_cost_is_found(ledger, intruder, pro
     forged = Row(7, *content, last.digest, "").sealed()
     values = ", ".join(repr(value) for value in forged.values())
     intruder.execute(f"INSERT INTO @entries VALUES ({values})")
-    with pytest.raises(LedgerError, match="entry 7 spends an amount that its promise does not"):
+    with pytest.raises(LedgerError, match="entry 7 spends an amount that its guarantee does not"):
         ledger.verify()
 
 

@@ -38,7 +38,12 @@ def test_the_draft_holds_no_value_of_the_table(folder):
 
 def test_the_page_tells_everything(folder):
     text = (folder / "answers.html").read_text(encoding="utf-8")
-    for words in ("53 answers about men", "What is promised", "What is not promised", "ε = 0.1"):
+    for words in (
+        "53 answers about men",
+        "What is guaranteed",
+        "What is not guaranteed",
+        "ε = 0.1",
+    ):
         assert words in text
     assert text.count("<script") == 1  # the search box's own
 

@@ -43,8 +43,8 @@ def test_pages_open_without_complaint(tab, folder, kind, scheme, width):
     assert tab.evaluate("innerWidth") == width
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     shown = tab.evaluate("document.body.innerText")
-    expected = {"plan": "What would be promised", "comparison": "How to read this"}
-    assert expected.get(kind, "What is promised") in shown
+    expected = {"plan": "What would be guaranteed", "comparison": "How to read this"}
+    assert expected.get(kind, "What is guaranteed") in shown
     assert tab.requests == [page.as_uri()]
     assert tab.console == []
 

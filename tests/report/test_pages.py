@@ -139,7 +139,7 @@ def test_a_release_tells_promise_cost_and_limits(pages):
     text = Tree(pages["release"]).text
     for words in (
         "No result is more than 1.65 times as likely from one as from the other (ε = 0.5).",
-        "What is not promised",
+        "What is not guaranteed",
         "Intervals and standard errors cover the noise alone",
         "one person (column",
         "discrete Laplace",

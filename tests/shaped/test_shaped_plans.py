@@ -596,5 +596,5 @@ def test_advice_names_the_noise_of_the_plan():
     promises = pure.privacy(1), gaussian.privacy(1, delta="1e-9")
     both = SideBySide(*(Comparison((Outcome("best", one),)) for one in (pure, gaussian)))
     words = advice(side_by_side_facts(both, *promises))
-    assert words.startswith("Shaped noise promises pure ε = 1")
+    assert words.startswith("Shaped noise guarantees pure ε = 1")
     assert "Laplace" not in words

@@ -63,7 +63,7 @@ def test_the_command_marks_the_page_and_the_file_beside_it(tmp_path, monkeypatch
     assert done.exit_code == 0, done.output
     page = Path("page.html").read_text(encoding="utf-8")
     assert "Rehearsal" in page
-    assert "nothing is promised" in page
+    assert "nothing is guaranteed" in page
     assert "times as likely" not in page
     assert Path("page.rehearsal.csv").exists()
     again = CliRunner().invoke(main, ["rehearse", "plan.lrm", "-o", "page.html"])

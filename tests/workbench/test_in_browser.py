@@ -53,7 +53,7 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         tab.wait(there("#rivals tbody tr"), 60)
         tab.wait(there("#beside option[value=noise]"))
         choose(tab, "beside", "noise")
-        tab.wait(f"{text('#beside-words')}.includes('noise promises pure')", 60)
+        tab.wait(f"{text('#beside-words')}.includes('noise guarantees pure')", 60)
         rated(tab)
         check_accessible(tab, "planned")
 
@@ -121,7 +121,7 @@ def test_the_whole_way(page, tmp_path):  # noqa: PLR0915 - one long way
         tab.wait(f"{text('#dry-result')}.includes('Released')", 60)
 
         # the report is in the page, and further questions cost nothing
-        tab.wait(f"{text('#report')}.includes('What is not promised')")
+        tab.wait(f"{text('#report')}.includes('What is not guaranteed')")
         assert tab.evaluate("document.querySelectorAll('iframe').length") == 0
         question = "SELECT COUNT(*) AS western FROM patients WHERE state IN ('CA', 'WA')"
         set_text(tab, "#further-text", question)

@@ -328,7 +328,7 @@ def test_further_questions_and_files(client, folder):
     said = json.loads(lrm("query", "answers.lrm", text, "--json"))
     assert [one["name"] for one in said["answers"]] == ["n", "share"]
     assert all(f": {one['name']}</th>" in found["html"] for one in said["answers"])
-    assert "What is not promised" in client.must("results", release="answers.lrm")["html"]
+    assert "What is not guaranteed" in client.must("results", release="answers.lrm")["html"]
     status, refused = client.ask(
         "query", release="answers.lrm", sql="SELECT COUNT(*) FROM visits WHERE age < 7"
     )

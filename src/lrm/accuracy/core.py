@@ -42,7 +42,7 @@ def privacy_of(
     delta: Amount | None = None,
     rho: Amount | None = None,
 ) -> Privacy:
-    """Read the promise that someone asks for, and check that the noise can keep it.
+    """Read the guarantee that someone asks for, and check that the noise can keep it.
 
     >>> privacy_of("laplace", 0.1)
     PureDP(epsilon=Fraction(1, 10))
@@ -50,7 +50,7 @@ def privacy_of(
     if noise != "gaussian":
         if delta is not None or rho is not None:
             raise BudgetError(
-                "a Laplace plan promises pure differential privacy: give epsilon alone, "
+                "a Laplace plan guarantees pure differential privacy: give epsilon alone, "
                 'or plan with noise="gaussian" for delta and rho'
             )
         if epsilon is None:
@@ -81,7 +81,7 @@ class Accuracy:
     step
         What one integer counts for: 2^−bits.
     privacy
-        The promise.
+        The guarantee.
     unit
         Whom it protects.
     least_total

@@ -103,7 +103,7 @@ _SOLVING = ("mechanisms", "seed", "effort")
 
 
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
-    """The noises to compare with, each with the promise at which its errors are stated."""
+    """The noises to compare with, each with the guarantee at which its errors are stated."""
     from lrm.accuracy import privacy_of
     from lrm.privacy.budget import unit_privacy
 

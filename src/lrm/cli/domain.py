@@ -29,7 +29,7 @@ def domain() -> None:
     r"""Draft and check the domain file: the public facts of a table.
 
     It declares attributes and their cells, what happens to values outside, and whom the
-    promise protects. Write it from public knowledge, never from the rows.
+    guarantee protects. Write it from public knowledge, never from the rows.
 
     \b
     Example:
@@ -125,7 +125,7 @@ def _sql_name(name: str) -> str | None:
 )
 @json_option
 def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
-    r"""Check a domain file, and show its cells and whom the promise protects.
+    r"""Check a domain file, and show its cells and whom the guarantee protects.
 
     Mistakes and remaining TODOs are reported with their line. With --table the names and
     types of that table's columns are checked as well; no row is read, so that a date or

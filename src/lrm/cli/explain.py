@@ -106,7 +106,7 @@ def _check_asked(choices: dict[str, Any]) -> None:
 
 
 def _privacy(plan: "Plan", choices: dict[str, Any]) -> "Privacy":
-    """The promise asked for, or the least one with the wanted error."""
+    """The guarantee asked for, or the least one with the wanted error."""
     amounts = read_amounts(choices)
     if amounts:
         return plan.privacy(**amounts)

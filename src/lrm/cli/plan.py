@@ -16,7 +16,7 @@ from lrm.cli.terminal import echo
     type=click.Choice(["pure", "laplace", "gaussian"]),
     default="pure",
     show_default=True,
-    help="pure promises epsilon with the least error known, laplace with independent noise; "
+    help="pure guarantees epsilon with the least error known, laplace with independent noise; "
     "gaussian rho, or epsilon with delta.",
 )
 @click.option(

@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def amount_options(command: Command) -> Command:
     """Add ``--epsilon``, ``--delta`` and ``--rho`` (a decorator)."""
     rho = click.option(
-        "--rho", metavar="AMOUNT", help="Gaussian plans: promise this zero-concentrated DP."
+        "--rho", metavar="AMOUNT", help="Gaussian plans: guarantee this zero-concentrated DP."
     )
     delta = click.option(
         "--delta", metavar="AMOUNT", help="Gaussian plans: with --epsilon, such as 1e-9."

@@ -58,4 +58,4 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
         return
     print_document(answers_document(answered, confidence, choices["limit"]))
     echo("from the measurements of the release, at no further cost:")
-    print_document(facts_document([("promise", promise_line(answered))]))
+    print_document(facts_document([("guarantee", promise_line(answered))]))

@@ -58,7 +58,7 @@ def report(file: str, output: str | None, **choices: Any) -> None:
     r"""Make one HTML page of FILE: a plan, a release, or what compare --json printed.
 
     The page needs no network. It shows what was asked, what it cost, the error of every query
-    compared with simpler mechanisms, the answers with their intervals, and what is promised and
+    compared with simpler mechanisms, the answers with their intervals, and what is guaranteed and
     what is not. A release of more answers than --limit gets a CSV file of all of them beside
     the page. A plan is shown at --epsilon (1 by default), or at --rho or --epsilon with
     --delta if its noise is Gaussian.

@@ -1,4 +1,4 @@
-"""The public facts of a table: attributes, their numbered cells, whom the promise protects."""
+"""The public facts of a table: attributes, their numbered cells, whom the guarantee protects."""
 
 from lrm.domain.attributes import Attribute, Categories, Rule
 from lrm.domain.bins import Bins

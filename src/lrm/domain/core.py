@@ -58,7 +58,7 @@ class Domain:
     table
         Name by which SQL batches call the table, or None for any one name.
     unit
-        Whom the promise protects; by default one row, added or removed.
+        Whom the guarantee protects; by default one row, added or removed.
     csv
         How the table's CSV files are written, where that is how it is stored.
     lookups

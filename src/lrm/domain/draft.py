@@ -31,7 +31,7 @@ _UNTYPED = """\
 """
 
 _UNIT = """\
-# Whom the promise protects: `row`, or a person, identified by a column, with at most max_rows rows:
+# Who is protected: `row`, or a person, identified by a column, with at most max_rows rows:
 #   {column: person_id, max_rows: 3, neighbours: add-remove}   (or substitute)
 unit: TODO
 """

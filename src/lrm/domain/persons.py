@@ -23,7 +23,7 @@ kept with probability *c*/*m* over the offset *o*, whatever its cell. The offset
 of the person's name under a key that is new for every count, so persons choose independently.
 
 For any key, which rows of a person are kept depends on that person's rows alone: adding or
-removing a person changes the counts by at most *c* in all. The promise therefore holds
+removing a person changes the counts by at most *c* in all. The guarantee therefore holds
 whatever the key is, known or not; only the fairness of the choice rests on it.
 """
 

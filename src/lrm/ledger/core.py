@@ -55,8 +55,8 @@ class Ledger:
     >>> person = PrivacyUnit("person_id", max_rows=3)
     >>> ledger.create("people", limit="1", unit=person).remaining
     Fraction(1, 1)
-    >>> promise = PureDP(Fraction(1, 10))
-    >>> entry = ledger.spend("people", promise, unit=person, purpose="counts by age")
+    >>> guarantee = PureDP(Fraction(1, 10))
+    >>> entry = ledger.spend("people", guarantee, unit=person, purpose="counts by age")
     >>> ledger.remaining("people")
     Fraction(9, 10)
     >>> folder.cleanup()
@@ -144,14 +144,14 @@ class Ledger:
         return budget
 
     def spend(self, table: str, privacy: Privacy, *, unit: PrivacyUnit, purpose: str) -> Entry:
-        """Spend what a release with this promise costs; call it before reading data.
+        """Spend what a release with this guarantee costs; call it before reading data.
 
         Parameters
         ----------
         table
             The name under which the budget was created.
         privacy
-            What the release promises. In a budget kept in rho, a pure release costs
+            What the release guarantees. In a budget kept in rho, a pure release costs
             epsilon²/2.
         unit
             Whom the release protects. Where the budget protects more, such as five rows
@@ -171,7 +171,7 @@ class Ledger:
             When less is left; nothing is spent then.
         LedgerError
             When the ledger cannot be written or trusted, has no such budget, or
-            cannot count such a promise; no data may be read then.
+            cannot count such a guarantee; no data may be read then.
         """
         check_text(purpose, "a purpose")
         _checked_unit(unit)
@@ -270,7 +270,7 @@ class Ledger:
 
 
 def _affordable(budget: Budget, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
-    """Return what the promise costs, unless it is more than what is left."""
+    """Return what the guarantee costs, unless it is more than what is left."""
     cost = budget.cost(privacy, unit)
     if cost > budget.remaining:
         name = budget.accounting.value

@@ -149,7 +149,7 @@ class Budget:
         return replace(self, spent=spent)
 
     def cost(self, privacy: Privacy, unit: PrivacyUnit) -> Fraction:
-        """Return what a promise for ``unit`` costs in this budget, exactly.
+        """Return what a guarantee for ``unit`` costs in this budget, exactly.
 
         Where the budget's unit is ``steps`` steps of ``unit`` wide, group privacy makes
         ε ``steps`` times and ρ ``steps**2`` times as large.
@@ -157,7 +157,7 @@ class Budget:
         Raises
         ------
         LedgerError
-            When the promise bounds nothing for the budget's unit, or cannot be added up.
+            When the guarantee bounds nothing for the budget's unit, or cannot be added up.
         """
         steps = self.unit.steps_of(unit)
         if steps is None:
@@ -173,7 +173,7 @@ class Budget:
                 raise LedgerError(_pure_only(self, "one in rho"))
             case ApproxDP(), _:
                 raise LedgerError(_refuse_approximate(self, privacy))
-        raise LedgerError(f"a promise of type {type(privacy).__name__} cannot be spent; use PureDP")
+        raise LedgerError(f"a {type(privacy).__name__} cannot be spent; give a PureDP or a ZCDP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def check_head(history: History, expected: str) -> None:
 
 
 def promise_text(privacy: Privacy) -> str:
-    """Spell a promise as a history keeps it."""
+    """Spell a guarantee as a history keeps it."""
     match privacy:
         case PureDP():
             return f"epsilon={privacy.epsilon}"
@@ -265,7 +265,7 @@ def _exact(text: str) -> Fraction:
 
 
 def _promise_from(text: str) -> Privacy:
-    """Read what ``promise_text`` wrote for a promise that can be charged."""
+    """Read what ``promise_text`` wrote for a guarantee that can be charged."""
     name, _, amount = text.partition("=")
     value = _exact(amount)
     privacy: Privacy = PureDP(value) if name == "epsilon" else ZCDP(value)
@@ -329,7 +329,7 @@ def _account(entry: Entry, budgets: dict[str, Budget]) -> None:
     if budget is None or budget.accounting is not entry.accounting:
         raise _tampered(f"entry {entry.sequence} spends from a budget that does not exist")
     if entry.amount != _cost_again(budget, entry):
-        raise _tampered(f"entry {entry.sequence} spends an amount that its promise does not cost")
+        raise _tampered(f"entry {entry.sequence} spends an amount that its guarantee does not cost")
     if entry.amount > budget.remaining:
         raise _tampered(f"entry {entry.sequence} spends more than was left")
     budgets[entry.table] = budget.charged(entry.amount)
@@ -365,8 +365,8 @@ def _refuse_approximate(budget: Budget, privacy: ApproxDP) -> str:
     except BudgetError as error:
         return str(error)
     return (
-        "an (epsilon, delta) promise alone implies no rho; scale the noise to a rho of at most "
-        f"{spell_amount(rho, 'down')}, which implies that promise, and spend that rho"
+        "an (epsilon, delta) guarantee alone implies no rho; scale the noise to a rho of at most "
+        f"{spell_amount(rho, 'down')}, which implies that guarantee, and spend that rho"
     )
 
 

@@ -77,7 +77,7 @@ class Comparison:
 class SideBySide:
     """The same mechanisms with either noise, at the same ε, of which Laplace noise keeps all.
 
-    Laplace noise promises pure ε-differential privacy. Gaussian noise promises it but for
+    Laplace noise guarantees pure ε-differential privacy. Gaussian noise guarantees it but for
     a probability δ, which is weaker; in exchange it may have less error.
     """
 

@@ -1,4 +1,4 @@
-"""Plan: a workload, the integers that will be measured for it, and the accuracy they promise."""
+"""Plan: a workload, the integers that will be measured for it, and the accuracy they guarantee."""
 
 from __future__ import annotations
 
@@ -237,16 +237,16 @@ class Plan:
     def privacy(
         self, epsilon: Amount | None = None, delta: Amount | None = None, rho: Amount | None = None
     ) -> Privacy:
-        """The promise that these amounts mean with this plan's noise."""
+        """The guarantee that these amounts mean with this plan's noise."""
         return privacy_of(self.noise, epsilon, delta, rho)
 
     def accuracy(self, privacy: Privacy, unit: PrivacyUnit | None = None) -> Accuracy:
-        """Errors and intervals of a release with this promise: of the noise it would draw.
+        """Errors and intervals of a release with this guarantee: of the noise it would draw.
 
         Parameters
         ----------
         privacy
-            The promise, such as ``plan.privacy("0.1")``.
+            The guarantee, such as ``plan.privacy("0.1")``.
         unit
             Whom it protects, where that is not what the plan's domain says.
         """
@@ -451,7 +451,7 @@ class Plan:
         rho: Amount | None = None,
         confidence: float = 0.95,
     ) -> None:
-        """Write one HTML page of the plan at a promise that it could keep."""
+        """Write one HTML page of the plan at a guarantee that it could keep."""
         privacy = self.privacy(epsilon, delta, rho)
         write_page(self, path, privacy=privacy, confidence=confidence)
 

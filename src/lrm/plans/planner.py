@@ -197,7 +197,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     clock: Clock = UNLIMITED,
     balance: Balance | None = None,
 ) -> Plan:
-    """Round a strategy to integers and state the accuracy that they promise.
+    """Round a strategy to integers and state the accuracy that they guarantee.
 
     Parameters
     ----------

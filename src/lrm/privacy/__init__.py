@@ -1,1 +1,1 @@
-"""Exact amounts, promises, the privacy unit, exact noise, and where noise meets counts."""
+"""Exact amounts, guarantees, the privacy unit, exact noise, and where noise meets counts."""

@@ -85,7 +85,7 @@ def upward_float(value: Fraction) -> float:
     """Return the smallest float64 that is at least ``value``.
 
     A noise scale rounded to nearest may be too small by half a unit in the last
-    place, and the promise with it; rounded up, it keeps the promise.
+    place, and the guarantee with it; rounded up, it keeps the guarantee.
 
     >>> upward_float(Fraction(1, 10)) >= Fraction(1, 10) > Fraction(0.09999999999999999)
     True
@@ -172,7 +172,7 @@ def _read_text(text: str, name: str) -> Fraction | Decimal:
 def _out_of_range(name: str, shown: str, least: Fraction, most: Fraction) -> str:
     return (
         f"{name} must be between {float(least):.3g} and {float(most):.3g}, "
-        f"not {shown}; amounts beyond that promise nothing or vanish in noise"
+        f"not {shown}; amounts beyond that guarantee nothing or vanish in noise"
     )
 
 

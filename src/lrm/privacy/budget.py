@@ -1,7 +1,7 @@
-"""What a release promises, and how one promise converts into another.
+"""What a release guarantees, and how one guarantee converts into another.
 
 Where a logarithm makes an exact conversion impossible, the result is rounded
-towards more privacy: a promised epsilon up, an allowed rho down.
+towards more privacy: a guaranteed epsilon up, an allowed rho down.
 """
 
 import math
@@ -139,7 +139,7 @@ class Guarantee(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PureDP(Guarantee):
-    """The promise of pure differential privacy with parameter ``epsilon``."""
+    """The guarantee of pure differential privacy with parameter ``epsilon``."""
 
     epsilon: Fraction
     key = "pure"
@@ -158,7 +158,7 @@ class PureDP(Guarantee):
         certainty = 100 / (1 + math.exp(-exponent))
         if certainty > 99:
             weak = (
-                "That is a weak promise: someone who thought both equally likely before may be "
+                "That is a weak guarantee: someone who thought both equally likely before may be "
                 "more than 99 % sure of one of them after reading everything here."
             )
             return [times, weak]
@@ -172,7 +172,7 @@ class PureDP(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class ZCDP(Guarantee):
-    """The promise of zero-concentrated differential privacy with parameter ``rho``.
+    """The guarantee of zero-concentrated differential privacy with parameter ``rho``.
 
     The range is that of rho for every allowed pure epsilon, so that
     :func:`rho_of_pure` never leaves it.
@@ -198,7 +198,7 @@ class ZCDP(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP(Guarantee):
-    """The promise of (``epsilon``, ``delta``)-differential privacy."""
+    """The guarantee of (``epsilon``, ``delta``)-differential privacy."""
 
     epsilon: Fraction
     delta: Fraction
@@ -211,7 +211,7 @@ class ApproxDP(Guarantee):
         check_exact(self.delta, "delta", LEAST_DELTA, Fraction(1))
         if self.delta == 1:
             raise BudgetError(
-                "delta must be below 1, since 1 promises nothing; a common choice is 1e-9"
+                "delta must be below 1, since 1 guarantees nothing; a common choice is 1e-9"
             )
 
     def _meaning(self) -> list[str]:
@@ -221,7 +221,7 @@ class ApproxDP(Guarantee):
             f"plus {spell_amount(self.delta)} ({self.symbols})."
         )
         within = zcdp_of(self).symbols
-        return [times, f"The noise itself keeps the stronger promise of zCDP with {within}."]
+        return [times, f"The noise itself keeps the stronger guarantee of zCDP with {within}."]
 
 
 def _factor(exponent: float) -> str:
@@ -237,7 +237,7 @@ def _factor(exponent: float) -> str:
 Privacy = PureDP | ZCDP | ApproxDP
 
 Noise = Literal["laplace", "gaussian", "shaped"]
-"""Laplace and shaped noise keep pure promises, Gaussian noise the other two."""
+"""Laplace and shaped noise keep pure guarantees, Gaussian noise the other two."""
 
 
 def parse_delta(value: Amount) -> Fraction:
@@ -293,7 +293,7 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     The inverse of :func:`epsilon_for`, and checked against it before it is returned:
     ``epsilon_for(rho_for(epsilon, delta), delta) <= epsilon``. Noise for an
-    (epsilon, delta) promise is scaled by this rho, and this rho is what a ledger is
+    (epsilon, delta) guarantee is scaled by this rho, and this rho is what a ledger is
     charged.
 
     >>> float(rho_for(Fraction(1), Fraction(1, 10**6)))
@@ -323,12 +323,12 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def zcdp_of(privacy: Privacy) -> ZCDP:
-    """The rho that Gaussian noise is scaled by, for the promise asked for."""
+    """The rho that Gaussian noise is scaled by, for the guarantee asked for."""
     if isinstance(privacy, ApproxDP):
         return ZCDP(rho_for(privacy.epsilon, privacy.delta))
     if isinstance(privacy, ZCDP):
         return privacy
-    raise BudgetError("Gaussian noise cannot promise pure differential privacy; give rho or delta")
+    raise BudgetError("Gaussian noise is not pure differential privacy; give rho, or delta")
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -371,5 +371,5 @@ def _root(increasing: Callable[[float], float]) -> float:
 
 
 def unit_privacy(noise: Noise) -> Privacy:
-    """The promise at which errors are stated where none is given: ε = 1 or ρ = 1."""
+    """The guarantee at which errors are stated where none is given: ε = 1 or ρ = 1."""
     return ZCDP(Fraction(1)) if noise == "gaussian" else PureDP(Fraction(1))

@@ -162,7 +162,7 @@ class Measurements:
 
 
 def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated:
-    """The noise for one promise, where a privacy unit counts for ``factor`` records."""
+    """The noise for one guarantee, where a privacy unit counts for ``factor`` records."""
     if strategy.body is not None:
         pure = _pure(privacy)
         return calibrate_shaped(strategy.body, strategy.sensitivity, factor, pure)
@@ -173,7 +173,7 @@ def calibrate(strategy: Measurable, privacy: Privacy, factor: int) -> Calibrated
 
 def _pure(privacy: Privacy) -> PureDP:
     if not isinstance(privacy, PureDP):
-        raise BudgetError("shaped noise promises pure differential privacy; give epsilon alone")
+        raise BudgetError("shaped noise guarantees pure differential privacy; give epsilon alone")
     return privacy
 
 
@@ -196,7 +196,7 @@ def check_calibration(  # noqa: PLR0913, PLR0917 - what a release states about i
         expected = "discrete Gaussian"
         check_gaussian(strategy.squared_l2_sensitivity * factor**2, privacy, scale, loss)
     if distribution != expected:
-        raise BudgetError(f"the noise must be {expected} for this promise")
+        raise BudgetError(f"the noise must be {expected} for this guarantee")
 
 
 def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:

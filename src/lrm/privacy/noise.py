@@ -1,7 +1,7 @@
 """Exact integer noise, drawn by OpenDP's reviewed samplers.
 
 The sampler's scale is one float64, so it is rounded *up* until the library's own privacy
-map says that the promise is kept. What the map returns is what a release records.
+map says that the guarantee is kept. What the map returns is what a release records.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ TIGHT = 2.0**-40
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A noise distribution for one sensitivity and one promise, ready to be drawn.
+    """A noise distribution for one sensitivity and one guarantee, ready to be drawn.
 
     Parameters
     ----------
     law
         The distribution and its scale, on the integers that are measured.
     privacy
-        The promise that was asked for.
+        The guarantee that was asked for.
     loss
         What OpenDP's privacy map returns for this noise (ε or ρ), exactly: at most
         what was asked for.
@@ -107,7 +107,7 @@ def _integer_vectors() -> Any:
 def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated:
     """Discrete Gaussian noise on integers that one unit moves by so much in squared L2.
 
-    For an (ε, δ) promise the noise is that of the largest ρ for which ρ-zCDP implies it.
+    For an (ε, δ) guarantee the noise is that of the largest ρ for which ρ-zCDP implies it.
     ρ-zCDP of the discrete Gaussian with ``σ² = Δ²/(2ρ)`` is theorem 4 of Canonne, Kamath and
     Steinke (2020), coordinate by coordinate, by composition.
 
@@ -170,7 +170,7 @@ def check_laplace(sensitivity: int, privacy: PureDP, scale: float, loss: Fractio
     >>> check_laplace(3, PureDP(Fraction(1, 10)), 3.0, Fraction(1))
     Traceback (most recent call last):
     ...
-    lrm.errors.BudgetError: the scale of the noise is not the one that the promise needs
+    lrm.errors.BudgetError: the scale of the noise is not the one that the guarantee needs
     """
     _check_stated(scale, laplace_scale(sensitivity, privacy.epsilon))
     _check_loss(loss, Fraction(sensitivity) / Fraction(scale), privacy.epsilon)
@@ -188,7 +188,7 @@ def check_gaussian(
 def _check_stated(scale: float, least: float) -> None:
     # The privacy map may have asked for a few floats more than the least.
     if not least <= scale <= least * (1 + TIGHT):
-        raise BudgetError("the scale of the noise is not the one that the promise needs")
+        raise BudgetError("the scale of the noise is not the one that the guarantee needs")
 
 
 def _check_loss(loss: Fraction, exact: Fraction, allowed: Fraction) -> None:
@@ -212,7 +212,7 @@ def _tightened(  # noqa: PLR0913, PLR0917 - the parts of one measurement
     privacy: Privacy,
     allowed: Fraction,
 ) -> Calibrated:
-    """Raise the scale, float by float, until the map itself keeps the promise."""
+    """Raise the scale, float by float, until the map itself keeps the guarantee."""
     scale = law.scale
     for _ in range(64):
         sampler = make(*space, scale=scale)
@@ -220,4 +220,4 @@ def _tightened(  # noqa: PLR0913, PLR0917 - the parts of one measurement
         if loss <= allowed:
             return Calibrated(NoiseLaw(law.noise, scale), privacy, loss, sampler)
         scale = math.nextafter(scale, math.inf)
-    raise BudgetError("no noise scale keeps the promise asked for; ask for a larger amount")
+    raise BudgetError("no noise scale keeps the guarantee asked for; ask for a larger amount")

@@ -19,7 +19,7 @@ MOST_ROWS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whom a promise protects, and which two tables it makes hard to distinguish.
+    """Whom a guarantee protects, and which two tables it makes hard to distinguish.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class PrivacyUnit:
 
     @property
     def change(self) -> str:
-        """The change of the table that the promise hides."""
+        """The change of the table that the guarantee hides."""
         return "added or removed" if self.neighbours == "add-remove" else "replaced by another"
 
     @property
@@ -142,7 +142,7 @@ class PrivacyUnit:
     def steps_of(self, other: PrivacyUnit) -> int | None:
         """How many steps between neighbours of ``other`` join any two neighbours of this unit.
 
-        A release that promises ε for ``other`` keeps ``steps * ε`` for this unit, and ρ
+        A release that guarantees ε for ``other`` keeps ``steps * ε`` for this unit, and ρ
         becomes ``steps**2 * ρ`` (group privacy). None where no number of steps is certain:
 
         - rows against a person's column, or two different columns: nothing bounds how many

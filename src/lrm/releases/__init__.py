@@ -1,4 +1,4 @@
-"""Releases: private answers, what they promise, what follows from them, and their files."""
+"""Releases: private answers, what they guarantee, what follows from them, and their files."""
 
 from lrm.releases.core import Release
 from lrm.releases.making import Preview, preview, release

@@ -97,15 +97,15 @@ class Release:
     noisy_measurements
         The integers that left the mechanism.
     privacy
-        The promise that was asked for.
+        The guarantee that was asked for.
     loss
         What the noise's own privacy map says was spent; at most what was asked for.
     distribution, scale
         The noise on each integer.
     unit
-        Whom the promise protects.
+        Whom the guarantee protects.
     simulated
-        True where the noise was made for a study, and nothing is promised.
+        True where the noise was made for a study, and nothing is guaranteed.
     ledger_head
         Head of the ledger right after this release was charged, where one was kept:
         ``lrm budget verify --expected-head`` finds it on the ledger's chain.
@@ -135,10 +135,10 @@ class Release:
         object.__setattr__(self, "noisy_measurements", values)
 
     def _check_noise(self) -> None:
-        """Refuse noise that is not what the promise needs, for this plan and this unit."""
+        """Refuse noise that is not what the guarantee needs, for this plan and this unit."""
         if isinstance(self.privacy, PureDP) != (self.plan.noise != "gaussian"):
-            raise BudgetError(f"{self.plan.noise} noise cannot keep this promise")
-        if self.simulated:  # it promises nothing, and states errors all the same
+            raise BudgetError(f"{self.plan.noise} noise cannot keep this guarantee")
+        if self.simulated:  # it guarantees nothing, and states errors all the same
             nominal = self.plan.accuracy(self.privacy, self.unit).law.scale
             if not abs(self.scale / nominal - 1) < SIMULATED_SCALE:
                 raise BudgetError("the scale of the simulated noise is not the stated one")

@@ -36,9 +36,9 @@ def _privacy(facts: Facts) -> Privacy:
 def load_release(path: str | os.PathLike[str]) -> Release:
     """Read a release; a damaged, foreign or newer file is a ``FileFormatError``.
 
-    What the plan and the noisy measurements do not determine is the promise, the unit, and where
+    What the plan and the noisy measurements do not determine is the guarantee, the unit, and where
     the release was charged. All else is computed again, and the file refused where it disagrees:
-    the noise that the promise needs, and the answers and standard errors where the file states
+    the noise that the guarantee needs, and the answers and standard errors where the file states
     them (up to 100,000).
     """
     values, arrays = read_archive(path, "release", VERSION)

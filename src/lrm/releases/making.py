@@ -1,4 +1,4 @@
-"""Making a release: one way from a plan, a promise and data to private answers.
+"""Making a release: one way from a plan, a guarantee and data to private answers.
 
 All that is public is checked first. Then the budget is spent, and only then the data are looked
 at, whatever they are: counts in memory, a file of counts, a table. What is wrong with the data
@@ -73,7 +73,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
         - a table: what ``lrm.open_table`` returned, a frame of pandas, Polars, Arrow or Spark,
           or an address such as ``"visits.parquet"``. The plan needs a domain then.
     epsilon, delta, rho
-        The promise: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
+        The guarantee: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
         A float is taken at its decimal spelling: 0.1 is 1/10.
     ledger
         What is charged: an ``lrm.Ledger``, or its file or URL. A release of a table must say
@@ -89,7 +89,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
     Warns
     -----
     PrivacyWarning
-        Where the promise is so weak that it protects nobody (ε or ρ above 20).
+        Where the guarantee is so weak that it protects nobody (ε or ρ above 20).
 
     Raises
     ------
@@ -214,11 +214,11 @@ class Preview:
     plan
         What would be answered.
     privacy
-        The promise.
+        The guarantee.
     cost
         What a ledger would be charged: ε, or ρ for Gaussian noise.
     unit
-        Whom the promise protects.
+        Whom the guarantee protects.
     accuracy
         Errors and intervals of the noise that would be drawn.
     budget
@@ -249,7 +249,7 @@ class Prepared:
         """What a ledger is charged.
 
         The ε asked for, with Laplace noise; with Gaussian noise the ρ of the noise's own
-        privacy map, for an (ε, δ) promise too, since ρ adds up exactly and (ε, δ) does not.
+        privacy map, for an (ε, δ) guarantee too, since ρ adds up exactly and (ε, δ) does not.
         """
         privacy = self.noise.privacy
         return privacy if isinstance(privacy, PureDP) else ZCDP(self.noise.loss)

@@ -32,7 +32,7 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
     plan
         Whose batch and noise the baselines share.
     accuracy
-        Of the plan at the promise: baselines are rated at the same.
+        Of the plan at the guarantee: baselines are rated at the same.
     trees
         Whether to build trees too, which takes longer.
     """

@@ -40,7 +40,7 @@ _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:
-    """A comparison at a promise; at ε = 1 or ρ = 1 by default."""
+    """A comparison at a guarantee; at ε = 1 or ρ = 1 by default."""
     best = result.best.plan if result.best else None
     stated = privacy or unit_privacy("laplace" if best is None else best.noise)
     rows: list[dict[str, Any]] = []
@@ -177,12 +177,12 @@ def side_by_side_rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def advice(facts: Mapping[str, Any]) -> str:
-    """What each noise promises at these amounts, and what the weaker promise would buy."""
+    """What each noise guarantees at these amounts, and what the weaker guarantee would buy."""
     pure, delta = amount_words(facts["laplace"]), amount_words({"delta": facts["delta"]})
     shaped = facts["laplace"].get("noise") == "shaped"
     name = "shaped noise" if shaped else "Laplace"
     promises = (
-        f"{'Shaped' if shaped else 'Laplace'} noise promises pure {pure}, which is stronger: "
+        f"{'Shaped' if shaped else 'Laplace'} noise guarantees pure {pure}, which is stronger: "
         f"Gaussian noise may break it with probability {delta}."
     )
     laplace, gaussian = _least(facts["laplace"]), _least(facts["gaussian"])
@@ -195,7 +195,7 @@ def advice(facts: Mapping[str, Any]) -> str:
         )
     return (
         f"{promises} It buys {ratio(laplace / gaussian)} times less error here: take Gaussian "
-        f"where that is worth the weaker promise, else {name}."
+        f"where that is worth the weaker guarantee, else {name}."
     )
 
 

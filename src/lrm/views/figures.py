@@ -239,7 +239,7 @@ def errors_drawing(
     errors
         Standard errors by mechanism.
     at
-        The promise, in words.
+        The guarantee, in words.
     width, title
         Those of the drawing.
     """

@@ -1,4 +1,4 @@
-"""The page of a plan: what it will answer, how well, and what it will promise."""
+"""The page of a plan: what it will answer, how well, and what it will guarantee."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ __all__ = ["plan_page"]
 
 
 def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:
-    """The page of a plan at a promise that it could keep.
+    """The page of a plan at a guarantee that it could keep.
 
     >>> import lrm
     >>> plan = lrm.plan([[1, 1], [1, 0]], "noise-on-data")
-    >>> "not promised" in plan_page(plan, plan.privacy(epsilon=1))
+    >>> "not guaranteed" in plan_page(plan, plan.privacy(epsilon=1))
     True
     """
     expected = plan.accuracy(privacy)
@@ -65,8 +65,8 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
         batch_section(plan.workload, listed if errors else None),
         _usable(errors, privacy),
         error_section(plan, expected, confidence=confidence, limit=limit),
-        section("What would be promised", promise(words)),
-        section("What is not promised", items(NOT_PROMISED)),
+        section("What would be guaranteed", promise(words)),
+        section("What is not guaranteed", items(NOT_PROMISED)),
         section("The plan", _details(plan)),
     ]
     lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."

@@ -1,4 +1,4 @@
-"""What a plan tells: its strategy, its errors at a promise, how near it is to the best possible."""
+"""The output about a plan: strategy, errors at a guarantee, distance from the lower bound."""
 
 from __future__ import annotations
 
@@ -184,14 +184,14 @@ def _ending(facts: Mapping[str, Any]) -> str:
 def error_facts(
     plan: Plan, expected: Accuracy, confidence: float, limit: int | None
 ) -> dict[str, Any]:
-    """The errors of a plan at a promise, in total and query by query.
+    """The errors of a plan at a guarantee, in total and query by query.
 
     Parameters
     ----------
     plan
         The plan whose errors these are.
     expected
-        The accuracy of its answers at the promise.
+        The accuracy of its answers at the guarantee.
     confidence
         Confidence level of the intervals.
     limit
@@ -256,7 +256,7 @@ def total_lines(expected: Accuracy) -> Lines:
 
 
 def _bounds(plan: Plan, expected: Accuracy) -> dict[str, float]:
-    """The bounds at a promise; those of the paper, with its C and r, for Laplace noise."""
+    """The bounds at a guarantee; those of the paper, with its C and r, for Laplace noise."""
     bounds: dict[str, float] = {"lower_bound": expected.lower_bound}
     spectrum, privacy = plan.spectrum, expected.privacy
     if spectrum is None:

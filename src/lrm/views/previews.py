@@ -38,7 +38,7 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
 
 def preview_lines(preview: Preview) -> Lines:
     """The same as text, without the queries."""
-    promise = ("promise", guarantee_words(preview.privacy, preview.unit))
+    promise = ("guarantee", guarantee_words(preview.privacy, preview.unit))
     return [promise, *_cost_lines(preview), *total_lines(preview.accuracy)]
 
 

@@ -17,7 +17,7 @@ def guarantee_words(privacy: Privacy, unit: PrivacyUnit, *, simulated: bool = Fa
     'pure differential privacy, epsilon 0.1, for one row, added or removed'
     """
     if simulated:
-        return "SIMULATED: it promises nothing"
+        return "SIMULATED: it guarantees nothing"
     facts = privacy.facts
     amounts = ", ".join(f"{name} {facts[name]}" for name in facts if name != "guarantee")
     return f"{facts['guarantee']} differential privacy, {amounts}, for {unit.words}"
@@ -33,7 +33,7 @@ NOT_PROMISED = (
         "chosen by looking at the table."
     ),
     "How long the computation took, and what the machine's owner can see, is not hidden.",
-    "Releases add up: another release of the same people is not covered by this promise alone.",
+    "Releases add up: another release of the same people is not covered by this guarantee alone.",
     "What is true of a whole group can be learned, whether or not a particular member takes part.",
 )
-"""What readers might take for promised, and is not."""
+"""What readers might take for guaranteed, and is not."""

@@ -30,7 +30,7 @@ def rehearse(plan: Plan, privacy: Privacy, rows: int | None = None) -> Release:
 
     The noise is that of a real release, so that intervals and verdicts look as they will. The
     result is marked as simulated wherever it is shown or saved: it is about nobody, and it
-    promises nothing. No ledger and no table is needed.
+    guarantees nothing. No ledger and no table is needed.
 
     Parameters
     ----------

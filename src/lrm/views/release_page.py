@@ -1,4 +1,4 @@
-"""The page of a release: answers with their errors, the promise, and its limits."""
+"""The page of a release: answers with their errors, the guarantee, and its limits."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def release_sections(
         batch_section(plan.workload, _errors(release, confidence)),
         section("What it cost", facts(cost_lines(release))),
         error_section(plan, release.accuracy, drawn=False),
-        section("What is promised", _promise(release)),
-        section("What is not promised", items(NOT_PROMISED)),
+        section("What is guaranteed", _promise(release)),
+        section("What is not guaranteed", items(NOT_PROMISED)),
         section("Compute further answers", _further(release)),
     ]
 
@@ -188,7 +188,7 @@ def _lead(release: Release) -> str:
 def _simulated(release: Release) -> Markup:
     if not release.simulated:
         return Markup("")
-    return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is promised.")
+    return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is guaranteed.")
 
 
 def _key(release: Release, tables: Sequence[StatementTable]) -> Markup:

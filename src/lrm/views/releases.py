@@ -133,12 +133,12 @@ def export_csv(
 
 
 def release_lines(release: Release) -> Lines:
-    """What a release promises and how it was made, as text."""
+    """What a release guarantees and how it was made, as text."""
     queries, cells = release.plan.workload.shape
     bits = release.plan.bits
     measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
     lines = [
-        ("promise", promise_line(release)),
+        ("guarantee", promise_line(release)),
         ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
         ("noise", f"{noise_words(release)} on {measured}"),
         ("software", release.software),
@@ -167,7 +167,7 @@ def cost_lines(release: Release) -> Lines:
     parameter = "ε" if isinstance(release.privacy, PureDP) else "ρ"
     loss = f"{parameter} = {float(release.loss):.10g}"
     lines = [
-        ("promise", f"{release.privacy.variant}, {release.privacy.symbols}"),
+        ("guarantee", f"{release.privacy.variant}, {release.privacy.symbols}"),
         ("loss of the noise drawn", f"{loss}, by the sampler's own privacy map"),
         ("who is protected", release.unit.protected),
         ("against", f"being {release.unit.change}"),
@@ -220,7 +220,7 @@ def _privacy(release: Release) -> dict[str, Any]:
 
 def _promise(release: Release) -> list[str]:
     if release.simulated:
-        return ["The noise was simulated for a study: nothing is promised."]
+        return ["The noise was simulated for a study: nothing is guaranteed."]
     return release.privacy.sentences(release.unit)
 
 

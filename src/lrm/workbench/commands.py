@@ -52,7 +52,7 @@ def plan_command(batch: str, domain: str, noise: str, file: str) -> list[str]:
 
 
 def amount_options(amounts: Mapping[str, str]) -> list[str]:
-    """The options of a promise."""
+    """The options of a guarantee."""
     return [word for name, value in amounts.items() for word in (f"--{name}", value)]
 
 

@@ -146,7 +146,7 @@ class Outcome:
 
 
 def domain_facts(domain: Domain) -> dict[str, Any]:
-    """The declared attributes, and whom the promise protects."""
+    """The declared attributes, and whom the guarantee protects."""
     return {
         "table": domain.table,
         "protects": domain.unit.words,

@@ -41,7 +41,7 @@ class AnswerTable:
     numbers
         Columns of numbers by name, such as ``answer``, ``standard_error``, ``low``, ``high``.
     at
-        The promise and the confidence level, in a few words.
+        The guarantee and the confidence level, in a few words.
     groups
         The columns of groups, with what their labels are; those of text where nothing is stated.
     find
@@ -77,7 +77,7 @@ class AnswerTable:
 
     @property
     def caption(self) -> str:
-        """How many answers these are, and at which promise."""
+        """How many answers these are, and at which guarantee."""
         return f"{many(len(self), 'answer', 'answers')} {self.at}".rstrip()
 
     @property

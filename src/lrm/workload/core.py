@@ -50,7 +50,7 @@ class Workload:
         In place of names: the query, the group and the line of each answer.
     importance
         How much a query's squared error counts for when a strategy is chosen
-        (1 each by default). It changes no answer and no promised error.
+        (1 each by default). It changes no answer and no stated error.
     domain
         The public domain whose cells the columns are, where there is one.
     derived
