@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -66,7 +66,7 @@ class Calibrated:
     law: NoiseLaw
     privacy: Privacy
     loss: Fraction
-    sampler: Any
+    sampler: Any = field(repr=False)
 
     @property
     def distribution(self) -> str:
