@@ -209,7 +209,7 @@ def where(batch: Workload, condition: str) -> Workload:
 
 
 def with_importance(batch: Workload, importance: float) -> Workload:
-    """Say how much the error of each of these queries counts for."""
+    """The same queries with an importance, a factor on their squared error in planning."""
     if importance == 1:
         return replace(batch, importance=None)
     if batch.shape[0] > MOST_IMPORTANCES:

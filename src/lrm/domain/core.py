@@ -46,7 +46,7 @@ MOST_COUNTED = 1 << 27
 
 @dataclass(frozen=True, init=False, repr=False)
 class Domain:
-    """Attributes whose cells, multiplied, are the cells that queries weigh.
+    """The public description of a table: attributes, whose combinations are the cells.
 
     Cells are numbered in C order: the last attribute varies fastest.
 
@@ -147,7 +147,7 @@ class Domain:
     def lookup_column(self, name: str) -> tuple[Lookup, str] | None:
         """The lookup that gives a column, called ``column`` or ``lookup.column``, if there is one.
 
-        A name that several lookups have must say of which.
+        If several lookups have the column, the name must be ``lookup.column``.
         """
         table, _, column_name = name.casefold().rpartition(".")
         matches = [
@@ -195,7 +195,7 @@ class Domain:
 
     @cached_property
     def record_bits(self) -> int:
-        """Binary digits of a count after the point: 20 where numbers are declared by knots, else 0.
+        """Binary digits of a count after the point: 20 if numbers are declared by knots, else 0.
 
         A record counts for ``2^record_bits`` units, which may lie in several cells.
         """
@@ -218,19 +218,19 @@ class Domain:
         table
             What SQL calls the table.
         kinds
-            Kinds of attributes by column, where the column's type does not say it.
+            Kinds of attributes by column, for columns whose type does not determine it.
         """
         return draft(columns_of(frame), table, None, kinds)
 
     @property
     def clipping(self) -> tuple[str, ...]:
-        """What happens to numbers beyond the knots of an attribute, a sentence for each."""
+        """What happens to numbers beyond the knots of an attribute: one sentence per attribute."""
         return tuple(
             attribute.clipping for attribute in self.attributes if isinstance(attribute, Numbers)
         )
 
     def axis(self, name: str) -> int:
-        """Return the position of the attribute called ``name``, exactly so spelt."""
+        """Return the position of the attribute called ``name``, spelled exactly so."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -324,7 +324,7 @@ class Domain:
     ) -> list[int]:
         """Return the cell of each row that `count` counts, as exact integers of any size.
 
-        Where numbers are declared by knots, a row is given by the positions of its values instead.
+        If numbers are declared by knots, a row is a tuple of positions of its values instead.
         """
         if key is None:
             key = persons.fresh_key()

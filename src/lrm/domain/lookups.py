@@ -36,16 +36,16 @@ class Lookup:
     Parameters
     ----------
     name
-        By which SQL joins it.
+        Name by which SQL joins it.
     key
         The attribute.
     columns
-        Names of the columns that it gives.
+        Names of its columns other than the key.
     rows
         A value of the attribute and one value of each column; None is NULL. A value without a row
         has NULL in each column.
     key_column
-        What the attribute is called in the lookup, where that is another name.
+        Name of the key in the lookup, if it is not that of the attribute.
 
     Examples
     --------
@@ -98,11 +98,11 @@ class Lookup:
                 raise self.error(f"the numbers of column {column!r} must be finite float64s")
 
     def error(self, sentence: str) -> DomainError:
-        """Blame this lookup."""
+        """An error whose message names this lookup."""
         return DomainError(f"lookup {self.name!r}: {sentence}")
 
     def check_key(self, attribute: Attribute) -> None:
-        """Check that every key may be a value of the attribute, and stands in one row."""
+        """Check that every key may be a value of the attribute and has one row."""
         if isinstance(attribute, Numbers):
             raise self.error(f"the numbers of {self.key!r} are declared by knots, and are no keys")
         if isinstance(attribute, Bins):
@@ -120,7 +120,7 @@ class Lookup:
             seen.add(value)
 
     def keys(self, attribute: Attribute) -> list[object]:
-        """The key of each row as a value of the attribute: days are no texts."""
+        """The key of each row as a value of the attribute; dates are read from text."""
         return [self._value(attribute, key) for key, *_ in self.rows]
 
     def _value(self, attribute: Attribute, key: Value) -> object:

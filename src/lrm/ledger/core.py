@@ -68,7 +68,7 @@ class Ledger:
 
     @classmethod
     def open(cls, location: str | Path, *, timeout: float = DEFAULT_TIMEOUT) -> "Ledger":
-        """Name a ledger by its SQLite file or PostgreSQL URL; nothing is read yet.
+        """Return the ledger at a SQLite file or PostgreSQL URL; nothing is read yet.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Ledger:
         return read_entry(self._store.append(decide))
 
     def preview(self, table: str, privacy: Privacy, *, unit: PrivacyUnit) -> Budget:
-        """Return the budget as it would be after a spend, which is refused as it would be."""
+        """Return the budget as it would be after a spend; raises the same errors as `spend`."""
         budget = self.budget(table)
         return budget.charged(_affordable(budget, privacy, _checked_unit(unit)))
 
@@ -209,7 +209,7 @@ class Ledger:
         return tuple(entry for entry in history.entries if entry.table == table)
 
     def head(self) -> str:
-        """Return count and digest of the history, to be kept where nobody can change both."""
+        """Return count and digest of the history, to be noted in another place."""
         return self._history().head
 
     def verify(self, expected_head: str | None = None) -> str:

@@ -178,7 +178,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     workload, domain, noise, seed
         As in ``lrm.plan``.
     mechanisms
-        Which; all by default.
+        Names of mechanisms; all by default.
     time_limit
         Seconds for each of them.
 

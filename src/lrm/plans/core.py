@@ -50,7 +50,7 @@ def weighted_error(
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a batch will be answered. Made without data; costs no privacy; can be reused.
+    """A strategy for a batch, with its reconstruction and errors. Made without data; can be reused.
 
     Made by ``lrm.plan`` or ``lrm.load_plan``.
 
@@ -114,7 +114,7 @@ class Plan:
 
     @cached_property
     def statement_ratios(self) -> Floats | None:
-        """The standard error of each statement beside that under an even split of the budget.
+        """The standard error of each statement relative to that under an even split of the budget.
 
         None where statements were not balanced: a matrix, a single statement, ``"total"``.
         """
@@ -154,7 +154,7 @@ class Plan:
 
     @property
     def max_records(self) -> int:
-        """With at most this many records in a table, no measurement leaves 62 bits."""
+        """The most records of a table with which every measurement fits 62 bits."""
         return self.measured.max_records >> self.record_bits
 
     @property
@@ -164,7 +164,7 @@ class Plan:
         return () if domain is None else domain.clipping
 
     def moved_counts(self, unit: PrivacyUnit) -> int:
-        """How far one privacy unit moves the counts that are measured, in L1 and in their units."""
+        """How far one privacy unit moves the counts, in L1 and in units of 2^−record_bits."""
         return unit.factor << self.record_bits
 
     @property
@@ -300,7 +300,7 @@ class Plan:
         confidence: float = 0.95,
         expect: float | None = None,
     ) -> AnswerTable:
-        """What a release would be like: the error of each answer with its labels.
+        """The error of each answer of a release, with its labels.
 
         Columns are the grouping attributes, ``query``, ``standard_error`` and ``half_width``,
         half of the interval that holds the true answer with probability ``confidence``. Those of
@@ -357,7 +357,7 @@ class Plan:
         delta: Amount | None = None,
         rho: Amount | None = None,
     ) -> float:
-        """No strategy of any rank has a smaller expected total squared error (see docs)."""
+        """A lower bound on the expected total squared error of every strategy with this noise."""
         return self.accuracy(self.privacy(epsilon, delta, rho)).lower_bound
 
     @cached_property
@@ -403,7 +403,7 @@ class Plan:
         Parameters
         ----------
         mechanisms
-            Which; by default those that need no search.
+            Names of mechanisms; by default those that need no search.
         time_limit
             Seconds for each of them.
         """
@@ -411,7 +411,7 @@ class Plan:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What its author should look into: attributes that drop rows but serve no query."""
+        """Warnings for the author: attributes that drop rows although no query needs them."""
         return plan_concerns(self)
 
     @cached_property

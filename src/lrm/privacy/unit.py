@@ -19,7 +19,7 @@ MOST_ROWS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whom a guarantee protects, and which two tables it makes hard to distinguish.
+    """Whom a guarantee protects, and which tables are neighbours.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class PrivacyUnit:
 
     @property
     def factor(self) -> int:
-        """How many times the sensitivity of one record counts for one unit.
+        """Factor by which the sensitivity of one record is multiplied for one unit.
 
         A person who is added or removed changes up to ``max_rows`` records; one who is
         replaced takes as many out and brings as many in.

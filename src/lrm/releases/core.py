@@ -87,13 +87,13 @@ IN_PARTS = "write them to a file with release.write, or ask for one query: relea
 class Release:
     """The answers of a plan's batch, under a stated guarantee.
 
-    Everything follows from the plan (public) and the noisy measurements (private no more):
+    Everything follows from the plan and the noisy measurements, both of which are public:
     the answers, their errors, and any further query that the strategy supports.
 
     Parameters
     ----------
     plan
-        What was measured, and how answers follow.
+        The plan that was released.
     noisy_measurements
         The integers that left the mechanism.
     privacy
@@ -211,7 +211,7 @@ class Release:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What its readers should look into, such as answers that are all about zero.
+        """Warnings for readers, such as answers that are all near zero.
 
         Made from the released numbers alone, at no privacy cost.
         """
@@ -245,7 +245,7 @@ class Release:
         return AnswerTable(labels, numbers, at, groups)
 
     def head(self, count: int, confidence: float = 0.95) -> AnswerTable:
-        """The first answers of the same table; no others are computed."""
+        """The first answers as a table, as `table` returns it; no others are computed."""
         labels = self.plan.workload.shown.first(count)
         return self._table(labels, [(0, len(labels))], confidence)
 
@@ -274,11 +274,11 @@ class Release:
         return self.table(confidence).to_arrow()
 
     def to_pandas(self, confidence: float = 0.95) -> Any:
-        """The same as a ``pandas.DataFrame``."""
+        """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`."""
         return self.table(confidence).to_pandas()
 
     def to_polars(self, confidence: float = 0.95) -> Any:
-        """The same as a ``polars.DataFrame``."""
+        """One row per answer as a ``polars.DataFrame``, with the columns of `to_arrow`."""
         return self.table(confidence).to_polars()
 
     def query(self, queries: Any) -> Release:

@@ -37,7 +37,7 @@ MOST_LISTED = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Linear queries, their labels, and how much the error of each matters.
+    """A batch of linear queries with their labels and importances.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Workload:
 
     @property
     def products(self) -> ProductMap | None:
-        """The queries, where they are products over attributes and not over a list of cells."""
+        """The queries as products over attributes; None for a list of cells."""
         return products_of(self.queries)
 
     def is_count(self, row: int) -> bool:
@@ -133,7 +133,7 @@ class Workload:
 
     @cached_property
     def shown(self) -> Labels:
-        """What every answer is called that is shown: queries that are not hidden, then derived."""
+        """Labels of all shown answers: queries that are not hidden, then derived answers."""
         if not self.derived:
             return self.labels
         return Labels(
@@ -145,7 +145,7 @@ class Workload:
 
     @cached_property
     def tables(self) -> tuple[Statement, ...]:
-        """What a reader sees as one table each: the statements, or the tables of the labels."""
+        """The tables of the answers: one per statement, or made from the labels."""
         if self.statements:
             return self.statements
         return statements_of(self.labels, self.derived, self.display, self.domain)
