@@ -22,7 +22,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import TokenType
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
@@ -40,8 +40,6 @@ __all__ = [
     "nulls_are_small",
     "parsed",
     "parser",
-    "place",
-    "row_count",
     "split",
     "tokens",
 ]
@@ -291,7 +289,6 @@ def _open_line(text: str, dialect: str) -> int:
 
 _MISSING = re.compile(r"Required keyword: .* missing for <class .*>")
 _TOKEN = re.compile(r"Expected (.*) but got <Token .*", re.DOTALL)
-_MOST_DIGITS = 18  # of LIMIT, a BIGINT
 
 
 def parsed(chunk: Chunk) -> Any:
@@ -330,25 +327,3 @@ def _syntax(error: ParseError, chunk: Chunk) -> SqlError:
     line, column = detail.get("line") or chunk.line, detail.get("col")
     sentence = f"cannot parse the SQL: {what}{location}{hint}"
     return SqlError(sentence, code="syntax", line=int(line), column=column, found=near)
-
-
-def row_count(node: exp.Expr) -> int:
-    """The number of LIMIT or OFFSET."""
-    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
-    value = node.args.get("expression") or node.args.get("count")
-    options = node.args.get("limit_options")
-    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
-    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
-    if ties:
-        advice = "which groups are equal depends on noise; write a number of groups"
-        raise refuse("display", "WITH TIES or PERCENT", advice, at=place(node))
-    if not text.isdigit() or len(text) > _MOST_DIGITS:
-        sentence = f"{word} must be a whole number, such as {word} 10"
-        raise SqlError(sentence, code="display", at=place(node))
-    return int(text)
-
-
-def place(node: exp.Expr | None) -> int | None:
-    """Where the first word of a node begins in the text, if sqlglot knows."""
-    starts = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
-    return min(starts) if starts else None

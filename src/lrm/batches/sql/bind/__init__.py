@@ -14,12 +14,11 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from lrm.batches.sql import aggregates, functions
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.bind import aggregates, functions
+from lrm.batches.sql.bind.scope import Scope, bare, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, PREDICATES, refuse
-from lrm.batches.sql.scope import Scope, bare, folded, only, refuse_node
-from lrm.batches.sql.source import place
 from lrm.errors import SqlError
 
 __all__ = ["Binder"]

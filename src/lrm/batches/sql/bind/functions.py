@@ -17,11 +17,10 @@ import sqlglot
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
-from lrm.batches.sql.conversions import as_text, cast, converted, pieces_call
+from lrm.batches.sql.bind.conversions import as_text, cast, converted, pieces_call
+from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
-from lrm.batches.sql.scope import Binds, folded, only, refuse_node
-from lrm.batches.sql.source import place
 from lrm.batches.sql.statistics import STATISTICS
 
 __all__ = ["FUNCTIONS", "named_function"]

@@ -13,11 +13,11 @@ from lrm.batches.sql import plan as rel
 from lrm.batches.sql.bind import Binder
 from lrm.batches.sql.evaluation import any_true
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.pivots import unpivoted
+from lrm.batches.sql.build.pivots import unpivoted
 from lrm.batches.sql.refusals import ONE_TABLE, refuse
 from lrm.batches.sql.render import render, shown
-from lrm.batches.sql.scope import Scope, Source, bare, folded, only, refuse_node
-from lrm.batches.sql.source import place
+from lrm.batches.sql.bind.scope import Scope, Source, bare, folded, only, refuse_node
+from lrm.batches.sql.bind.scope import place
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:

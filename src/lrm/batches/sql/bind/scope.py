@@ -12,10 +12,20 @@ from sqlglot import exp
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, PREDICATES, refuse
-from lrm.batches.sql.source import DUCKDB, nulls_are_small, place
+from lrm.batches.sql.source import DUCKDB, nulls_are_small
 from lrm.errors import SqlError
 
-__all__ = ["Binds", "Scope", "Source", "bare", "folded", "only", "refuse_node"]
+__all__ = [
+    "Binds",
+    "Scope",
+    "Source",
+    "bare",
+    "folded",
+    "only",
+    "place",
+    "refuse_node",
+    "row_count",
+]
 
 
 def folded(name: str) -> str:
@@ -58,6 +68,31 @@ def refuse_node(node: exp.Expr, advice: str, code: str = "") -> SqlError:
     )
     text = name or repr(node.sql(dialect="duckdb"))
     return refuse(code or default_code, text, better, at=place(node))
+
+
+_MOST_DIGITS = 18  # of LIMIT, a BIGINT
+
+
+def row_count(node: exp.Expr) -> int:
+    """The number of LIMIT or OFFSET."""
+    word = "OFFSET" if type(node) is exp.Offset else "LIMIT"
+    value = node.args.get("expression") or node.args.get("count")
+    options = node.args.get("limit_options")
+    ties = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    text = str(value.this) if type(value) is exp.Literal and not value.is_string else ""
+    if ties:
+        advice = "which groups are equal depends on noise; write a number of groups"
+        raise refuse("display", "WITH TIES or PERCENT", advice, at=place(node))
+    if not text.isdigit() or len(text) > _MOST_DIGITS:
+        sentence = f"{word} must be a whole number, such as {word} 10"
+        raise SqlError(sentence, code="display", at=place(node))
+    return int(text)
+
+
+def place(node: exp.Expr | None) -> int | None:
+    """Where the first word of a node begins in the text, if sqlglot knows."""
+    starts = [inner.meta["start"] for inner in node.walk() if "start" in inner.meta] if node else []
+    return min(starts) if starts else None
 
 
 class Binds(Protocol):

@@ -11,10 +11,9 @@ import re
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, refuse
-from lrm.batches.sql.scope import Binds, folded, only, refuse_node
-from lrm.batches.sql.source import place
 
 __all__ = ["as_text", "cast", "converted", "date_pieces", "pieces_call"]
 
@@ -46,74 +45,26 @@ _STYLES = {"23": "%Y-%m-%d", "111": "%Y/%m/%d", "112": "%Y%m%d", "120": "%Y-%m-%
 _STYLES |= {"121": "%Y-%m-%d", "126": "%Y-%m-%d"}
 
 
-_NUMBERS = {"YYYY": "%Y", "YY": "%y", "MM": "%m", "DD": "%d"}
-_POSTGRES = {
-    **_NUMBERS,
-    **{one.lower(): two for one, two in _NUMBERS.items()},
-    "DDD": "%j",
-    "ddd": "%j",
-    "IYYY": "%G",
-    "iyyy": "%G",
-    "IW": "%V",
-    "iw": "%V",
-    "ID": "%u",
-    "FMMM": "%-m",
-    "FMDD": "%-d",
-    "FMMonth": "%B",
-    "FMDay": "%A",
-    "Mon": "%b",
-    "Dy": "%a",
-    "MON": "UPPER %b",
-    "mon": "LOWER %b",
-    "DY": "UPPER %a",
-    "dy": "LOWER %a",
-    "Q": "QUARTER",
-    "q": "QUARTER",
-    "FMMONTH": "UPPER %B",
-    "FMDAY": "UPPER %A",
-}
-_SNOWFLAKE = {**_NUMBERS, "MON": "%b", "MMMM": "%B", "DY": "%a"}
-_MYSQL = {
-    "%Y": "%Y",
-    "%y": "%y",
-    "%m": "%m",
-    "%c": "%-m",
-    "%d": "%d",
-    "%e": "%-d",
-    "%b": "%b",
-    "%M": "%B",
-    "%a": "%a",
-    "%W": "%A",
-    "%j": "%j",
-    "%v": "%V",
-    "%x": "%G",
-    "%%": "%%",
-}
-_YEAR_TO_DAY = {
-    "yyyy": "%Y",
-    "yy": "%y",
-    "MM": "%m",
-    "M": "%-m",
-    "MMM": "%b",
-    "MMMM": "%B",
-    "dd": "%d",
-    "d": "%-d",
-}
+def _letters(text: str) -> dict[str, str]:
+    """What the letters of a format stand for: a code of STRFTIME, a function, or both."""
+    return dict(pair.split("=") for pair in text.split())
+
+
+_NUMBERS = _letters("YYYY=%Y YY=%y MM=%m DD=%d")
+_POSTGRES = _NUMBERS | _letters(
+    "yyyy=%Y yy=%y mm=%m dd=%d DDD=%j ddd=%j IYYY=%G iyyy=%G IW=%V iw=%V ID=%u FMMM=%-m FMDD=%-d "
+    "FMMonth=%B FMDay=%A Mon=%b Dy=%a MON=UPPER:%b mon=LOWER:%b DY=UPPER:%a dy=LOWER:%a Q=QUARTER "
+    "q=QUARTER FMMONTH=UPPER:%B FMDAY=UPPER:%A"
+)
+_SNOWFLAKE = _NUMBERS | _letters("MON=%b MMMM=%B DY=%a")
+_MYSQL = _letters(
+    "%Y=%Y %y=%y %m=%m %c=%-m %d=%d %e=%-d %b=%b %M=%B %a=%a %W=%A %j=%j %v=%V %x=%G %%=%%"
+)
+_YEAR_TO_DAY = _letters("yyyy=%Y yy=%y MM=%m M=%-m MMM=%b MMMM=%B dd=%d d=%-d")
 """Letters of years, months and days that Java and .NET share."""
 
-_JAVA = {
-    **_YEAR_TO_DAY,
-    "E": "%a",
-    "EE": "%a",
-    "EEE": "%a",
-    "EEEE": "%A",
-    "DDD": "%j",
-}
-_NET = {
-    **_YEAR_TO_DAY,
-    "ddd": "%a",
-    "dddd": "%A",
-}
+_JAVA = _YEAR_TO_DAY | _letters("E=%a EE=%a EEE=%a EEEE=%A DDD=%j")
+_NET = _YEAR_TO_DAY | _letters("ddd=%a dddd=%A")
 _STRFTIME = {f"%{one}": f"%{one}" for one in "YymdbBaAjuVG%"} | {"%Q": "QUARTER", "%e": "%-d"}
 
 _CODES: dict[tuple[str, str], dict[str, str]] = {
@@ -180,7 +131,7 @@ def date_pieces(text: str, function: str, dialect: str) -> str:
 def _joined(parts: list[str]) -> str:
     calls = []
     for number, part in enumerate(parts):
-        function, _, inner = part.partition(" ") if number % 2 else ("", "", part)
+        function, _, inner = part.partition(":") if number % 2 else ("", "", part)
         if number % 2 and not inner:
             calls.append(f"{function}(\x000\x00)")
         elif inner:

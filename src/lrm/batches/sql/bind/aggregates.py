@@ -11,10 +11,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.bind.scope import Binds, bare, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import ADVICE, AGGREGATES, DISTINCT, fail, refuse
-from lrm.batches.sql.scope import Binds, bare, folded, only, refuse_node
-from lrm.batches.sql.source import place
 from lrm.batches.sql.statistics import STATISTICS
 
 __all__ = ["FUNCTIONS", "NAMES", "aggregate", "sort_key"]
