@@ -29,6 +29,7 @@ OTHERS = {
     "readme": "benchmarks.readme",
     "numbers": "benchmarks.numbers",
     "report": "benchmarks.report",
+    "settings": "benchmarks.settings",
     "shaped": "benchmarks.shaped",
     "statements": "benchmarks.statements",
     "workbench": "benchmarks.workbench",

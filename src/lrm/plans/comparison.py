@@ -17,6 +17,7 @@ from lrm.plans.core import Plan
 from lrm.plans.planner import plan_of
 from lrm.privacy.budget import Noise
 from lrm.rendering import html_of, text_of
+from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
 from lrm.strategies import (
     FOR_PRODUCTS,
@@ -27,7 +28,7 @@ from lrm.strategies import (
     build_strategy,
     check_mechanism,
 )
-from lrm.strategies.certificate import CHEAP_SECONDS, least_error, spectrum_of
+from lrm.strategies.certificate import least_error, spectrum_of
 
 __all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
 
@@ -103,8 +104,11 @@ class Contest:
         self._time_limit = time_limit
         clock = Clock(time_limit)
         with threadpool_limits(1):
-            least = least_error(self.problem, clock, most=CHEAP_SECONDS)
-            self._bounds = least, spectrum_of(self.problem, clock, most=CHEAP_SECONDS)
+            least = least_error(self.problem, clock, most=settings.CHEAP_CERTIFICATE_SECONDS)
+            self._bounds = (
+                least,
+                spectrum_of(self.problem, clock, most=settings.CHEAP_CERTIFICATE_SECONDS),
+            )
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

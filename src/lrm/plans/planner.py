@@ -18,14 +18,10 @@ from lrm.plans.balance import OBJECTIVES, Balance, Objective
 from lrm.plans.core import Plan, weighted_error
 from lrm.plans.settling import emphasis_of, settle
 from lrm.privacy.budget import Noise
+from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
 from lrm.strategies import AnyStrategy, Problem, Search, build_strategy
-from lrm.strategies.certificate import (
-    CHEAP_SECONDS,
-    certificate_seconds,
-    least_error,
-    spectrum_of,
-)
+from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.strategies.shaped import ShapedChoice, TablesChoice, shaped_strategy
 from lrm.workload import Workload
 
@@ -268,7 +264,7 @@ def _bounds(
     """The bounds of a problem, as far as they take a small part of the whole time."""
     if clock.stopped:  # Ctrl-C: a little more patience, and a second one ends it
         clock = Clock(AFTER_STOP)
-    at_least = AT_LEAST if strategy.mechanism == "best" else CHEAP_SECONDS
+    at_least = AT_LEAST if strategy.mechanism == "best" else settings.CHEAP_CERTIFICATE_SECONDS
     most = max(at_least, SHARE * clock.work)
     least = strategy.least_error
     if least is None:

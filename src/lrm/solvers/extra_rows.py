@@ -22,6 +22,7 @@ from scipy.linalg import LinAlgError
 
 from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.exact.plus_rows import beside_identity, trace_gradient
+from lrm.solvers import settings
 from lrm.solvers.gram_operators import FactorGram, GramOperator
 from lrm.solvers.quasi_newton import descend, descend_orthantwise
 
@@ -37,8 +38,6 @@ __all__ = [
 
 Matrix = NDArray[np.float64]
 
-#: Widths of the rounded kink of |θ|, from wide to narrow.
-SMOOTHING = (0.1, 0.03, 0.01)
 
 #: A smaller share of the terms that it is the difference of is no error but rounding.
 LOST = 1e-10
@@ -161,7 +160,7 @@ def optimise_extra_rows(  # noqa: PLR0913 - each is a choice of the caller
     rows: Matrix,
     *,
     nonnegative: bool = False,
-    smoothing: Sequence[float] = SMOOTHING,
+    smoothing: Sequence[float] = settings.EXTRA_ROWS_SMOOTHING,
     tolerance: float = 1e-7,
     max_rounds: int = 5_000,
     clock: Clock = UNLIMITED,

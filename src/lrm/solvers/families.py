@@ -10,17 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, work_of
+from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, checked_pair
-from lrm.solvers.extra_rows import (
-    SMOOTHING,
-    ExtraRows,
-    assemble,
-    optimise_extra_rows,
-    round_work,
-)
-from lrm.solvers.general import SCHEDULE, general_stages
+from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
+from lrm.solvers.general import general_stages
 from lrm.solvers.race import Family, Race, Stage
-from lrm.solvers.row_space import STAGES, optimise_row_space
+from lrm.solvers.row_space import optimise_row_space
 from lrm.solvers.starts import random_rows, rotation
 
 __all__ = ["families", "from_start", "search"]
@@ -29,31 +24,6 @@ Matrix = NDArray[np.float64]
 NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
 Steps = Iterator[tuple[float, float]]
 Schedule = Sequence[tuple[float, int]]
-
-SHARES = (16, 12, 16, 24, 16, 8)
-"""Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
-
-MOST_ROWS = 96
-"""Of n/share rows. Over 2,880 cells of four attributes 180 of them ended 0.5 % above 96, in 1.4
-times the time."""
-
-ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
-"""Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
-which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
-one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
-
-OTHER_WIDTH = 1.25
-"""A width is tried if another one ended less than this factor above the best."""
-
-FAR = 4.0
-"""A start is left as it is if it is more than this factor above the best."""
-
-GOOD_START = 0.5
-"""Beside a start of less than this share of the identity's error, the row space wins less often."""
-
-WIDE, WIDE_BESIDE_START = 0.2, 1.0
-"""The row space is searched where there are more cells than this share of its rank squared; the
-second is for batches with a good start."""
 
 
 def search(  # noqa: PLR0913 - each is a choice of the caller
@@ -92,11 +62,11 @@ def families(race: Race, seed: int) -> list[Family]:
     candidates = [_few_rows(race, seed)]
     if k < n:
         # The best is some start here; the first candidate is the identity.
-        has_start = race.error < GOOD_START * race.candidates[0].error
-        wide = WIDE_BESIDE_START if has_start else WIDE
+        has_start = race.error < settings.GOOD_START * race.candidates[0].error
+        wide = settings.WIDE_BESIDE_START if has_start else settings.WIDE
         first = min(0.3, 0.1 * n / (k * k)) if n > wide * k * k else 0.0
         in_row_space: list[Family] = []
-        for width in ROW_SPACE_WIDTHS:
+        for width in settings.ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
         candidates += in_row_space
     return candidates
@@ -120,13 +90,13 @@ def _few_rows(race: Race, seed: int) -> Family:
     rng = np.random.default_rng([seed, 1])
 
     def count(number: int) -> int:
-        share = SHARES[number % len(SHARES)]
-        return int(min(n, max(4, min(MOST_ROWS, min(n, 2 * k) // share))))
+        share = settings.EXTRA_ROW_SHARES[number % len(settings.EXTRA_ROW_SHARES)]
+        return int(min(n, max(4, min(settings.MOST_EXTRA_ROWS, min(n, 2 * k) // share))))
 
     def begin(number: int) -> Steps:
         rows = random_rows(count(number), n, rng, size=0.2)
         per_round = round_work(W, len(rows))
-        smoothing: tuple[float, ...] = SMOOTHING
+        smoothing: tuple[float, ...] = settings.EXTRA_ROWS_SMOOTHING
         for tolerance in (1e-5, 1e-7):
             solution = optimise_extra_rows(
                 W,
@@ -139,7 +109,7 @@ def _few_rows(race: Race, seed: int) -> Family:
             _offer_rows(race, "few rows", solution)
             rows, smoothing = solution.rows, ()
             yield solution.error, per_round * solution.iterations
-        yield from _in_general(race, "few rows", assemble(W, rows)[1].toarray(), POLISH)
+        yield from _in_general(race, "few rows", assemble(W, rows)[1].toarray(), settings.POLISH)
 
     cost = 200 * round_work(W, count(0))
     polish = 50 * _general_seconds(n + count(0), k, n)
@@ -168,7 +138,10 @@ def _row_space(
         del number
         X = rotation(W, r, rng)
         name = f"row space, r = {r}"
-        for stages, tolerance in ((STAGES[:2], 1e-5), (STAGES[2:], 1e-6)):
+        for stages, tolerance in (
+            (settings.ROW_SPACE_STAGES[:2], 1e-5),
+            (settings.ROW_SPACE_STAGES[2:], 1e-6),
+        ):
             mixed = optimise_row_space(
                 W, X, stages=stages, tolerance=tolerance, max_rounds=300, clock=race.clock
             )
@@ -177,7 +150,7 @@ def _row_space(
                 race.offer_strategy(name, X @ W, mixed.iterations)
             race.clock.check()
             yield mixed.error, _row_space_seconds(r, k, n) * mixed.iterations
-        yield from _in_general(race, name, X @ W, SCHEDULE[-1:])
+        yield from _in_general(race, name, X @ W, settings.GENERAL_SCHEDULE[-1:])
 
     cost = _row_space_seconds(r, k, n)
     stages = (
@@ -188,7 +161,7 @@ def _row_space(
 
     def hope() -> float:
         ends = [run.expected() for family in other_families for run in family.runs]
-        return first if not ends or min(ends) < OTHER_WIDTH * race.error else 0.0
+        return first if not ends or min(ends) < settings.OTHER_WIDTH * race.error else 0.0
 
     return Family("row space", begin, stages, hope, needed=1)
 
@@ -225,26 +198,18 @@ def _same(pair: ExactPair) -> ExactPair:
     return pair
 
 
-POLISH = ((1e-2, 100), (1e-4, 100))
-"""The schedule of a strategy that is good already."""
-
-FROM_START = ((60, 1.0), (100, 1.0), (60, 1.07), (40, 1.01), (20, 1.001), (12, 1.0))
-"""Rounds of the stages of a descent in the general form, and by which factor each changes its
-relaxed error."""
-
-
 def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
     """One descent in the general form from a strategy of a known error."""
     k, n = race.W.shape
     cost = _general_seconds(len(L), k, n, _moved(L))
-    stages = [Stage(cost * rounds, ratio) for rounds, ratio in FROM_START]
+    stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_START]
     name = f"{name}, general form"
 
     def begin(number: int) -> Steps:
         del number
-        return _in_general(race, name, L, SCHEDULE)
+        return _in_general(race, name, L, settings.GENERAL_SCHEDULE)
 
     def hope() -> float:
-        return 0.3 if error < FAR * race.error else 0.0
+        return 0.3 if error < settings.FAR_START * race.error else 0.0
 
     return Family(name, begin, stages, hope, limit=1)

@@ -12,22 +12,16 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import ConvergenceError
+from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, factorise, make_exact
 from lrm.solvers.quasi_newton import descend_orthantwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["SCHEDULE", "GeneralResult", "general_stages", "optimise_general", "penalised_error"]
+__all__ = ["GeneralResult", "general_stages", "optimise_general", "penalised_error"]
 
 Matrix = NDArray[np.float64]
-
-SCHEDULE = ((1e-1, 60), (1e-1, 200), (1e-2, 300), (1e-3, 200), (1e-4, 100), (1e-5, 100))
-"""How much of a residual each stage forgives, relative to the mean squared row of L; its rounds.
-
-A loose first stage lets rows move to where they belong: on 80 queries over 3,200 cells the error is
-2,609 after a first stage of 1e-2, and 3,073 after one of 1.8e-3.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +116,7 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     strategy: Matrix,
     *,
-    schedule: Sequence[tuple[float, int]] = SCHEDULE,
+    schedule: Sequence[tuple[float, int]] = settings.GENERAL_SCHEDULE,
     tolerance: float = 1e-5,
     clock: Clock = UNLIMITED,
     stage: str = "general form",

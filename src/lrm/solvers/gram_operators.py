@@ -19,19 +19,11 @@ from numpy.typing import NDArray
 from lrm.exact.plus_rows import PlusRows
 from lrm.maps.linear import LinearMap
 from lrm.maps.words import chain_times, running_totals
+from lrm.solvers import settings
 
 __all__ = ["ChainGram", "FactorGram", "GramOperator", "gram_operator"]
 
 Matrix = NDArray[np.float64]
-
-DIFFERENCES_PAY = 3
-"""How many times fewer entries the differences of columns must have than the columns."""
-
-SQUARE_CELLS = 2048
-"""Blocks up to which G may be held as an array, where W has twice as many rows."""
-
-SPARSE_SHARE = 0.1
-"""A matrix with a smaller share of entries is held sparse."""
 
 
 class GramOperator(ABC):
@@ -121,7 +113,7 @@ class FactorGram(GramOperator):
     def _square(self) -> Matrix | None:
         """G itself, where it is small beside V."""
         rows, cells = self.factor.shape
-        if 2 * cells > rows or cells > SQUARE_CELLS:
+        if 2 * cells > rows or cells > settings.SQUARE_CELLS:
             return None
         square = self.factor.T @ self.factor
         return square if isinstance(square, np.ndarray) else np.asarray(square.toarray())
@@ -157,14 +149,14 @@ def _few_differences(matrix: sp.csr_array) -> sp.csr_array | None:
     last = sp.csr_array((matrix.shape[0], 1))
     differences = sp.csr_array(matrix - sp.hstack([matrix[:, 1:], last], format="csr"))
     differences.eliminate_zeros()
-    return differences if DIFFERENCES_PAY * differences.nnz < matrix.nnz else None
+    return differences if settings.DIFFERENCES_PAY * differences.nnz < matrix.nnz else None
 
 
 def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
     """An array, or a sparse matrix of few entries or of few differences."""
     if isinstance(matrix, np.ndarray):
         return matrix
-    few = matrix.nnz < SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
+    few = matrix.nnz < settings.SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
     if few or _few_differences(matrix) is not None:
         return sp.csr_array(matrix)
     return np.asarray(matrix.toarray())

@@ -7,17 +7,12 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lrm.clock import UNLIMITED, Clock, Step
+from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
 __all__ = ["disjoint_groups", "weighted_groups"]
 
 Matrix = NDArray[np.float64]
-
-POWER = 60.0
-"""Of the mean that stands in for the largest column."""
-
-DEAD = 1e-3
-"""A group that is measured with less than this share of the largest weight is left out."""
 
 
 def disjoint_groups(rows: Matrix) -> NDArray[np.int64]:
@@ -67,11 +62,11 @@ def weighted_groups(
         trace = float(np.vdot(S, R.T))
         loads = c @ sizes
         top = float(loads.max())
-        shares = (loads / top) ** POWER
+        shares = (loads / top) ** settings.GROUPS_POWER
         total = float(shares.sum())
         by_row = -2.0 * c * c * np.square(C @ S).sum(axis=1) / trace
         by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, 1e-300))) / total
-        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / POWER)
+        value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / settings.GROUPS_POWER)
         return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
 
     descent = descend(
@@ -85,5 +80,5 @@ def weighted_groups(
     if not np.isfinite(descent.value):
         return None
     weights = np.exp(descent.point - descent.point.max())
-    is_alive = weights[group] > DEAD
+    is_alive = weights[group] > settings.DEAD_GROUP
     return np.asarray(A[is_alive] * weights[group][is_alive, np.newaxis])

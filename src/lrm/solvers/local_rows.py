@@ -15,21 +15,13 @@ from numpy.typing import NDArray
 
 from lrm.exact.plus_rows import BLOCK
 from lrm.maps.words import chain_blocks
+from lrm.solvers import settings
 from lrm.solvers.extra_rows import assemble, optimise_extra_rows
 from lrm.solvers.gram_operators import ChainGram
 
 __all__ = ["BLOCK", "local_basis", "local_gram", "local_strategy"]
 
 Matrix = NDArray[np.float64]
-
-BASIS_ROWS = 3
-"""Rows of the basis in addition to the cells, from which the search for it starts."""
-
-TOTAL_WEIGHT = 2.0
-"""Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
-
-TRIES = 3
-"""Random starts of the basis: milliseconds each."""
 
 
 def local_basis() -> Matrix:
@@ -38,11 +30,13 @@ def local_basis() -> Matrix:
     >>> np.abs(local_basis()).sum(axis=0).round(9).tolist() == BLOCK * [1.0]
     True
     """
-    W = np.vstack([np.tri(BLOCK), np.full((1, BLOCK), TOTAL_WEIGHT)])
+    W = np.vstack([np.tri(BLOCK), np.full((1, BLOCK), settings.LOCAL_TOTAL_WEIGHT)])
     rng = np.random.default_rng(0)
     tried = [
-        optimise_extra_rows(W, 0.5 * rng.random((BASIS_ROWS, BLOCK)), nonnegative=True)
-        for _ in range(TRIES)
+        optimise_extra_rows(
+            W, 0.5 * rng.random((settings.LOCAL_BASIS_ROWS, BLOCK)), nonnegative=True
+        )
+        for _ in range(settings.LOCAL_TRIES)
     ]
     best = min(tried, key=lambda candidate: candidate.error)
     return np.asarray(assemble(W, best.rows)[1].toarray())

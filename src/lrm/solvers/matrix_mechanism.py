@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
+from lrm.solvers import settings
 
 __all__ = ["MatrixResult", "optimise_gram", "smoothed_maximum"]
 
@@ -20,9 +21,6 @@ Vector = NDArray[np.float64]
 #: Least eigenvalue of M over its largest diagonal entry. A = M^½ then has a condition number
 #: of about 1e4 at most, so that ``W·A⁻¹`` is exact to 1e-12.
 FLOOR = 1e-8
-#: ε of the smoothed maximum, as a share of the maximum, in stages: a rough one first, because
-#: the gradient of a sharp one sees only the largest diagonal entry of the moment.
-SMOOTHINGS = (0.1, 0.02, 0.004)
 #: Window of the non-monotone line search, and its sufficient decrease, of Birgin et al.
 WINDOW, DECREASE = 10, 1e-4
 
@@ -111,14 +109,14 @@ def optimise_gram(
     descent = _Descent(gram / size)
     stage = 0
     try:
-        descent.start(SMOOTHINGS[0])
-        while stage < len(SMOOTHINGS) and descent.rounds < max_rounds:
+        descent.start(settings.MATRIX_SMOOTHINGS[0])
+        while stage < len(settings.MATRIX_SMOOTHINGS) and descent.rounds < max_rounds:
             progress = descent.advance()
             clock.tick(Step("matrix", descent.rounds, descent.best * size * largest**2))
             if progress < tolerance:
                 stage += 1
-                if stage < len(SMOOTHINGS):
-                    descent.start(SMOOTHINGS[stage])
+                if stage < len(settings.MATRIX_SMOOTHINGS):
+                    descent.start(settings.MATRIX_SMOOTHINGS[stage])
     except StopSolver:
         pass
     values, basis = eigh(descent.best_at, driver="evr", check_finite=False)
@@ -129,7 +127,7 @@ def optimise_gram(
         A,
         descent.best * size * largest**2,
         descent.rounds,
-        converged=stage == len(SMOOTHINGS),
+        converged=stage == len(settings.MATRIX_SMOOTHINGS),
     )
 
 

@@ -26,17 +26,12 @@ from scipy.optimize import minimize_scalar
 
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
+from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
 __all__ = ["OwnRows", "optimise_own_rows"]
 
 Matrix = NDArray[np.float64]
-
-POWERS = (20.0, 100.0, 500.0)
-"""Of the norms that stand in for the largest column, one after the other."""
-
-LEAST_SHARE = 1e-3
-"""Least weight of a cell: full column rank, so that rounding loses nothing."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -87,7 +82,7 @@ class _Run:
     def weigh(self, sizes: sp.csr_array) -> Matrix:
         """Weights of the rows alone, up to a factor."""
         z = np.zeros(sizes.shape[0])
-        for power in POWERS:
+        for power in settings.OWN_ROWS_POWERS:
             descent = descend(
                 partial(_rows_error, sizes=sizes, power=power),
                 z,
@@ -111,7 +106,7 @@ class _Run:
             self._report()
             return error
 
-        most = 1.0 - LEAST_SHARE
+        most = 1.0 - settings.OWN_ROWS_LEAST_SHARE
         try:
             value(most)
             minimize_scalar(value, bounds=(0.0, most), method="bounded", options={"xatol": 0.01})

@@ -23,35 +23,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Step
+from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend_orthantwise
 
 __all__ = ["PeriodicRows", "optimise_periodic_rows", "range_correlation"]
 
 Matrix = NDArray[np.float64]
-
-COARSE = 48
-"""Blocks that the longest range is divided into at first."""
-
-SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)
-"""Periods that are tried, as shares of the longest range."""
-
-ROWS = (1, 2, 3, 5, 8)
-"""Rows of a period that are tried."""
-
-TRIES = 2
-"""Random starts of each."""
-
-FINE = 512
-"""Blocks that the longest range is divided into at last; single cells where it has fewer."""
-
-KEPT = 3
-"""How many of the coarse solutions are refined."""
-
-SPAN, RING = 2.0, 6.0
-"""Lengths of a row and of the ring, as multiples of the longest range."""
-
-FIRST_SUM = 8.0
-"""Largest sum of a cell's entries at the start, as in `lrm.solvers.sparse_rows`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +79,7 @@ class _Ring:
     @classmethod
     def of(cls, correlation: Matrix, block: int, period: int) -> _Ring:
         reach = ceil(len(correlation) / block)
-        periods = ceil(RING * reach / period)
+        periods = ceil(settings.PERIODIC_RING * reach / period)
         around = periods * period
         gap = np.arange(-around * block // 2, around * block // 2)
         inside = np.abs(gap) < len(correlation)
@@ -161,19 +138,21 @@ def optimise_periodic_rows(
     """
     run = _Run(correlation, clock)
     reach = len(correlation)
-    fine = max(1, reach // FINE)
-    block = fine * max(1, reach // (fine * COARSE))
+    fine = max(1, reach // settings.PERIODIC_FINE)
+    block = fine * max(1, reach // (fine * settings.PERIODIC_COARSE))
     length = ceil(reach / block)
-    periods = {max(1, round(share * length)) for share in SHARES}
+    periods = {max(1, round(share * length)) for share in settings.PERIODIC_SHARES}
     candidates = []
-    for _, period, rows in product(range(TRIES), sorted(periods), ROWS):
-        shape = (rows, ceil(SPAN * length / period), period)
-        start = FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
+    for _, period, rows in product(
+        range(settings.PERIODIC_TRIES), sorted(periods), settings.PERIODIC_ROWS
+    ):
+        shape = (rows, ceil(settings.PERIODIC_SPAN * length / period), period)
+        start = settings.FIRST_SUM / (shape[0] * shape[1]) * rng.random(shape)
         candidates.append((*run.descend(start, block, 100), block))
         if clock.must_end():
             break
     candidates.sort(key=lambda candidate: candidate[0])
-    for _, coarse, _ in candidates[:KEPT]:
+    for _, coarse, _ in candidates[: settings.PERIODIC_KEPT]:
         if not clock.must_end():
             start = np.repeat(coarse, block // fine, axis=2)
             candidates.append((*run.descend(start, fine, 200), fine))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lrm.clock import Clock, Step
 from lrm.errors import ConvergenceError, StopSolver
+from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, checked_pair, factorise
 
 __all__ = ["Candidate", "Family", "Race", "Stage"]
@@ -25,21 +26,6 @@ Matrix = NDArray[np.float64]
 
 ROUNDING = 1e-8
 """A smaller relative gain does not count: integer strategies of 30 bits lose as much."""
-
-LEAST = 0.1
-"""Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
-
-LONGEST = 100.0
-"""What takes longer than this multiple of the patience is not begun, whatever it may gain."""
-
-OVERHEAD = 0.02
-"""Seconds that a stage takes at least."""
-
-TRUSTED = 3
-"""Stages that must have been seen before their mean is believed over what was expected."""
-
-SPREAD = 0.1
-"""By how much two descents of a family differ, as long as there has been only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +105,7 @@ class Family:
         """
         ratios = [ratio for _, ratio in self.seen[stage]]
         expected = self.stages[stage].ratio
-        if len(ratios) < TRUSTED:
+        if len(ratios) < settings.RACE_TRUSTED:
             return min(expected, float(np.exp(np.mean(np.log([expected, *ratios])))))
         return float(np.mean(ratios))
 
@@ -141,7 +127,9 @@ class Family:
         if 2 * len(errors) < m + 1:
             return 0.0, cost
         low, *higher_errors = errors
-        near = float(np.mean(higher_errors[:2])) - low if higher_errors else SPREAD * low
+        near = (
+            float(np.mean(higher_errors[:2])) - low if higher_errors else settings.RACE_SPREAD * low
+        )
         return max(0.0, min(best - low, 0.0) + min(near, low)) / (best * (m + 1)), cost
 
 
@@ -169,7 +157,7 @@ class _Run:
         before = self.error
         self.error, cost = next(self.steps)
         ratio = self.error / before if self.done and before > 0 else 1.0
-        self.family.seen[self.done].append((max(cost, OVERHEAD), ratio))
+        self.family.seen[self.done].append((max(cost, settings.RACE_OVERHEAD), ratio))
         self.done += 1
 
 
@@ -238,7 +226,7 @@ class Race:
             while self.error > 0:
                 self.clock.check()
                 limit = threshold * max(1.0, self.work / patience) ** 2
-                if not self._advance(families, limit, LONGEST * patience):
+                if not self._advance(families, limit, settings.RACE_LONGEST * patience):
                     break
         except StopSolver:
             pass
@@ -256,7 +244,11 @@ class Race:
             choices.append((*family.another(self.error), family))
             open_runs = [run for run in family.runs if run.done < len(family.stages)]
             choices += [(*run.continued(self.error), run) for run in open_runs]
-        choices = [c for c in choices if c[0] > threshold * max(c[1], LEAST) and c[1] < longest]
+        choices = [
+            c
+            for c in choices
+            if c[0] > threshold * max(c[1], settings.RACE_LEAST) and c[1] < longest
+        ]
         if not choices:
             return False
         self._remaining = self.clock.seconds_for(sum(cost for _, cost, _ in choices))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lrm.clock import UNLIMITED, Clock, Step
+from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["RowSpaceResult", "optimise_row_space", "row_space_error"]
 
 Matrix = NDArray[np.float64]
-
-#: Pairs (power that stands in for the maximum, width of the rounded kink times r).
-STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ def optimise_row_space(  # noqa: PLR0913 - each is a choice of the caller
     W: Matrix,
     mixing: Matrix,
     *,
-    stages: Sequence[tuple[float, float]] = STAGES,
+    stages: Sequence[tuple[float, float]] = settings.ROW_SPACE_STAGES,
     tolerance: float = 1e-6,
     max_rounds: int = 1_000,
     clock: Clock = UNLIMITED,

@@ -13,22 +13,15 @@ import scipy.sparse as sp
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.maps.matrices import SparseMap
+from lrm.solvers import settings
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.sparse_rows import Stage, optimise_sparse_rows, sparse_rows_error
 
 __all__ = ["polish_segments"]
 
-CORE, MARGIN = 4, 2
-"""Lengths of a segment and of the margins around it, in longest ranges."""
-
-LEAST_REACH = 128
-"""Shorter ranges have segments as if the longest had this number of cells."""
 
 STAGE = Stage(1, 1e-5, 200, 4)
 """Descents over single cells. With 40 rounds in all, 4,096 random ranges ended 0.6 % higher."""
-
-WORTH = 1e-3
-"""Segments in the middle are left as they are after one of them gains a smaller share."""
 
 
 def polish_segments(
@@ -47,14 +40,17 @@ def polish_segments(
     clock
         Ticks once per round.
     """
-    cells, unit = W.shape[1], max(reach, LEAST_REACH)
-    count = max(1, cells // (CORE * unit))
+    cells, unit = W.shape[1], max(reach, settings.SEGMENT_LEAST_REACH)
+    count = max(1, cells // (settings.SEGMENT_CORE * unit))
     ends = np.linspace(0, cells, count + 1).astype(int)
     columns = sp.csc_array(W)
     middle = np.asarray(rows @ np.arange(cells)).ravel() / np.asarray(rows.sum(axis=1)).ravel()
     polished = sp.lil_array(rows)
     for number in [0, *range(count - 1, 0, -1)]:
-        low, high = max(0, ends[number] - MARGIN * unit), ends[number + 1] + MARGIN * unit
+        low, high = (
+            max(0, ends[number] - settings.SEGMENT_MARGIN * unit),
+            ends[number + 1] + settings.SEGMENT_MARGIN * unit,
+        )
         part = sp.csr_array(columns[:, low:high])
         gram = gram_operator(SparseMap(sp.csr_array(part[np.diff(part.indptr) > 0])))
         inside = sp.csr_array(rows[:, low:high])
@@ -75,7 +71,8 @@ def polish_segments(
         inner = number not in {0, count - 1}
         if (
             inner
-            and sparse_rows_error(gram, start) - segment_rows.error < WORTH * segment_rows.error
+            and sparse_rows_error(gram, start) - segment_rows.error
+            < settings.SEGMENT_WORTH * segment_rows.error
         ):
             break
     result = sp.csr_array(polished)

@@ -24,6 +24,7 @@ from scipy.linalg import LinAlgError
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver
 from lrm.exact.plus_rows import PlusRows, beside_identity, trace_gradient
+from lrm.solvers import settings
 from lrm.solvers.extra_rows import RowsError, with_cells
 from lrm.solvers.gram_operators import GramOperator
 from lrm.solvers.quasi_newton import Descent, descend_orthantwise
@@ -42,23 +43,13 @@ Indices = NDArray[np.intp]
 ENTRY_WORK = 1.1e-7
 """Seconds of counted work per entry of Θ and round, over prefix sums of 400 to 5,000 values."""
 
-DENSE_SHARE = 0.15
-"""Rows with a larger share of entries are moved as arrays."""
 
 PIECE = 1 << 20
 """Entries of an array that is used in one piece."""
 
-FEWER = 4
-"""How many times fewer blocks there are at each coarser resolution."""
 
 MOST_PAIRS = 1 << 24
 """Pairs of entries of the same cell that are kept (256 MB)."""
-
-FIRST_SUM = 8.0
-"""Largest sum of a cell's entries in the random rows that the first descent starts from.
-
-At 4,096 prefix sums: 4 and 8 were alike, 2, 16 and 128 ended 1 to 8 % higher after 300 rounds.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +73,11 @@ def stages(cells: int, rows: int) -> tuple[Stage, ...]:
     [16, 4, 1]
     """
     block = 1
-    while cells >= FEWER * block * rows:
-        block *= FEWER
+    while cells >= settings.FEWER * block * rows:
+        block *= settings.FEWER
     stage_list = [Stage(block, 1e-4, 75, 4)]
     while block > 1:
-        block //= FEWER
+        block //= settings.FEWER
         stage_list.append(Stage(block, 3e-5, 75, 2) if block > 1 else Stage(1, 3e-5, 40, 1))
     return tuple(stage_list)
 
@@ -294,8 +285,8 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
     for stage in stages:
         level = _Resolution(gram.coarser(stage.block), nonnegative=nonnegative)
         if X is None:
-            X = FIRST_SUM / rows * rng.random((level.gram.cells, rows))
-            X = X if nonnegative else X - FIRST_SUM / rows / 2
+            X = settings.FIRST_SUM / rows * rng.random((level.gram.cells, rows))
+            X = X if nonnegative else X - settings.FIRST_SUM / rows / 2
         else:
             X = _finer(X, block // stage.block, level.gram.cells)
         block = stage.block
@@ -354,7 +345,7 @@ class _Run:
             max_rounds=stage.rounds,
         )
         entries = X if isinstance(X, np.ndarray) else X.data
-        if np.count_nonzero(entries) > DENSE_SHARE * X.shape[0] * X.shape[1]:
+        if np.count_nonzero(entries) > settings.DENSE_SHARE * X.shape[0] * X.shape[1]:
             T = X.T if isinstance(X, np.ndarray) else X.T.toarray()
             run = descend(level.function.kinked, np.ascontiguousarray(T))
             X = run.point.T

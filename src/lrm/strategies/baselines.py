@@ -11,6 +11,7 @@ import numpy as np
 from lrm.exact.cells import CellMap
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
+from lrm.solvers import settings
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
@@ -19,8 +20,6 @@ from lrm.workload import weigh_rows
 
 __all__ = ["BaselineResult", "baselines", "best_baseline", "is_proven", "own_rows"]
 
-FANOUTS = (2, 3, 4, 5, 8, 16)
-"""Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
 
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
@@ -67,7 +66,7 @@ def is_proven(problem: Problem, results: Sequence[BaselineResult]) -> bool:
 
 def _trees(cells: int) -> Iterator[tuple[str, LevelMap]]:
     yield "wavelet", haar_tree(cells)
-    for fanout in FANOUTS:
+    for fanout in settings.BASELINE_FANOUTS:
         yield f"tree, fan-out {fanout}", total_tree(cells, fanout)
         yield f"tree, fan-out {fanout}, no root", total_tree(cells, fanout, root=False)
 

@@ -12,6 +12,7 @@ import numpy as np
 from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction, merge_values
+from lrm.solvers import settings
 from lrm.solvers.families import from_start
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
@@ -28,7 +29,7 @@ from lrm.strategies.base import (
 from lrm.strategies.baselines import BaselineResult, baselines, best_baseline, is_proven, own_rows
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
-from lrm.strategies.large import LONG_CELLS, add_rows, best_long, has_long_ranges
+from lrm.strategies.large import add_rows, best_long, has_long_ranges
 from lrm.strategies.lowrank import lowrank
 from lrm.strategies.products import (
     best_products,
@@ -43,40 +44,6 @@ __all__ = ["best", "has_few_cells"]
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
 
-THRESHOLDS: dict[Effort, tuple[float, float]] = {
-    "quick": (0.03, 0.5),
-    "normal": (1e-4, 1.0),
-    "thorough": (1e-5, 30.0),
-}
-"""The search ends when another second of work is expected to lower the error by less than the
-first number, which grows with the square of the work after the second number of seconds."""
-
-LOWRANK_SECONDS, LOWRANK_RANK = 1.5e-4, 400
-"""Of the paper's algorithm, per entry of the reduced workload; twice as many at this rank."""
-
-NEAR = 1.1
-"""The paper's strategy is improved further if it is at most this factor above the best."""
-
-EXTREME_RANK, EXTREME_CELLS = 10, 64
-"""Where columns may well lie inside the hull of others, and finding out takes little time."""
-
-GAUSSIAN_WORK: dict[Effort, float] = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
-PRODUCT_WORK = 8e6
-"""Rank² × merged cells of a product up to which a list of them is searched for Gaussian noise; at
-quick effort up to the second number where every query is a product, which rarely gains.
-
-Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
-affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4).
-"""
-
-FLAT_CELLS: dict[Effort, int] = {"quick": 2000, "normal": 5000, "thorough": 5000}
-"""The same for Laplace noise; more take seconds even at quick effort, and hundreds of MB."""
-
-FLAT_ENTRIES = 2e7
-"""Queries × merged cells of a product up to which its queries are written out over cells."""
-
-BOUND_SECONDS = 1.0
-"""Of one core, that a bound for the merged cells of a product may take."""
 
 TIE = 1e-6
 """A relative difference of errors that is less than what rounding to integers costs."""
@@ -144,7 +111,7 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
         # The optimum for Gaussian noise to 0.1 % takes little time on few cells.
         tight: Effort = "normal" if effort == "quick" else effort
         listed = [_best_listed(flat, search, tight, {})]
-    bound = least_error(flat, search.clock, most=BOUND_SECONDS)
+    bound = least_error(flat, search.clock, most=settings.BOUND_SECONDS)
     lifted = [_over_all_cells(strategy, flat, reduction) for strategy in listed]
     return _least(product_choice, lifted, bound)
 
@@ -155,13 +122,13 @@ def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:
         return False
     merged = merge_values(problem.products)
     queries, cells = merged.batch.queries, merged.cells
-    if queries * cells > FLAT_ENTRIES:
+    if queries * cells > settings.FLAT_ENTRIES:
         return False
     if noise == "gaussian":
         plain = effort == "quick" and merged.batch.simple
-        most = PRODUCT_WORK if plain else GAUSSIAN_WORK[effort]
+        most = settings.PRODUCT_WORK if plain else settings.GAUSSIAN_WORK[effort]
         return min(queries, cells) ** 2 * cells <= most
-    return cells <= FLAT_CELLS[effort]
+    return cells <= settings.FLAT_CELLS[effort]
 
 
 def _over_all_cells(strategy: Strategy, flat: Problem, reduction: Reduction) -> Strategy:
@@ -222,11 +189,12 @@ def _needs_trees(problem: Problem, *, in_time: bool) -> bool:
     queries, importance = problem.workload.queries, problem.workload.importance
     if not queries.has_closed_forms:
         return False
-    if importance is not None and queries.shape[1] > LONG_CELLS:
+    if importance is not None and queries.shape[1] > settings.LONG_CELLS:
         raise UsageError(
-            f"importance is not supported for {queries.kind} over more than {LONG_CELLS} cells"
+            f"importance is not supported for {queries.kind} over more than "
+            f"{settings.LONG_CELLS} cells"
         )
-    return importance is None and (queries.shape[1] > LONG_CELLS or not in_time)
+    return importance is None and (queries.shape[1] > settings.LONG_CELLS or not in_time)
 
 
 def _searched(
@@ -238,7 +206,7 @@ def _searched(
 ) -> Strategy:
     """What the solvers find, or the best baseline if that is better."""
     baseline = min(offers, key=lambda offer: offer.error)
-    threshold, patience = THRESHOLDS[effort]
+    threshold, patience = settings.THRESHOLDS[effort]
     race = search_strategy(
         problem.reduced,
         threshold=threshold,
@@ -266,7 +234,7 @@ def _own_starts(problem: Problem, search: Search) -> dict[str, Floats]:
         weighted_rows = weighted_groups(R, rows, disjoint_groups(rows), search.clock)
         if weighted_rows is not None:
             starts["own rows"] = weighted_rows
-    if len(R) <= EXTREME_RANK and R.shape[1] <= EXTREME_CELLS:
+    if len(R) <= settings.EXTREME_RANK and R.shape[1] <= settings.EXTREME_CELLS:
         starts["extreme columns"] = extreme_columns(R / np.abs(R).max())
     return starts
 
@@ -277,12 +245,15 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
     So the result is not above the paper's, in any time that allows both.
     """
     k, n = problem.reduced.shape
-    if search.clock.ended or LOWRANK_SECONDS * k * n * (1 + k / LOWRANK_RANK) > race.work:
+    if (
+        search.clock.ended
+        or settings.LOWRANK_SECONDS * k * n * (1 + k / settings.LOWRANK_RANK) > race.work
+    ):
         return
     with suppress(ConvergenceError):
         papers = lowrank(problem, search)
         factors = np.maximum(problem.merged.cell_map.largest_factors(), 1)
         start = papers.matrix.dense() * factors
         error = race.offer_strategy("lowrank", start)
-        if error < NEAR * race.error:
+        if error < settings.NEAR_BASELINE * race.error:
             race.run([from_start(race, "lowrank", start, error)], threshold)

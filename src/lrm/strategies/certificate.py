@@ -6,12 +6,13 @@ import numpy as np
 
 from lrm.clock import UNLIMITED, Clock
 from lrm.exact.rows import reduction_seconds, singular_values
+from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.products.bounds import product_bound
 from lrm.strategies.base import Problem
 
-__all__ = ["CHEAP_SECONDS", "certificate_seconds", "least_error", "spectrum_of"]
+__all__ = ["certificate_seconds", "least_error", "spectrum_of"]
 
 CLOSED_FORM_CELLS = 2048
 """Maps with closed forms over more cells are bounded by their known singular values."""
@@ -19,11 +20,6 @@ CLOSED_FORM_CELLS = 2048
 PRODUCT_ENTRIES = 2e7
 """Queries × cells up to which a batch over products is written out for its singular values."""
 
-MOST_SECONDS = 27.0
-"""About how long the rounds of a bound may take, whatever the caller allows."""
-
-CHEAP_SECONDS = 20.0
-"""Of one core, that bounds of a mechanism may take, however fast it is."""
 
 PROVEN = 1.001
 """An error no more above a bound that costs nothing needs no better one."""
@@ -71,7 +67,7 @@ def least_error(
     if needed > most or not clock.affords(needed) or not problem.reduced.any():
         return quick
     seconds = max(problem.decomposition_seconds, 1e-9)
-    rounds = int(np.clip(min(most, MOST_SECONDS) / seconds, 2, 200))
+    rounds = int(np.clip(min(most, settings.CERTIFICATE_SECONDS) / seconds, 2, 200))
     optimum = optimise_gaussian(
         problem.reduced, tolerance=0.01, max_rounds=rounds, clock=clock.silent()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lrm.maps.linear import Floats
+from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian
 from lrm.solvers.gaussian_ascent import GaussianResult
 from lrm.solvers.gaussian_chain import find_chain, optimise_chain
@@ -11,14 +12,6 @@ from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
 __all__ = ["best_gaussian", "has_fast_optimum"]
 
-TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}
-"""How far above the least possible error the result may be, by effort."""
-
-CHAIN_CELLS = 4096
-"""Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
-
-The solver takes seconds; the n × n integers of the plan and their inverse take the rest.
-"""
 
 EXACT_INTEGERS = 2.0**53
 """Sums of whole numbers below this are exact in float64."""
@@ -32,13 +25,13 @@ def has_fast_optimum(problem: Problem, search: Search, effort: str) -> bool:
         and effort != "quick"
         and queries.has_closed_forms
         and problem.workload.importance is None
-        and 2 <= queries.shape[1] <= CHAIN_CELLS
+        and 2 <= queries.shape[1] <= settings.CHAIN_CELLS
     )
 
 
 def best_gaussian(problem: Problem, search: Search, effort: str) -> Strategy:
     """Minimise ``‖B‖²`` with every column of L in the unit L2 ball, to a certified ratio."""
-    optimum = _optimise(problem, search, TOLERANCES[effort])
+    optimum = _optimise(problem, search, settings.GAUSSIAN_TOLERANCES[effort])
     candidates = (Candidate("L2 optimum", optimum.upper, optimum.rounds),)
     interrupted = search.clock.interrupted
     record = SearchRecord("L2 optimum", candidates, optimum.converged, interrupted, effort)

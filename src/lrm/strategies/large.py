@@ -18,6 +18,7 @@ from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
+from lrm.solvers import settings
 from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
@@ -29,37 +30,22 @@ from lrm.solvers.segments import polish_segments
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
-__all__ = ["LONG_CELLS", "add_rows", "best_long", "best_tree", "has_long_ranges"]
+__all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges"]
 
-LONG_CELLS = 2048
-"""Ranges of more cells are searched through WᵀW as an operator."""
 
 MOST_WEIGHTS = 1 << 28
 """Weights of a batch that is looked at one by one."""
 
-LOCAL_CELLS = 8192
-"""Prefix sums and all ranges over more cells have a basis for each block below the rows."""
 
 MOST_OWN_ROWS = 2048
 """Queries up to which they are measured themselves, where the cells are far more."""
 
-LEAST_REACHES = 4
-"""How many times the longest range goes into the cells, where rows repeat along them."""
-
-HOPELESS = 3.0
-"""Rows over coarse blocks that are further above the best known error are given up."""
-
-MOST_ROWS = 512
-"""Rows in addition to the cells: more take too long at tens of thousands of cells."""
 
 MOST_ENTRIES = 1 << 25
 """Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
 
 ROUNDING_SECONDS = 1.5e-7
 """Of one core, per row and cell, that it takes to round a strategy and to invert it."""
-
-FANOUTS = range(2, 33)
-"""Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
 
 
 def row_count(cells: int) -> int:
@@ -68,7 +54,7 @@ def row_count(cells: int) -> int:
     >>> row_count(1024), row_count(4096), row_count(65_536)
     (128, 256, 512)
     """
-    return max(16, min(MOST_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
+    return max(16, min(settings.MOST_SPARSE_ROWS, 4 * isqrt(cells), MOST_ENTRIES // cells))
 
 
 def has_long_ranges(problem: Problem) -> bool:
@@ -79,7 +65,7 @@ def has_long_ranges(problem: Problem) -> bool:
     """
     queries = problem.merged.queries
     rows, cells = queries.shape
-    if cells <= LONG_CELLS or 2 * rows < cells or queries.entry_count > MOST_WEIGHTS:
+    if cells <= settings.LONG_CELLS or 2 * rows < cells or queries.entry_count > MOST_WEIGHTS:
         return False
     matrix = queries.sparse()
     goes_on = (np.diff(matrix.indices) == 1) & (np.diff(matrix.data) == 0)
@@ -107,7 +93,11 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         if local is not None:
             return local
     chain, basis = queries.gram_chain(), None
-    if chain is not None and queries.shape[1] > LOCAL_CELLS and queries.shape[1] % BLOCK == 0:
+    if (
+        chain is not None
+        and queries.shape[1] > settings.LOCAL_CELLS
+        and queries.shape[1] % BLOCK == 0
+    ):
         basis = local_basis()
         gram: GramOperator = local_gram(chain, basis)
     else:
@@ -121,7 +111,7 @@ def add_rows(problem: Problem, search: Search, effort: str, known: Strategy) -> 
         levels[:1] if effort == "quick" else levels,
         rng=search.rng(),
         nonnegative=queries.is_nonnegative(),
-        hopeless=HOPELESS * _record(known).error,
+        hopeless=settings.HOPELESS_ROWS * _record(known).error,
         clock=search.clock,
     )
     candidate = Candidate("sparse rows", sparse_rows.error, sparse_rows.iterations)
@@ -146,7 +136,7 @@ def _add_periodic_rows(
     W = queries.sparse()
     lengths = np.diff(W.indptr)
     cells, reach = W.shape[1], int(lengths.max())
-    if LEAST_REACHES * reach > cells:
+    if settings.LEAST_REACHES * reach > cells:
         return None
     weights = W.data[W.indptr[:-1][lengths > 0]]
     correlation = range_correlation(lengths[lengths > 0], weights, cells)
@@ -230,7 +220,7 @@ def best_tree(problem: Problem, search: Search) -> Strategy:
 
 def _candidates(queries: LinearMap, norm: int) -> Iterator[tuple[float, LevelMap]]:
     n = queries.shape[1]
-    for fanout in FANOUTS:
+    for fanout in settings.TREE_FANOUTS:
         fanouts = _cover(n, fanout)
         energies, sizes = level_energies(queries, fanouts), _sizes(fanouts)
         levels = len(sizes)

@@ -24,6 +24,7 @@ from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
+from lrm.solvers import settings
 from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
@@ -43,19 +44,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-EFFORT_SECONDS: dict[Effort, float] = {
-    "quick": 3.6,
-    "brief": 5.0,
-    "normal": 45.0,
-    "thorough": 1200.0,
-}
-"""Seconds of counted work that the search for marginals may take; most batches end earlier."""
-
-STATEMENTS_SECONDS = 6.0
-"""The same at normal effort for batches of several statements, which a plan of 10 CPU s is promised
-for: ``benchmarks report``. Of four, one had 0.2 % less error without this limit, the others none.
-"""
 
 
 def _batch(problem: Problem) -> ProductBatch:
@@ -88,7 +76,8 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
         record = _record("residuals", residuals.error, effort, search)
         return ProductChoice("best", residuals, bound, record=record)
     several = effort == "normal" and len(problem.workload.statements) > 1
-    clock = search.clock.part(STATEMENTS_SECONDS if several else EFFORT_SECONDS[effort])
+    seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
+    clock = search.clock.part(seconds)
     strategy = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
     record = _record("weighted marginals", strategy.error, effort, search)
     return ProductChoice("best", strategy, product_bound(batch), record=record)

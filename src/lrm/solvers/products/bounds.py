@@ -21,6 +21,7 @@ from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
+from lrm.solvers import settings
 from lrm.solvers.gaussian import optimise_gaussian_gram
 
 __all__ = ["ROUNDING", "product_bound"]
@@ -41,15 +42,6 @@ MOST_STEPS = 4e9
 
 MOST_GROUPS = 100
 """Groups of terms with the same special factors that are bounded one by one."""
-
-ROUNDS = 20
-"""Of the ascent for a factor by itself, which is within 1 % after fewer."""
-
-SCHUR_SHARE = 0.9
-"""s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""
-
-FEW_ATTRIBUTES = 3
-"""Up to this number of attributes with other factors than tables and totals are separated."""
 
 
 def product_bound(batch: ProductBatch) -> float:
@@ -74,7 +66,7 @@ def product_bound(batch: ProductBatch) -> float:
 
 
 def _set_apart(special: Sequence[int]) -> Iterable[tuple[int, ...]]:
-    if len(special) > FEW_ATTRIBUTES:
+    if len(special) > settings.BOUND_FEW_ATTRIBUTES:
         return (), tuple(special)
     return itertools.chain.from_iterable(
         itertools.combinations(special, k) for k in range(len(special) + 1)
@@ -159,7 +151,7 @@ def _parts(gram: PairGram) -> tuple[float, float]:
     schur = a - float(np.sum((vectors.T[nonzero] @ b) ** 2 / values[nonzero]))
     if schur <= NEGLIGIBLE * a:  # rounding alone
         return _root_sum(C - np.outer(b, b) / a) ** 2 if a > 0 else _root_sum(C) ** 2, 0.0
-    s = SCHUR_SHARE * schur
+    s = settings.SCHUR_SHARE * schur
     return _root_sum(C - np.outer(b, b) / (a - s)) ** 2, s
 
 
@@ -171,7 +163,9 @@ def _alone(factor: LinearMap) -> float:
     """
     if factor.shape[1] > MOST_VALUES or not factor.gram().any():
         return 0.0
-    return optimise_gaussian_gram(factor.gram(), tolerance=0.01, max_rounds=ROUNDS).lower
+    return optimise_gaussian_gram(
+        factor.gram(), tolerance=0.01, max_rounds=settings.BOUND_ROUNDS
+    ).lower
 
 
 def _root_sum(gram: Floats) -> float:

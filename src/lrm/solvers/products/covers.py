@@ -17,6 +17,7 @@ from lrm.exact.products.subsets import (
     masks_of,
     members_of,
 )
+from lrm.solvers import settings
 
 __all__ = ["greedy_cover"]
 
@@ -24,9 +25,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
 
-#: Above this number of subsets, a cover looks them up in a dense tensor,
-MANY = 3000
-#: which has at most this many entries.
+#: Entries of the tensor in which many subsets are looked up.
 TENSOR = 20_000_000
 
 
@@ -55,7 +54,7 @@ def greedy_cover(
     alone = np.maximum(alone, 1e-12 * alone.max(initial=0.0) + 1e-300)
     if rng is not None:
         alone = alone * rng.uniform(0.5, 1.5, len(alone))
-    if len(need) > MANY or sums:
+    if len(need) > settings.MANY_SUBSETS or sums:
         return _cover_many(point, need, v, alone, power, sums=sums)
     bits = bits_of(d)
     used = np.flatnonzero(members_of(need, d).any(axis=0))

@@ -22,6 +22,7 @@ from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
 from lrm.maps.products.batch import ProductBatch
+from lrm.solvers import settings
 from lrm.solvers.extra_rows import optimise_extra_rows, round_work
 from lrm.solvers.products.joint import LONGEST, MixedGram
 from lrm.solvers.products.search import SetSearch
@@ -35,30 +36,8 @@ __all__ = ["fuse_axes", "fuse_long_axes"]
 
 Floats = NDArray[np.float64]
 
-#: Most values of a fused axis whose queries are written out, by effort.
-FUSED: dict[Effort, int] = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}
-#: Most values of a fused axis in any case, of attributes that need a basis; 0: none.
-LONG_FUSED: dict[Effort, int] = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}
-#: Rows of a fused basis start as n/share random ones.
-FUSED_SHARES: dict[Effort, tuple[int, ...]] = {
-    "quick": (16,),
-    "brief": (16,),
-    "normal": (16, 12),
-    "thorough": (16, 12, 24, 8, 16, 12),
-}
-#: Seconds that a long one may take, by effort.
-LONG_SECONDS: dict[Effort, float] = {
-    "quick": 0.0,
-    "brief": 0.0,
-    "normal": 25.0,
-    "thorough": 300.0,
-}
 #: Most queries of a term over a long one: each is answered through all rows of its basis.
 MOST_QUERIES = 20_000
-#: Rows of a long fused basis: this multiple of the root of its values.
-LONG_ROWS = 3
-#: Share of a group's queries that must be about several of the attributes of a long one.
-ASKED_TOGETHER = 0.5
 #: Descents of a long one, by effort.
 LONG_STAGES: dict[Effort, tuple[Stage, ...]] = {
     "quick": (),
@@ -77,10 +56,12 @@ def fuse_axes(
     differing, best = group, group
     with contextlib.suppress(StopSolver):
         first, last = _differing(group_batch, group.axes)
-        if math.prod(axis.size for axis in group.axes[first:last]) <= FUSED[effort]:
+        if math.prod(axis.size for axis in group.axes[first:last]) <= settings.FUSED[effort]:
             differing = fusing.fused(group, first, last)
         # From the last to the first, so that the places of the others stay as they are.
-        for first, last in reversed(list(_needy_runs(group_batch, group.axes, FUSED[effort]))):
+        for first, last in reversed(
+            list(_needy_runs(group_batch, group.axes, settings.FUSED[effort]))
+        ):
             best = fusing.fused(best, first, last)
     return min(differing, best, key=lambda candidate: candidate.error)
 
@@ -94,15 +75,20 @@ def fuse_long_axes(
         _queries(group_batch, axis) > MOST_QUERIES for axis in group.axes
     ):
         return group
-    fusing = _Fusing(group_batch, effort, rng, clock.part(LONG_SECONDS[effort]))
+    fusing = _Fusing(group_batch, effort, rng, clock.part(settings.LONG_FUSED_SECONDS[effort]))
     best = group
     with contextlib.suppress(StopSolver):
-        for first, last in reversed(list(_needy_runs(group_batch, group.axes, LONG_FUSED[effort]))):
+        for first, last in reversed(
+            list(_needy_runs(group_batch, group.axes, settings.LONG_FUSED[effort]))
+        ):
             together = group.axes[first:last]
             queries = math.prod(_queries(group_batch, axis) for axis in together)
-            if _share_of_several(group_batch, together) < ASKED_TOGETHER:
+            if _share_of_several(group_batch, together) < settings.ASKED_TOGETHER:
                 continue
-            if queries <= MOST_QUERIES and math.prod(a.size for a in together) > FUSED[effort]:
+            if (
+                queries <= MOST_QUERIES
+                and math.prod(a.size for a in together) > settings.FUSED[effort]
+            ):
                 best = fusing.fused(best, first, last)
     return best
 
@@ -189,15 +175,15 @@ class _Fusing:
     def _bases(self, gram: MixedGram) -> Iterator[Floats]:
         """Yield the extra rows of some bases."""
         n = gram.cells
-        if n > FUSED[self.effort]:
-            rows = LONG_ROWS * math.isqrt(n)
+        if n > settings.FUSED[self.effort]:
+            rows = settings.LONG_FUSED_ROWS * math.isqrt(n)
             stages = LONG_STAGES[self.effort]
             sparse_rows = optimise_sparse_rows(gram, rows, stages, rng=self.rng, clock=self.clock)
             yield sparse_rows.rows.toarray()
             return
         W = gram.root()
         self.clock.spend(work_of(10.0 * n**3))
-        for share in FUSED_SHARES[self.effort]:
+        for share in settings.FUSED_SHARES[self.effort]:
             start = np.abs(random_rows(max(2, n // share), n, self.rng, size=0.5))
             yield optimise_extra_rows(
                 W,

@@ -16,6 +16,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of, members_of
+from lrm.solvers import settings
 from lrm.solvers.products.joint import descend_jointly, own_basis
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.weights import Family
@@ -48,18 +49,6 @@ EFFORTS: dict[Effort, GroupEffort] = {
         100, 20, 400, 400, (8, 16, 12, 24, 6) * 6, (2, 4, 8, 4, 12, 16, 6, 3), 80, 500
     ),
 }
-
-#: Starts whose error is beyond this factor of the best are not followed.
-HOPELESS = 4.0
-#: Most rows that an attribute's basis starts with, whatever its number of values.
-MOST_ROWS = 16
-#: Attributes with so few values are tried with more rows too, which takes milliseconds.
-FEW_VALUES = 64
-#: Over so few attributes sets are kicked more often, which takes a second: 3 % less error of all
-#: one-way tables of six binary attributes (``benchmarks golden``), with each of eight seeds.
-FEW_ATTRIBUTES = 8
-#: A gain of the log error that is worth going on.
-GAIN = 2e-5
 
 
 def marginals_of(quadratic: Quadratic, family: Family, bases: Sequence[Basis]) -> Marginals:
@@ -181,8 +170,12 @@ class GroupSearch:
             grams = [self.quadratic.grams[g] for g in self.quadratic.of_attribute(i)]
             key = (n, *(gram.left.digest for gram in grams), *(gram.right.digest for gram in grams))
             if key not in shared:
-                shares = self.effort.shares if n > FEW_VALUES else (*self.effort.shares, 4, 2, 16)
-                rows = [max(1, min(n // share, MOST_ROWS)) for share in shares]
+                shares = (
+                    self.effort.shares
+                    if n > settings.FEW_VALUES
+                    else (*self.effort.shares, 4, 2, 16)
+                )
+                rows = [max(1, min(n // share, settings.MOST_BASIS_ROWS)) for share in shares]
                 shared[key] = own_basis(point, i, self.rng, rows, self.clock)
             bases[i] = shared[key]
         family = self._sets_at(bases, climbs=1, randoms=self.effort.starts // 3)
@@ -200,13 +193,13 @@ class GroupSearch:
                 return
             family = search.descend(search.whole, np.ones(1))
             family, _ = self._joint(family, bases)
-            if family.value > self.value + np.log(HOPELESS):
+            if family.value > self.value + np.log(settings.HOPELESS_BASES):
                 return
 
     @property
     def _rounds(self) -> int:
         """Rounds of a joint descent; more of them where one takes a millisecond."""
-        few = sum(self.quadratic.sizes[i] for i in self.needy) <= FEW_VALUES * 2
+        few = sum(self.quadratic.sizes[i] for i in self.needy) <= settings.FEW_VALUES * 2
         return max(self.effort.rounds, 200) if few else self.effort.rounds
 
     def _joint(
@@ -235,14 +228,14 @@ class GroupSearch:
                 if search.best is not None:
                     self.offer(search.best, self.bases)
             self._joint(self.family, self.bases)
-            if self.value > before - GAIN:
+            if self.value > before - settings.GROUP_GAIN:
                 break
 
     def _refine(self) -> None:
         """Kicks of the sets and exchanges of rows, in turn, until neither gains."""
         misses, exchanges = 0, 0
         most, each = self.effort.kicks, 5
-        if self.quadratic.d <= FEW_ATTRIBUTES:
+        if self.quadratic.d <= settings.FEW_ATTRIBUTES:
             most, each = 3 * most, 20
         kicks = min(most, each * len(self.family.sets))
         while misses < kicks or (self.needy and exchanges < self.effort.exchanges):
@@ -252,8 +245,8 @@ class GroupSearch:
             if self.needy and exchanges < self.effort.exchanges:
                 middle = self.value
                 self._exchange()
-                exchanges = 0 if self.value < middle - GAIN else exchanges + 1
-            misses = 0 if self.value < before - GAIN else misses + 10
+                exchanges = 0 if self.value < middle - settings.GROUP_GAIN else exchanges + 1
+            misses = 0 if self.value < before - settings.GROUP_GAIN else misses + 10
         search = self._search(self.bases)
         self.offer(search.descend(self.family.sets, self.family.weights, rough=False), self.bases)
         self._joint(self.family, self.bases, 300)

@@ -16,6 +16,7 @@ from lrm.exact.products.marginals import Point
 from lrm.exact.products.quadratic import Quadratic
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
+from lrm.solvers import settings
 from lrm.solvers.products.search import SetSearch
 from lrm.solvers.products.work import look_work
 
@@ -23,20 +24,13 @@ __all__ = ["Grouping", "differing_terms", "group_terms"]
 
 RootOf = Callable[[ProductBatch], float]
 
-#: More terms that ask different things are not grouped.
-MOST_ITEMS = 60
-#: More maximal sets of a group are not weighed.
-MOST_MAXIMAL = 200
-#: How often every term is moved to where it adds least.
-PASSES = 2
-
 
 def marginals_root(batch: ProductBatch) -> float:
     """The cube root of the error of a few families of marginals, the best of them."""
     rng = np.random.default_rng(0)
     search = SetSearch(Point.at(Quadratic(batch)), rng)
     starts = [] if search.huge else [search.whole]
-    if 1 < len(search.maximal) <= MOST_MAXIMAL:
+    if 1 < len(search.maximal) <= settings.MOST_MAXIMAL:
         starts.append(search.maximal)
     for start in starts or search.starts()[:1]:
         search.descend(start, np.ones(len(start)))
@@ -95,13 +89,13 @@ def group_terms(
     each pair of an item (the terms that ask the same of all attributes) and a group.
     """
     items = differing_terms(batch)
-    if not 1 < len(items) <= MOST_ITEMS:
+    if not 1 < len(items) <= settings.MOST_ITEMS:
         return None
     grouping = Grouping(batch, clock, root_of)
     items.sort(key=grouping.root, reverse=True)
     for item in items:
         grouping.insert(item)
-    for _ in range(PASSES):
+    for _ in range(settings.GROUPING_PASSES):
         before = grouping.whole_root
         for item in items:
             grouping.move(item)
@@ -115,7 +109,7 @@ def differing_terms(batch: ProductBatch) -> list[frozenset[int]]:
     same: dict[tuple[bytes, ...], list[int]] = {}
     if not _differ(batch):
         return []
-    for term in range(batch.terms if batch.terms <= 100 * MOST_ITEMS else 0):
+    for term in range(batch.terms if batch.terms <= 100 * settings.MOST_ITEMS else 0):
         rows: Iterable[bytes] = (batch.choice[s].tobytes() for s in batch.summand_numbers(term))
         same.setdefault(tuple(sorted(rows)), []).append(term)
     # Terms that count no cell would be a group without measurements.

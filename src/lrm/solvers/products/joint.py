@@ -18,6 +18,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.maps.linear import LinearMap
+from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
 from lrm.solvers.products.weights import Family
@@ -30,22 +31,14 @@ __all__ = ["LONGEST", "MixedGram", "descend_jointly", "own_basis"]
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
-#: A row whose largest entry is smaller is dropped at the end of a descent.
-VANISHED = 1e-3
 #: Largest entry of a row, relative to the identity: longer ones leave the error few digits.
 LONGEST = 1e3
 #: Factors of a few rows whose Grams are added up together.
 AT_ONCE = 512
 #: Attributes of more values have no dense Gram.
 MOST_DENSE = 1024
-#: Rows of the basis of a longer one: this multiple of the root of its values,
-LONG_ROWS = 3
-#: and at most this number of entries in all.
+#: Entries of the rows of a long basis in all.
 LONG_ENTRIES = 1 << 22
-#: Rows of a long basis at quick effort, which has a second or two for it.
-BRIEF_ROWS = 64
-#: Seconds of counted work for the rows of a long basis: a plan takes at most 10 s.
-LONG_SECONDS = 3.0
 #: Entries of all bases up to which they are moved together with the weights.
 MOST_VARIABLES = 1 << 19
 
@@ -181,14 +174,21 @@ def own_basis(
 def _long_basis(gram: MixedGram, rng: np.random.Generator, clock: Clock, *, brief: bool) -> Basis:
     """The basis of an attribute of thousands of values, through Grams that are not written out."""
     n = gram.cells
-    rows = max(1, min(LONG_ROWS * math.isqrt(n), LONG_ENTRIES // n, BRIEF_ROWS if brief else n))
+    rows = max(
+        1,
+        min(
+            settings.JOINT_LONG_ROWS * math.isqrt(n),
+            LONG_ENTRIES // n,
+            settings.BRIEF_ROWS if brief else n,
+        ),
+    )
     levels = stages(n, rows)
     sparse_rows = optimise_sparse_rows(
         gram,
         rows,
         levels[:1] if brief else levels,
         rng=rng,
-        clock=clock.part(LONG_SECONDS),
+        clock=clock.part(settings.JOINT_LONG_SECONDS),
         name="products",
     )
     clock.check()
@@ -258,7 +258,7 @@ def _trim(bases: Sequence[Basis]) -> list[Basis]:
     """Drop rows that vanished."""
     trimmed = []
     for basis in bases:
-        alive = basis.extra_rows.max(axis=1, initial=0.0) > VANISHED
+        alive = basis.extra_rows.max(axis=1, initial=0.0) > settings.VANISHED
         trimmed.append(basis if alive.all() else Basis(basis.extra_rows[alive].copy()))
         if basis.plain:
             trimmed[-1] = identity_basis(basis.size)

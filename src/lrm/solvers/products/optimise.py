@@ -17,6 +17,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
+from lrm.solvers import settings
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
 from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
@@ -27,38 +28,6 @@ Integers = NDArray[np.int64]
 
 #: A quick look at a group, to compare splits.
 SCOUT = GroupEffort(0, 1, 6, 0, (10,), (3,), 0, 40)
-#: One group for all terms so far above several is searched for quickly, not thoroughly.
-HOPELESS = 2.0
-#: Groups so far above the best known are not searched for thoroughly.
-NEAR = 1.05
-#: The same after a quick look at each of them.
-SCOUTED = 1.1
-#: More terms that ask different things are not searched for one by one.
-MOST_APART = 12
-#: Seconds for a batch of several groups, by effort. With 45 at normal effort three of the four
-#: reports had at most 0.1 % less squared error, and the web shop 7 % less.
-GROUPS_SECONDS: dict[Effort, float] = {
-    "quick": 3.0,
-    "brief": 5.0,
-    "normal": 7.5,
-    "thorough": 1200.0,
-}
-#: Seconds of the quick search that every other begins with: those of a quick search alone.
-FIRST_SECONDS = 3.4
-#: Share of the error that rounding to integers may add: where a longer search gains less, both
-#: strategies are rounded.
-ROUNDING = 1e-3
-#: How often groups are searched for again, from other random starts, while there is time.
-RENEWALS = 3
-#: Share of the time for the search; the rest is for combining what it found.
-SEARCH_SHARE = 0.95
-#: Seconds that may go into which of them share optimised bases, by effort; 0: none do.
-BASES_SECONDS: dict[Effort, float] = {
-    "quick": 0.0,
-    "brief": 0.0,
-    "normal": 15.0,
-    "thorough": 120.0,
-}
 
 
 def optimise_products(
@@ -87,23 +56,23 @@ def optimise_products(
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     clock = clock.reporting(_Best())
-    searching = clock.share(SEARCH_SHARE)
+    searching = clock.share(settings.SEARCH_SHARE)
     rng = np.random.default_rng(seed)
     if classical:
         single_search = _TermSearch(batch, frozenset(range(batch.terms)), rng, classical=True)
         return ProductStrategy.combine([single_search.run(effort, searching)])
     search = _Search(batch, rng, seed, clock)
-    search.quick(searching.part(FIRST_SECONDS))
+    search.quick(searching.part(settings.FIRST_SECONDS))
     quick = search.best
     if effort == "quick":
         return quick
     several = len(quick.groups) > 1
-    left = GROUPS_SECONDS[effort] - FIRST_SECONDS if several else np.inf
+    left = settings.GROUPS_SECONDS[effort] - settings.FIRST_SECONDS if several else np.inf
     search.further(effort, searching.part(left))
     best = search.best
     if best.error >= quick.error:
         return quick
-    if best.error <= (1.0 - ROUNDING) * quick.error:
+    if best.error <= (1.0 - settings.ROUNDING_SHARE) * quick.error:
         return best
     return replace(best, runner_up=quick)
 
@@ -212,7 +181,7 @@ class _Search:
             grouping = group_terms(self.batch, clock)
             if grouping is not None:
                 self._has_groups, full_root = True, grouping.root(self._everything)
-                hopeless = full_root**3 > HOPELESS * grouping.whole_root**3
+                hopeless = full_root**3 > settings.HOPELESS_GROUP * grouping.whole_root**3
                 self._add([self._solve(terms, rng) for terms in grouping.groups])
         if not hopeless:
             self._add([self._solve(self._everything)])
@@ -246,7 +215,7 @@ class _Search:
 
     def _renew(self) -> None:
         """Search for the groups of the best strategy again, from other random starts."""
-        for _ in range(RENEWALS):
+        for _ in range(settings.RENEWALS):
             groups = []
             for group in self.best.groups:
                 self.clock.tick(Step("products", 0))
@@ -273,7 +242,7 @@ class _Search:
         least = min(candidate.strategy.error for candidate in self._found)
         near: dict[tuple[frozenset[int], ...], tuple[Group, ...]] = {}
         for candidate in sorted(self._found, key=lambda candidate: candidate.strategy.error):
-            if candidate.strategy.error <= NEAR * least:
+            if candidate.strategy.error <= settings.NEAR_GROUPS * least:
                 near.setdefault(candidate.parts, candidate.strategy.groups)
         return list(near.values())
 
@@ -308,7 +277,7 @@ class _Search:
         different bases.
         """
         items = differing_terms(self.batch)
-        if not 1 < len(items) <= MOST_APART:
+        if not 1 < len(items) <= settings.MOST_APART:
             return []
 
         def root_of(reduced: ProductBatch) -> float:
@@ -316,7 +285,9 @@ class _Search:
             search.run()
             return float(np.exp(search.value / 3))
 
-        grouping = Grouping(self.batch, self.clock.part(BASES_SECONDS[self.effort]), root_of)
+        grouping = Grouping(
+            self.batch, self.clock.part(settings.BASES_SECONDS[self.effort]), root_of
+        )
         with contextlib.suppress(StopSolver):
             items.sort(key=grouping.root)
             while items:
@@ -327,7 +298,7 @@ class _Search:
             _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in term_sets
         ]
         self._add(scouted)
-        if ProductStrategy.combine(scouted).error > SCOUTED * self.best.error:
+        if ProductStrategy.combine(scouted).error > settings.SCOUTED * self.best.error:
             return []
         return [self._solve(terms, rng) for terms in term_sets]
 

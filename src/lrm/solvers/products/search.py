@@ -21,7 +21,8 @@ from lrm.exact.products.subsets import (
     members_of,
     popcount,
 )
-from lrm.solvers.products.covers import MANY, greedy_cover
+from lrm.solvers import settings
+from lrm.solvers.products.covers import greedy_cover
 from lrm.solvers.products.moves import Moves, neighbours, score_moves
 from lrm.solvers.products.weights import Family, descend_weights, score_families
 from lrm.solvers.products.work import cover_work, moves_work, settle_work
@@ -31,25 +32,6 @@ __all__ = ["SetSearch", "maximal_sets"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Masks = NDArray[np.uint64]
-
-#: Up to this many attributes every set is a candidate to add.
-ALL_SETS = 11
-#: Neighbours that are scored in one scan, at most; more are sampled.
-MOST_MOVES = 30_000
-#: Terms' own sets that are a start where greedy covers and moves are cheap.
-MOST_OWN = 40
-#: Larger families are not moved.
-MOST_SETS = 800
-#: Logarithm of the number of cells beyond which noise on data is not even looked at.
-HUGE = 150.0
-#: Neighbours whose weights are settled before one is chosen.
-SETTLED = 60
-#: Exponents of the cost in greedy covers: small ones make few large sets.
-POWERS = (0.8, 1.0, 1.15, 1.3)
-#: Mean number of values below which most attributes have two.
-TWO_VALUES = 2.5
-#: A gain of the log error that is worth a move.
-GAIN = 1e-6
 
 
 def maximal_sets(index: SubsetIndex) -> Masks:
@@ -76,8 +58,8 @@ class SetSearch:
         odd = inside[:, -1] if point.quadratic.folded else np.zeros(len(inside), dtype=bool)
         self._needs = [need for need in (self.asked[~odd], self.asked[odd]) if len(need)]
         self.maximal = maximal_sets(SubsetIndex(self.asked, self.d))
-        self.large = len(self.asked) > MANY
-        self.huge = float(point.log_kappa[self.used].sum()) > HUGE
+        self.large = len(self.asked) > settings.MANY_SUBSETS
+        self.huge = float(point.log_kappa[self.used].sum()) > settings.HUGE_LOG_CELLS
         self.best: Family | None = None
 
     @property
@@ -110,8 +92,8 @@ class SetSearch:
         """Families to begin with: one set of all, the terms' own sets, and greedy covers."""
         families = [] if self.huge else [self.whole]
         supports = self.point.quadratic.supports
-        if len(self.maximal) < len(supports) <= MOST_SETS and (
-            self.large or len(supports) <= MOST_OWN
+        if len(self.maximal) < len(supports) <= settings.MOST_SETS and (
+            self.large or len(supports) <= settings.MOST_OWN_SETS
         ):
             families.append(supports)
         if self.large:
@@ -119,7 +101,7 @@ class SetSearch:
         elif len(self.maximal) > 1:
             if len(self.maximal) <= 600:
                 families.append(self.maximal)
-            families.extend(self._cover(power) for power in POWERS)
+            families.extend(self._cover(power) for power in settings.COVER_POWERS)
             families.append(self._cover(sums=True))
         return families
 
@@ -143,7 +125,9 @@ class SetSearch:
         if np.argmax(worth) == 0:
             return [self._cover(sums=True)]
         # Of two values, smaller sets were never worth the time: 3 to 9 % more error.
-        return [self._cover(power) for power in ((1.0,) if n < TWO_VALUES else (1.0, 1.15))]
+        return [
+            self._cover(power) for power in ((1.0,) if n < settings.TWO_VALUES else (1.0, 1.15))
+        ]
 
     def random_start(self) -> Masks:
         """A greedy cover with random costs."""
@@ -151,7 +135,7 @@ class SetSearch:
 
     def climb(self, family: Family, most_steps: int = 200) -> Family:
         """Move to better neighbours until there is none; very many sets stay as they are."""
-        if self.large or len(family.sets) > MOST_SETS:
+        if self.large or len(family.sets) > settings.MOST_SETS:
             return family
         for _ in range(most_steps):
             better = self._step(family)
@@ -163,7 +147,7 @@ class SetSearch:
     def kick(self, family: Family, most_steps: int = 200) -> Family:
         """Drop a few sets at random, cover again what is uncovered, and climb."""
         count = len(family.sets)
-        if self.large or count > MOST_SETS:
+        if self.large or count > settings.MOST_SETS:
             return family
         most = min(max(4, count // 10), count)
         gone = self.rng.choice(count, size=self.rng.integers(1, most + 1), replace=False)
@@ -183,24 +167,24 @@ class SetSearch:
 
     def _step(self, family: Family) -> Family | None:
         moves = neighbours(family, self.used, self.d, self._pool(family))
-        if len(moves) > MOST_MOVES:
-            moves = moves.take(self.rng.choice(len(moves), MOST_MOVES, replace=False))
+        if len(moves) > settings.MOST_MOVES:
+            moves = moves.take(self.rng.choice(len(moves), settings.MOST_MOVES, replace=False))
         values, weight = score_moves(self.point, family, moves)
         self._clock.spend(moves_work(len(self.asked), len(moves)))
-        order = np.argsort(values)[:SETTLED]
+        order = np.argsort(values)[: settings.SETTLED_MOVES]
         moves = Moves(moves.removed[order], moves.added[order], weight[order])
         settled = self._settle(family, moves)
         gains = family.value - settled
-        if len(family.sets) > 20 and np.sum(gains > GAIN) > 2:
+        if len(family.sets) > 20 and np.sum(gains > settings.MOVE_GAIN) > 2:
             together = self._apply(family, moves, _disjoint(moves, gains))
-            if together.value < family.value - max(GAIN, float(gains.max())):
+            if together.value < family.value - max(settings.MOVE_GAIN, float(gains.max())):
                 return together
         for place in np.argsort(settled)[:3]:
             # A descent may still gain a little over settled weights.
             if gains[place] < -0.005:
                 return None
             improved = self._apply(family, moves, [int(place)])
-            if improved.value < family.value - GAIN:
+            if improved.value < family.value - settings.MOVE_GAIN:
                 return improved
         return None
 
@@ -225,7 +209,7 @@ class SetSearch:
 
     def _pool(self, family: Family) -> Masks:
         """Sets that may be added."""
-        if len(self.used) <= ALL_SETS:
+        if len(self.used) <= settings.ALL_SETS:
             k = len(self.used)
             inside = np.zeros((2**k, self.d), dtype=bool)
             inside[:, self.used] = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
@@ -244,7 +228,7 @@ def _disjoint(moves: Moves, gains: Floats) -> list[int]:
     touched: set[int] = set()
     for place in np.argsort(-gains):
         gone = {int(i) for i in moves.removed[place] if i >= 0}
-        if gains[place] <= GAIN or len(move_numbers) >= 12:
+        if gains[place] <= settings.MOVE_GAIN or len(move_numbers) >= 12:
             break
         if not gone & touched:
             move_numbers.append(int(place))

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from lrm.clock import UNLIMITED, Clock
 from lrm.exact.products.marginals import LEAST_LOG, Point, SetWeights
 from lrm.exact.products.subsets import contained
+from lrm.solvers import settings
 from lrm.solvers.products.work import weights_work
 
 __all__ = ["Family", "descend_weights", "score_families"]
@@ -16,8 +17,6 @@ __all__ = ["Family", "descend_weights", "score_families"]
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
-#: A weight below this share of the largest is no weight: the set is dropped.
-NEGLIGIBLE = 1e-4
 
 #: Entries of the largest array that scores of many families are computed in at a time.
 CHUNK = 1 << 17
@@ -71,7 +70,7 @@ def descend_weights(  # noqa: PLR0913 - each is a choice of the caller
 
 def _pruned(point: Point, sets: Masks, theta: Floats, value: float) -> Family:
     """Drop the sets that no longer matter, if what is asked stays covered."""
-    significant = theta > NEGLIGIBLE * theta.max()
+    significant = theta > settings.NEGLIGIBLE_WEIGHT * theta.max()
     if significant.all():
         return Family(sets, theta, value)
     fewer = SetWeights(point, sets[significant])

@@ -1,0 +1,387 @@
+"""Settings of the search: every number that was chosen by measurement, and where.
+
+Each says what it means; the title of its section names the benchmark that it was chosen on.
+``python -m benchmarks settings`` sets each to half and to double on a few fast batches and prints
+by how much error and time change. Numerical tolerances, limits of memory and formats are not
+among them: they are where they are used. Nor are the stages of descents, which are records.
+
+This module is in `lrm.solvers`, since solvers may not import strategies, which use it too.
+"""
+
+from __future__ import annotations
+
+# --- Lists of cells: the race of solvers; chosen on `python -m benchmarks golden`.
+
+RACE_LEAST = 0.1
+"""Seconds that anything takes at least, in what is expected of it: tiny steps are not worth it."""
+
+RACE_LONGEST = 100.0
+"""What takes longer than this multiple of the patience is not begun, whatever it may gain."""
+
+RACE_OVERHEAD = 0.02
+"""Seconds that a stage takes at least."""
+
+RACE_TRUSTED = 3
+"""Stages that must have been seen before their mean is believed over what was expected."""
+
+RACE_SPREAD = 0.1
+"""By how much two descents of a family differ, as long as there has been only one."""
+
+EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)
+"""Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
+
+MOST_EXTRA_ROWS = 96
+"""Of n/share rows. Over 2,880 cells of four attributes 180 of them ended 0.5 % above 96, in 1.4
+times the time."""
+
+ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
+"""Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
+which one wins depends on the batch. Random matrices of 256×4096 cells need the rank itself;
+one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice as many."""
+
+OTHER_WIDTH = 1.25
+"""A width is tried if another one ended less than this factor above the best."""
+
+FAR_START = 4.0
+"""A start is left as it is if it is more than this factor above the best."""
+
+GOOD_START = 0.5
+"""Beside a start of less than this share of the identity's error, the row space wins less often."""
+
+WIDE = 0.2
+WIDE_BESIDE_START = 1.0
+"""The row space is searched where there are more cells than this share of its rank squared; the
+second is for batches with a good start."""
+
+POLISH = ((1e-2, 100), (1e-4, 100))
+"""The schedule of a strategy that is good already."""
+
+FROM_START = ((60, 1.0), (100, 1.0), (60, 1.07), (40, 1.01), (20, 1.001), (12, 1.0))
+"""Rounds of the stages of a descent in the general form, and by which factor each changes its
+relaxed error."""
+
+EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)
+"""Widths of the rounded kink of |θ|, from wide to narrow."""
+
+GENERAL_SCHEDULE = ((1e-1, 60), (1e-1, 200), (1e-2, 300), (1e-3, 200), (1e-4, 100), (1e-5, 100))
+"""How much of a residual each stage forgives, relative to the mean squared row of L; its rounds.
+
+A loose first stage lets rows move to where they belong: on 80 queries over 3,200 cells the error is
+2,609 after a first stage of 1e-2, and 3,073 after one of 1.8e-3."""
+
+ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), (4_000.0, 3e-4))
+"""Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
+
+GROUPS_POWER = 60.0
+"""Of the mean that stands in for the largest column."""
+
+DEAD_GROUP = 1e-3
+"""A group that is measured with less than this share of the largest weight is left out."""
+
+MATRIX_SMOOTHINGS = (0.1, 0.02, 0.004)
+"""ε of the smoothed maximum, as a share of the maximum, in stages: a rough one first, because the
+gradient of a sharp one sees only the largest diagonal entry of the moment."""
+
+THRESHOLDS = {
+    "quick": (0.03, 0.5),
+    "normal": (1e-4, 1.0),
+    "thorough": (1e-5, 30.0),
+}
+"""The search ends when another second of work is expected to lower the error by less than the
+first number, which grows with the square of the work after the second number of seconds."""
+
+LOWRANK_SECONDS = 1.5e-4
+LOWRANK_RANK = 400
+"""Of the paper's algorithm, per entry of the reduced workload; twice as many at this rank."""
+
+NEAR_BASELINE = 1.1
+"""The paper's strategy is improved further if it is at most this factor above the best."""
+
+EXTREME_RANK = 10
+EXTREME_CELLS = 64
+"""Where columns may well lie inside the hull of others, and finding out takes little time."""
+
+GAUSSIAN_WORK = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
+PRODUCT_WORK = 8e6
+"""Rank² × merged cells of a product up to which a list of them is searched for Gaussian noise; at
+quick effort up to the second number where every query is a product, which rarely gains.
+
+Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
+affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4)."""
+
+FLAT_CELLS = {"quick": 2000, "normal": 5000, "thorough": 5000}
+"""Merged cells of a product up to which a list of them is searched for Laplace noise; more take
+seconds even at quick effort, and hundreds of MB."""
+
+FLAT_ENTRIES = 2e7
+"""Queries × merged cells of a product up to which its queries are written out over cells."""
+
+BOUND_SECONDS = 1.0
+"""Of one core, that a bound for the merged cells of a product may take."""
+
+BASELINE_FANOUTS = (2, 3, 4, 5, 8, 16)
+"""Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
+
+GAUSSIAN_TOLERANCES = {"quick": 1e-2, "normal": 1e-3, "thorough": 1e-5}
+"""How far above the least possible error the result may be, by effort."""
+
+CHAIN_CELLS = 4096
+"""Prefix sums and all ranges over at most as many cells are solved, not measured by trees.
+
+The solver takes seconds; the n × n integers of the plan and their inverse take the rest."""
+
+CERTIFICATE_SECONDS = 27.0
+"""About how long the rounds of a bound may take, whatever the caller allows."""
+
+CHEAP_CERTIFICATE_SECONDS = 20.0
+"""Of one core, that bounds of a mechanism may take, however fast it is."""
+
+# --- Thousands of cells, chosen on the batches of `python -m benchmarks long` that it marks.
+
+LONG_CELLS = 2048
+"""Ranges of more cells are searched through WᵀW as an operator."""
+
+LOCAL_CELLS = 8192
+"""Prefix sums and all ranges over more cells have a basis for each block below the rows."""
+
+LEAST_REACHES = 4
+"""How many times the longest range goes into the cells, where rows repeat along them."""
+
+HOPELESS_ROWS = 3.0
+"""Rows over coarse blocks that are further above the best known error are given up."""
+
+MOST_SPARSE_ROWS = 512
+"""Rows in addition to the cells: more take too long at tens of thousands of cells."""
+
+TREE_FANOUTS = range(2, 33)
+"""Fan-outs that are tried as they are; a tree of fan-out 2 may skip levels besides."""
+
+DIFFERENCES_PAY = 3
+"""How many times fewer entries the differences of columns must have than the columns."""
+
+SQUARE_CELLS = 2048
+"""Blocks up to which G may be held as an array, where W has twice as many rows."""
+
+SPARSE_SHARE = 0.1
+"""A matrix with a smaller share of entries is held sparse."""
+
+DENSE_SHARE = 0.15
+"""Rows with a larger share of entries are moved as arrays."""
+
+FEWER = 4
+"""How many times fewer blocks there are at each coarser resolution."""
+
+FIRST_SUM = 8.0
+"""Largest sum of a cell's entries in the random rows that the first descent starts from.
+
+At 4,096 prefix sums: 4 and 8 were alike, 2, 16 and 128 ended 1 to 8 % higher after 300 rounds."""
+
+LOCAL_BASIS_ROWS = 3
+"""Rows of the basis in addition to the cells, from which the search for it starts."""
+
+LOCAL_TOTAL_WEIGHT = 2.0
+"""Weight of the total of a block relative to its prefix sums, when its basis is chosen."""
+
+LOCAL_TRIES = 3
+"""Random starts of the basis: milliseconds each."""
+
+OWN_ROWS_POWERS = (20.0, 100.0, 500.0)
+"""Of the norms that stand in for the largest column, one after the other."""
+
+OWN_ROWS_LEAST_SHARE = 1e-3
+"""Least weight of a cell: full column rank, so that rounding loses nothing."""
+
+PERIODIC_COARSE = 48
+"""Blocks that the longest range is divided into at first."""
+
+PERIODIC_SHARES = (0.2, 0.28, 0.38, 0.5, 0.7, 1.0)
+"""Periods that are tried, as shares of the longest range."""
+
+PERIODIC_ROWS = (1, 2, 3, 5, 8)
+"""Rows of a period that are tried."""
+
+PERIODIC_TRIES = 2
+"""Random starts of each."""
+
+PERIODIC_FINE = 512
+"""Blocks that the longest range is divided into at last; single cells where it has fewer."""
+
+PERIODIC_KEPT = 3
+"""How many of the coarse solutions are refined."""
+
+PERIODIC_SPAN = 2.0
+PERIODIC_RING = 6.0
+"""Lengths of a row and of the ring, as multiples of the longest range."""
+
+SEGMENT_CORE = 4
+SEGMENT_MARGIN = 2
+"""Lengths of a segment and of the margins around it, in longest ranges."""
+
+SEGMENT_LEAST_REACH = 128
+"""Shorter ranges have segments as if the longest had this number of cells."""
+
+SEGMENT_WORTH = 1e-3
+"""Segments in the middle are left as they are after one of them gains a smaller share."""
+
+# --- Products of attributes, chosen on `python -m benchmarks products`, `report` and `golden`.
+
+EFFORT_SECONDS = {
+    "quick": 3.6,
+    "brief": 5.0,
+    "normal": 45.0,
+    "thorough": 1200.0,
+}
+"""Seconds of counted work that the search for marginals may take; most batches end earlier."""
+
+STATEMENTS_SECONDS = 6.0
+"""Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU s. Of
+four reports, one had 0.2 % less error without this limit, the others none."""
+
+HOPELESS_GROUP = 2.0
+"""One group for all terms so far above several is searched for quickly, not thoroughly."""
+
+NEAR_GROUPS = 1.05
+"""Groups so far above the best known are not searched for thoroughly."""
+
+SCOUTED = 1.1
+"""Groups so far above the best known after a quick look at each are given up."""
+
+MOST_APART = 12
+"""More terms that ask different things are not searched for one by one."""
+
+GROUPS_SECONDS = {
+    "quick": 3.0,
+    "brief": 5.0,
+    "normal": 7.5,
+    "thorough": 1200.0,
+}
+"""Seconds for a batch of several groups, by effort. With 45 at normal effort three of the
+four reports had at most 0.1 % less squared error, and the web shop 7 % less."""
+
+FIRST_SECONDS = 3.4
+"""Seconds of the quick search that every other begins with: those of a quick search alone."""
+
+ROUNDING_SHARE = 1e-3
+"""Share of the error that rounding to integers may add: where a longer search gains less, both
+strategies are rounded."""
+
+RENEWALS = 3
+"""How often groups are searched for again, from other random starts, while there is time."""
+
+SEARCH_SHARE = 0.95
+"""Share of the time for the search; the rest is for combining what it found."""
+
+BASES_SECONDS = {
+    "quick": 0.0,
+    "brief": 0.0,
+    "normal": 15.0,
+    "thorough": 120.0,
+}
+"""Seconds that may go into which of them share optimised bases, by effort; 0: none do."""
+
+MOST_ITEMS = 60
+"""More terms that ask different things are not grouped."""
+
+MOST_MAXIMAL = 200
+"""More maximal sets of a group are not weighed."""
+
+GROUPING_PASSES = 2
+"""How often every term is moved to where it adds least."""
+
+HOPELESS_BASES = 4.0
+"""Starts whose error is beyond this factor of the best are not followed."""
+
+MOST_BASIS_ROWS = 16
+"""Most rows that an attribute's basis starts with, whatever its number of values."""
+
+FEW_VALUES = 64
+"""Attributes with so few values are tried with more rows too, which takes milliseconds."""
+
+FEW_ATTRIBUTES = 8
+"""Over so few attributes sets are kicked more often, which takes a second: 3 % less error of all
+one-way tables of six binary attributes, with each of eight seeds."""
+
+GROUP_GAIN = 2e-5
+"""A gain of the log error that is worth going on."""
+
+ALL_SETS = 11
+"""Up to this many attributes every set is a candidate to add."""
+
+MOST_MOVES = 30_000
+"""Neighbours that are scored in one scan, at most; more are sampled."""
+
+MOST_OWN_SETS = 40
+"""Terms' own sets that are a start where greedy covers and moves are cheap."""
+
+MOST_SETS = 800
+"""Larger families are not moved."""
+
+HUGE_LOG_CELLS = 150.0
+"""Logarithm of the number of cells beyond which noise on data is not even looked at."""
+
+SETTLED_MOVES = 60
+"""Neighbours whose weights are settled before one is chosen."""
+
+COVER_POWERS = (0.8, 1.0, 1.15, 1.3)
+"""Exponents of the cost in greedy covers: small ones make few large sets."""
+
+TWO_VALUES = 2.5
+"""Mean number of values below which most attributes have two."""
+
+MOVE_GAIN = 1e-6
+"""A gain of the log error that is worth a move."""
+
+MANY_SUBSETS = 3000
+"""Above this number of subsets, a cover looks them up in a dense tensor."""
+
+NEGLIGIBLE_WEIGHT = 1e-4
+"""A weight below this share of the largest is no weight: the set is dropped."""
+
+VANISHED = 1e-3
+"""A row whose largest entry is smaller is dropped at the end of a descent."""
+
+JOINT_LONG_ROWS = 3
+"""Rows of the basis of an attribute of thousands of values: this multiple of the root of them."""
+
+BRIEF_ROWS = 64
+"""Rows of a long basis at quick effort, which has a second or two for it."""
+
+JOINT_LONG_SECONDS = 3.0
+"""Seconds of counted work for the rows of a long basis: a plan takes at most 10 s."""
+
+FUSED = {"quick": 512, "brief": 512, "normal": 640, "thorough": 1200}
+"""Most values of a fused axis whose queries are written out, by effort."""
+
+LONG_FUSED = {"quick": 0, "brief": 0, "normal": 6000, "thorough": 6000}
+"""Most values of a fused axis in any case, of attributes that need a basis; 0: none."""
+
+FUSED_SHARES = {
+    "quick": (16,),
+    "brief": (16,),
+    "normal": (16, 12),
+    "thorough": (16, 12, 24, 8, 16, 12),
+}
+"""Rows of a fused basis start as n/share random ones."""
+
+LONG_FUSED_SECONDS = {
+    "quick": 0.0,
+    "brief": 0.0,
+    "normal": 25.0,
+    "thorough": 300.0,
+}
+"""Seconds that a long one may take, by effort."""
+
+LONG_FUSED_ROWS = 3
+"""Rows of a long fused basis: this multiple of the root of its values."""
+
+ASKED_TOGETHER = 0.5
+"""Share of a group's queries that must be about several of the attributes of a long one."""
+
+BOUND_ROUNDS = 20
+"""Of the ascent for a factor by itself, which is within 1 % after fewer."""
+
+SCHUR_SHARE = 0.9
+"""s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""
+
+BOUND_FEW_ATTRIBUTES = 3
+"""Up to this number of attributes with other factors than tables and totals are separated."""
