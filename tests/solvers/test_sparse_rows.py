@@ -130,7 +130,7 @@ def test_a_long_plan_is_exact_and_states_its_error(family: Callable[[int], Workl
     plan = plan_of(problem, Strategy("best", problem.merged.cell_map, matrix))
     assert plan.strategy_error == pytest.approx(found.error, rel=1e-6)
     flat = plan.measured.flat()
-    assert plan.measured.sensitivity == abs(flat.matrix.sparse()).sum(axis=0).max()
+    assert plan.measured.sensitivity == abs(flat.cells.matrix.sparse()).sum(axis=0).max()
     counts = np.random.default_rng(0).integers(0, 1_000, 1_050)
     exact = plan.measured.measure(plan.measured.counts_of(counts)) * 2.0**-flat.bits
     answers = plan.reconstruction_map.apply(exact)
