@@ -11,7 +11,7 @@ from benchmarks.product_batches import prefix_tables
 from lrm.clock import UNLIMITED, Clock, Step
 from lrm.errors import StopSolver, UsageError
 from lrm.maps.products.map import ProductMap
-from lrm.strategies import products
+from lrm.solvers import settings
 
 STEP = Step("a", 1, 1.0)
 
@@ -124,7 +124,7 @@ def burn(stop):
 
 def test_a_plan_under_load_is_the_same_plan(monkeypatch):
     """A search over products that its work limit ends: seconds used to decide when it ends."""
-    monkeypatch.setitem(products.EFFORT_SECONDS, "normal", 0.25)
+    monkeypatch.setitem(settings.EFFORT_SECONDS, "normal", 0.25)
     batch = prefix_tables([24, 20, 9, 5], [2], 2)
     steps = []
     first = lrm.plan(lrm.Workload(ProductMap(batch)), seed=5, on_step=steps.append)
@@ -140,7 +140,7 @@ def test_a_plan_under_load_is_the_same_plan(monkeypatch):
             other.join()
     assert not first.details["interrupted"]
     assert second.digest == first.digest
-    monkeypatch.setitem(products.EFFORT_SECONDS, "normal", 0.5)
+    monkeypatch.setitem(settings.EFFORT_SECONDS, "normal", 0.5)
     longer = []
     lrm.plan(lrm.Workload(ProductMap(batch)), seed=5, on_step=longer.append)
     assert len(longer) > len(steps)  # the limit did end the first two

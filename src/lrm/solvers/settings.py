@@ -234,8 +234,8 @@ EFFORT_SECONDS = {
 """Seconds of counted work that the search for marginals may take; most batches end earlier."""
 
 STATEMENTS_SECONDS = 6.0
-"""Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU s. Of
-four reports, one had 0.2 % less error without this limit, the others none."""
+"""Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU s.
+Of four reports, one had 0.2 % less error without this limit, the others none."""
 
 HOPELESS_GROUP = 2.0
 """One group for all terms so far above several is searched for quickly, not thoroughly."""
