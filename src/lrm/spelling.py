@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 
 __all__ = [
     "beside",
@@ -12,7 +12,6 @@ __all__ = [
     "number",
     "ratio",
     "seconds",
-    "text_table",
     "visible",
 ]
 
@@ -127,26 +126,4 @@ def escape_controls(text: str, escape: Callable[[str], str], *, lines: bool = Fa
             control_match[0] if lines and control_match[0] == "\n" else escape(control_match[0])
         ),
         text,
-    )
-
-
-def text_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[str] = ()
-) -> str:
-    """Lay out a table in plain text; columns called in ``words`` are aligned on the left.
-
-    >>> print(text_table(("query", "error"), [("n", "1.5"), ("total", "12")], words=("query",)))
-    query  error
-    n        1.5
-    total     12
-    """
-    lines = [[visible(cell) for cell in line] for line in [columns, *rows]]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    left = [column in words for column in columns]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if to_left else cell.rjust(width)
-            for cell, width, to_left in zip(line, widths, left, strict=True)
-        ).rstrip()
-        for line in lines
     )

@@ -40,8 +40,7 @@ def is_png(path):
 
 
 def draw_errors(plan, privacy, path):
-    errors = {plan.mechanism: plan.accuracy(privacy).standard_errors}
-    errors_drawing(errors, privacy.described, title="Errors").save(path)
+    errors_drawing(plan, plan.accuracy(privacy)).save(path)
 
 
 def draw_both(laplace, gaussian, privacy, path):

@@ -6,8 +6,10 @@ also have the same name. Labels are data from the compiler on, and names are mad
 """
 
 import csv
+import html
 import itertools
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -98,8 +100,8 @@ def test_columns_of_groups_never_collide(tmp_path):
 
 def test_pages_show_a_label_as_one(plan, release):
     planned = plan_page(plan, plan.privacy(1), 0.95, 500)
-    assert "a\u00a0=\u00a0x, b=1</span>" in planned
-    assert "b\u00a0=\u00a0x, b=1</span>" in planned
+    names = {label.name for label in plan.workload.labels}
+    assert {html.escape(name) for name in names} <= set(re.findall(r'"row">(.*?)</th>', planned))
     released = release_page(release)
     assert '<th scope="row">x, b=1</th>' in released
     assert '<th scope="col" class="number">x, b=1</th>' in released

@@ -34,6 +34,23 @@ FLAGS = (
 )
 
 
+PLACE = """async (selector) => {
+  const element = document.querySelector(selector);
+  if (!element || element.disabled || !element.checkVisibility()) return null;
+  element.scrollIntoView({block: 'center', behavior: 'instant'});
+  const middle = () => {
+    const box = element.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  };
+  const before = middle();
+  await new Promise((done) => setTimeout(done, 20));
+  const place = middle(), top = document.elementFromPoint(...place);
+  const settled = place[0] === before[0] && place[1] === before[1] && element.contains(top);
+  return settled ? place : null;
+}"""
+"""Where an element can be clicked; null while it is hidden, disabled, covered or moving."""
+
+
 def find_browser() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -119,12 +136,8 @@ class Browser:
         return value
 
     def click(self, selector: str, times: int = 1) -> None:
-        """Click the middle of an element, as a hand does."""
-        place = self.evaluate(
-            f"(e => {{ e.scrollIntoView({{block: 'center', behavior: 'instant'}}); "
-            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; "
-            f"}})(document.querySelector({selector!r}))"
-        )
+        """Click the middle of an element, as a hand does, once it is there and does not move."""
+        place = self.wait(f"({PLACE})({selector!r})")
         at = {"x": place[0], "y": place[1], "button": "left"}
         for number in range(1, times + 1):
             for kind in ("mousePressed", "mouseReleased"):

@@ -3,7 +3,7 @@
 import pytest
 
 from lrm.releases.postprocess import process
-from lrm.views.comparison_page import comparison_page
+from lrm.views.comparisons import comparison_page
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import release_page
 from report.browser import browser, need_browser

@@ -15,8 +15,7 @@ import pytest
 import lrm
 from lrm.errors import FileFormatError
 from lrm.releases.postprocess import process
-from lrm.views.comparison_page import comparison_page
-from lrm.views.comparisons import parse_comparison
+from lrm.views.comparisons import comparison_page, parse_comparison
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import release_page, write_release_page
 from report.pages_of import NASTY, SECRETS, comparison, plan, release, tables
@@ -107,9 +106,12 @@ def test_drawings_have_words_and_tables_have_headers(pages, kind):
     bars = [value for tag, name, value in tree.attributes if (tag, name) == ("svg", "aria-hidden")]
     drawings = tree.tags.count("svg") - len(bars)
     assert len(labels) == drawings == tree.tags.count("figcaption")
-    assert labels or kind in {"release", "processed", "tables"}
     assert all(labels)
-    assert tree.tags.count("caption") == tree.tags.count("table") >= 1
+    regions = [
+        value for tag, name, value in tree.attributes if (tag, name) == ("div", "aria-label")
+    ]
+    assert len(regions) == tree.tags.count("table") + drawings >= 1
+    assert all(regions)
     scopes = [name for tag, name, _ in tree.attributes if tag == "th"]
     assert scopes.count("scope") == tree.tags.count("th")
 
@@ -118,7 +120,7 @@ def test_drawings_have_words_and_tables_have_headers(pages, kind):
 def test_names_are_shown_as_written_and_never_read_as_html(pages, kind):
     assert NASTY not in pages[kind]
     assert "<img" not in pages[kind]
-    assert pages[kind].count("<script") == (0 if kind == "plan" else 1)
+    assert "<script" not in pages[kind]  # few answers need no search
     text = Tree(pages[kind]).text
     assert NASTY in text
     assert "<img src=x onerror=alert(1)>" in text
@@ -132,7 +134,7 @@ def test_a_comparison_is_escaped_and_tells_reasons(pages):
     assert "matrix has no plan: it needs <b>more</b> memory than there is" in text
     assert "ε = 1/3" in text
     assert "0.50 s*" in text
-    assert "200×" in text
+    assert "200" in text
 
 
 def test_a_release_tells_promise_cost_and_limits(pages):
@@ -155,7 +157,7 @@ def test_answers_stand_with_their_intervals():
     low, high = made.intervals(0.9)[0]
     found = next(row for row in rows if "&lt;script&gt;" in row)
     assert f'<td class="number">{made.answers[0]:,.0f}</td>' in found
-    assert f"Answers, ± {(high - low) / 2:.3g}</caption>" in release_page(made, confidence=0.9)
+    assert f"<caption>± {(high - low) / 2:.3g}</caption>" in release_page(made, confidence=0.9)
 
 
 def test_processed_answers_are_named_with_their_bias(pages):
@@ -186,7 +188,10 @@ def test_a_file_beside_the_page_has_what_it_does_not_list(tmp_path):
     write_release_page(made, tmp_path / "a page.html", limit=14)
     text = (tmp_path / "a page.html").read_text(encoding="utf-8")
     assert '<a href="a%20page.csv" download>a page.csv</a>' in text
-    assert "1 more table and further answers are in a page.csv" in Tree(text).text
+    words = (
+        "1 more table and further answers are not listed here. A file has all of them: a page.csv"
+    )
+    assert words in Tree(text).text
     assert len((tmp_path / "a page.csv").read_text().splitlines()) == 1 + len(made.names)
     made.report(tmp_path / "whole.html")
     assert not (tmp_path / "whole.csv").exists()
@@ -203,7 +208,8 @@ def test_each_table_has_its_part(pages):
         "m by colour, size and kind",
     ]
     # Bars in lists, and heat maps of two attributes, one for each value of the first of three.
-    assert text.count('class="bar"') == 1 + 2 + 10
+    answers = text.partition("What was asked")[0]
+    assert answers.count('class="bar"') == 1 + 2 + 10
     assert text.count('class="heat h') == 20 + 40
     assert "colour blue · m by colour, size and kind, ±" in text
 
@@ -273,14 +279,14 @@ def test_a_comparison_without_plans_has_a_page():
 
 def test_a_page_of_too_many_answers_lists_the_first_ones(tmp_path, monkeypatch):
     """As it is for more than 4 million answers, with a smaller limit."""
-    for module in ("release_page", "error_section"):
+    for module in ("release_page", "plan_page"):
         monkeypatch.setattr(import_module(f"lrm.views.{module}"), "EXPLICIT_QUERIES", 20)
     made = lrm.plan(lrm.families.marginals([4, 3, 2, 1 << 12], [1, 2]), "noise-on-results")
     answered = lrm.release(made, np.ones(made.workload.shape[1], dtype=int), epsilon=1)
     write_release_page(answered, tmp_path / "page.html", limit=10)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     Tree(text)
-    assert "further answers are in" in text
+    assert "further answers are not listed here" in text
     assert 'href="page.parquet"' in text
     assert pq.read_table(tmp_path / "page.parquet").num_rows == made.workload.shape[0]
     Tree(plan_page(made, made.privacy(epsilon=1)))

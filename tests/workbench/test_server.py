@@ -164,7 +164,7 @@ def test_the_compiler_speaks_at_the_line(client):
         batch=QUESTIONS.replace("men", "visits").replace("age,", "sex,").replace("BY age", "BY sex")
     )
     titles = [one["title"] for one in twice["batch"]["statements"]]
-    assert titles == ["q1.visits by sex", "q2.visits by sex"]
+    assert titles == ["visits by sex", "visits by sex"]
     spaced = told(batch="-- a remark\n\n" + QUESTIONS)
     assert spaced["key"] == good["key"]
     assert good["domain"]["html"].count("<tr>") == 3

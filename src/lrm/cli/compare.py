@@ -71,8 +71,13 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     from lrm.cli.questions import read_questions
     from lrm.cli.terminal import print_document, print_json
     from lrm.plans.comparison import Contest, SideBySide
-    from lrm.views.comparisons import comparison_facts, side_by_side_facts
-    from lrm.views.documents import comparison_document, side_by_side_document
+    from lrm.views.blocks import Document
+    from lrm.views.comparisons import (
+        comparison_blocks,
+        comparison_facts,
+        side_by_side_blocks,
+        side_by_side_facts,
+    )
     from lrm.views.figures import KINDS, comparison_drawing, side_by_side_drawing
 
     both = noise == "both"
@@ -94,7 +99,8 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
         return
     queries, cells = batch.shape
     echo(f"{workload}: {queries:,} queries over {cells:,} cells")
-    print_document(side_by_side_document(facts) if both else comparison_document(facts))
+    blocks = side_by_side_blocks(facts) if both else comparison_blocks(facts)
+    print_document(Document("", tuple(blocks)))
     if plot is not None:
         echo(f"drawn in {plot}")
 

@@ -183,17 +183,18 @@ def _row_facts(row_check: "RowCheck") -> dict[str, Any]:
 
 
 def _print_rows(row_check: "RowCheck") -> None:
-    from lrm.spelling import text_table
+    from lrm.cli.terminal import print_document
+    from lrm.views.blocks import Document, Prose, plain_table
 
     columns = ("attribute", "kept", "declared", "null", "nan", "outside", "unreadable")
     table = [
         (attribute.name, *(f"{getattr(attribute, name):,}" for name in columns[1:]))
         for attribute in row_check.attributes
     ]
-    echo(f"rows, {OWNER_ONLY}:")
-    echo(text_table(columns, table, words=("attribute",)))
     nobody = "" if row_check.nobody is None else f", {row_check.nobody:,} of which are of nobody"
-    echo(f"a release would count {row_check.counted:,} of {row_check.rows:,} rows{nobody}")
+    counted = f"a release would count {row_check.counted:,} of {row_check.rows:,} rows{nobody}"
+    title = f"rows, {OWNER_ONLY}:"
+    print_document(Document("", (plain_table(title, columns, table), Prose((counted,)))))
 
 
 def _check_kept(row_check: "RowCheck") -> None:

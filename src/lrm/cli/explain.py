@@ -73,9 +73,7 @@ def explain(plan: str, **choices: Any) -> None:
     privacy = _privacy(loaded, choices)
     expected = loaded.accuracy(privacy)
     if plot is not None:
-        heading = f"Error of each query by {loaded.mechanism}"
-        curve = {loaded.mechanism: expected.standard_errors}
-        errors_drawing(curve, privacy.described, title=heading).save(plot)
+        errors_drawing(loaded, expected).save(plot)
     if choices["as_json"]:
         with waiting("errors"):
             facts = explanation_facts(loaded, expected, confidence, limit, expect)

@@ -153,8 +153,7 @@ def _write_plan(file: str, place: str, choices: dict[str, Any]) -> None:
 def _write_comparison(file: str, place: str, choices: dict[str, Any]) -> None:
     from lrm.files.reading import TEXT_LIMIT, read_bytes
     from lrm.files.writing import write_text
-    from lrm.views.comparison_page import comparison_page
-    from lrm.views.comparisons import parse_comparison
+    from lrm.views.comparisons import comparison_page, parse_comparison
 
     _refuse_amounts(choices, "comparison")
     facts = parse_comparison(read_bytes(file, "file", TEXT_LIMIT), file)

@@ -27,11 +27,11 @@ from lrm.domain.lookups import Lookup
 from lrm.domain.numbers import RECORD_BITS, Numbers, pieces_of
 from lrm.errors import DomainError
 from lrm.privacy.unit import PrivacyUnit
-from lrm.rendering import html_of
-from lrm.spelling import how_many, many, text_table
+from lrm.rendering import html_of, text_of
+from lrm.spelling import how_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -345,19 +345,7 @@ class Domain:
         return cell_list
 
     def __repr__(self) -> str:
-        cells = many(self.size, "cell", "cells")
-        about = "" if self.table is None else f" of {self.table}"
-        rows = [
-            (declared.name, declared.kind, f"{declared.size:,}", _shortened(declared.labels))
-            for declared in self.attributes
-        ]
-        columns = ("attribute", "kind", "cells", "labels")
-        table = text_table(columns, rows, words=("attribute", "kind", "labels"))
-        lookup_lines = "".join(
-            f"\nlookup {declared.name}: {declared.key} → {', '.join(declared.columns)}"
-            for declared in self.lookups
-        )
-        return f"<Domain{about}: {cells}, protects {self.unit.words}>\n{table}{lookup_lines}"
+        return text_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -384,13 +372,6 @@ class Domain:
         # Floats are written by repr, the shortest text that reads back as the same number.
         text = json.dumps(facts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _shortened(labels: Sequence[str]) -> str:
-    """The first labels and the last one."""
-    if len(labels) <= 4:
-        return ", ".join(labels)
-    return f"{labels[0]}, {labels[1]}, …, {labels[-1]}"
 
 
 def _folded(name: str) -> str:

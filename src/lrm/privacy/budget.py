@@ -28,6 +28,7 @@ from lrm.privacy.amounts import (
 from lrm.privacy.unit import PrivacyUnit
 
 __all__ = [
+    "NOT_PROMISED",
     "ZCDP",
     "Amount",
     "ApproxDP",
@@ -132,9 +133,35 @@ class Guarantee(ABC):
         """
         return [f"Take any two tables that differ in {unit.words}.", *self._meaning()]
 
+    def words(self, unit: PrivacyUnit) -> str:
+        """The guarantee in a few words: which, how strong, and for whom.
+
+        >>> PureDP(Fraction(1, 10)).words(PrivacyUnit())
+        'pure differential privacy, epsilon 0.1, for one row, added or removed'
+        """
+        facts = self.facts
+        amounts = ", ".join(f"{name} {facts[name]}" for name in self.amounts)
+        return f"{self.key} differential privacy, {amounts}, for {unit.words}"
+
     @abstractmethod
     def _meaning(self) -> list[str]:
         """What holds for two such tables."""
+
+
+NOT_PROMISED = (
+    (
+        "Intervals and standard errors cover the noise alone: not rows that a rule of the domain "
+        "dropped, not rows beyond the limit for one person, not errors of the table itself."
+    ),
+    (
+        "Domain, queries, budget and the number of answers are public; they must not have been "
+        "chosen by looking at the table."
+    ),
+    "How long the computation took, and what the machine's owner can see, is not hidden.",
+    "Releases add up: another release of the same people is not covered by this guarantee alone.",
+    "What is true of a whole group can be learned, whether or not a particular member takes part.",
+)
+"""What readers might take for guaranteed by any guarantee, and is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from lrm.views.labels import is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Column, Statement
 from lrm.workload.layout import Layout, layout_of
+from lrm.workload.statements import spoken_name
 
 __all__ = [
     "StatementTable",
@@ -318,11 +319,16 @@ class StatementTable:
         return float(np.median(known)) / 2 if len(known) else 0.0
 
     def across(self, most: int) -> int | None:
-        """The column whose labels stand side by side; None for a list."""
+        """The column whose labels stand side by side; None for a list.
+
+        Of two columns it is the one with fewer labels, of several the last; never a time, if
+        there is another one.
+        """
         columns, codes = self.view
         if len(self.layout.answers) != 1 or len(columns) < 2 or self.note:
             return None
-        order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), -k))
+        sizes = [len(column.labels) if len(columns) == 2 else 0 for column in columns]
+        order = sorted(range(len(columns)), key=lambda k: (is_time(columns[k]), sizes[k], -k))
         for k in order:
             if len(columns[k].labels) + bool((codes[:, k] < 0).any()) <= most:
                 return k
@@ -370,7 +376,7 @@ class StatementTable:
         bars = len(answers) == 1 and bool(columns)
         for place, name in enumerate(answers):
             error = f" ({self.alike(place)})" if same[place] and not each else ""
-            headings.append(Heading(name.replace("_", " ") + error))
+            headings.append(Heading(spoken_name(name) + error))
         scale = self._scale() if bars else None
         lines = []
         for row, codes_of in enumerate(codes.tolist()):
@@ -429,7 +435,7 @@ def single_numbers(tables: Sequence[StatementTable]) -> Table:
         for place, name in enumerate(table_view.layout.answers):
             title = table_view.statement.title
             several = len(table_view.layout.answers) > 1
-            label = f"{title}: {name.replace('_', ' ')}" if several and title != name else title
+            label = f"{title}: {spoken_name(name)}" if several and title != name else title
             cells = [
                 table_view.cell(row, place, note=True) for row in range(len(table_view.layout))
             ]

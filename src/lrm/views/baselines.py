@@ -9,9 +9,11 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.plans import Plan
 from lrm.privacy.budget import Noise
-from lrm.spelling import number, ratio
+from lrm.spelling import many, number, ratio
+from lrm.views.blocks import Table, plain_table
+from lrm.views.statement_errors import comparable_rows
 
-__all__ = ["BASELINE_COLUMNS", "baseline_rows", "errors_by_mechanism"]
+__all__ = ["baseline_table", "errors_by_mechanism"]
 
 SMALL_BATCH = 1 << 22
 """Weights (queries times cells) up to which trees are built to compare with."""
@@ -21,11 +23,11 @@ LARGE_BATCH = 1 << 31
 
 TREES = ("hierarchical", "wavelet")
 
-BASELINE_COLUMNS = ("mechanism", "typical error", "largest error", "total squared error")
-
 
 def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -> dict[str, Floats]:
     """Standard errors of the plan, then of baselines that need no search, least total first.
+
+    Of the counts alone: sums and averages have units of their own.
 
     Parameters
     ----------
@@ -37,25 +39,27 @@ def errors_by_mechanism(plan: Plan, accuracy: Accuracy, *, trees: bool = True) -
         Whether to build trees too, which takes longer.
     """
     queries, products = plan.workload.queries, plan.workload.products
+    _, rows = comparable_rows(plan.workload)
+    ours = accuracy.standard_errors[rows]
     unlisted = products is not None and not products.is_flat
     if unlisted or queries.shape[0] * queries.shape[1] > LARGE_BATCH:
-        return {plan.mechanism: accuracy.standard_errors}
+        return {plan.mechanism: ours}
     squares = np.concatenate([(block**2).sum(axis=1) for _, block in queries.row_blocks()])
     if plan.noise != "gaussian":
         worst = float(queries.column_absolute_sums().max())
     else:
         worst = float(np.sqrt(queries.column_squared_sums().max()))
     by_mechanism = {
-        "noise-on-data": np.sqrt(squares) * accuracy.ideal_deviation(1.0),
-        "noise-on-results": np.full(len(squares), accuracy.ideal_deviation(worst)),
+        "noise-on-data": np.sqrt(squares[rows]) * accuracy.ideal_deviation(1.0),
+        "noise-on-results": np.full(len(rows), accuracy.ideal_deviation(worst)),
     }
     if trees and queries.shape[0] * queries.shape[1] <= SMALL_BATCH:
         by_mechanism |= {
-            name: errors for name in TREES if (errors := _tree(plan, name, accuracy)).size
+            name: errors[rows] for name in TREES if (errors := _tree(plan, name, accuracy)).size
         }
     by_mechanism.pop(plan.mechanism, None)
     ordered = sorted(by_mechanism.items(), key=lambda pair: float((pair[1] ** 2).sum()))
-    return {plan.mechanism: accuracy.standard_errors, **dict(ordered)}
+    return {plan.mechanism: ours, **dict(ordered)}
 
 
 def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
@@ -76,12 +80,15 @@ def _tree(plan: Plan, name: str, accuracy: Accuracy) -> Floats:
     )
 
 
-def baseline_rows(errors: dict[str, Floats]) -> list[tuple[str, ...]]:
-    """One row per mechanism in `BASELINE_COLUMNS`, as text; totals beside that of the first."""
+def baseline_table(plan: Plan, errors: dict[str, Floats], symbols: str) -> Table:
+    """The mechanisms with their errors, the first in front of all; totals beside that of it."""
     totals = [float((each**2).sum()) for each in errors.values()]
     rows: list[tuple[str, ...]] = []
     for (name, each), total in zip(errors.items(), totals, strict=True):
         typical = number(float(np.sqrt(total / len(each))))
         against = ratio(total / totals[0] if totals[0] > 0 else float("nan"))
         rows.append((name, typical, number(float(each.max())), f"{against}×"))
-    return rows
+    names, chosen = comparable_rows(plan.workload)
+    title = f"Other mechanisms on the same {many(len(chosen), *names)} at {symbols}"
+    columns = ("mechanism", "root mean square", "largest error", "total squared error")
+    return plain_table(title, columns, rows, ours=plan.mechanism)

@@ -1,16 +1,27 @@
 """What a view consists of: a document of sections, each of a few kinds of blocks.
 
-A record is turned into a document once; `lrm.views.text`, `lrm.views.elements` and `to_json` lay
-the same blocks out for a terminal, a page or a program.
+A record is turned into a document once; `lrm.views.text` lays its blocks out for a terminal, and
+`lrm.views.html` for a page. Programs get the facts of the record, whose numbers are not rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-__all__ = ["Block", "Cell", "Document", "Facts", "Figure", "Heading", "Prose", "Table", "to_json"]
+__all__ = [
+    "Block",
+    "Cell",
+    "Document",
+    "Facts",
+    "Figure",
+    "Heading",
+    "Numbers",
+    "Prose",
+    "Table",
+    "plain_table",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +110,29 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """The few numbers that matter most: name, value, and a note to each."""
+
+    entries: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class Prose:
-    """Sentences: a paragraph each, the items of a list, or warnings."""
+    """Sentences: a paragraph each, the items of a list, warnings, notes, or a guarantee.
+
+    Parameters
+    ----------
+    sentences
+        In order.
+    kind
+        How they are set.
+    file
+        A file beside the page that the last sentence ends with.
+    """
 
     sentences: tuple[str, ...]
-    kind: Literal["plain", "list", "warning"] = "plain"
+    kind: Literal["plain", "list", "warning", "note", "promise"] = "plain"
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +144,7 @@ class Figure:
     caption: str = ""
 
 
-Block = Table | Facts | Prose | Figure
+Block = Table | Facts | Numbers | Prose | Figure
 
 
 @dataclass(frozen=True)
@@ -129,7 +158,7 @@ class Document:
     blocks
         Its contents.
     note
-        A few words next to the heading.
+        A few words beside the heading; of a page, the sentence below its title.
     parts
         Sections below it.
     folded
@@ -146,12 +175,14 @@ class Document:
     name: str = ""
 
 
-def plain_table(
+def plain_table(  # noqa: PLR0913 - what a table is made of
     title: str,
     columns: Iterable[str],
     rows: Iterable[Iterable[str]],
     *,
     words: Iterable[str] = (),
+    note: str = "",
+    ours: str | None = None,
 ) -> Table:
     """A table of texts: the first column names the rows, columns in ``words`` hold text."""
     wordy = set(words)
@@ -159,32 +190,4 @@ def plain_table(
     headings = tuple(
         Heading(name, name in wordy or i == 0, label=i == 0) for i, name in enumerate(names)
     )
-    return Table(title, headings, tuple(tuple(map(Cell, row)) for row in rows))
-
-
-def to_json(document: Document) -> dict[str, Any]:
-    """A document as values that JSON can hold."""
-    return {
-        "title": document.title,
-        "note": document.note,
-        "blocks": [_block_json(block) for block in document.blocks],
-        "parts": [to_json(part) for part in document.parts],
-    }
-
-
-def _block_json(block: Block) -> dict[str, Any]:
-    if isinstance(block, Table):
-        return {
-            "table": block.title,
-            "columns": [element.name for element in block.headings],
-            "rows": [
-                [element.text if element.value is None else element.value for element in row]
-                for row in block.rows
-            ],
-            "note": block.note,
-        }
-    if isinstance(block, Facts):
-        return {"facts": [list(pair) for pair in block.pairs]}
-    if isinstance(block, Prose):
-        return {"prose": list(block.sentences), "kind": block.kind}
-    return {"figure": block.words, "caption": block.caption}
+    return Table(title, headings, tuple(tuple(map(Cell, row)) for row in rows), note, ours)

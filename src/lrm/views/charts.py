@@ -70,7 +70,7 @@ def line_chart(labels: Sequence[str], series: Sequence[Series], words: str) -> s
 
 def _svg(width: int, height: int, words: str, parts: Sequence[str]) -> str:
     return (
-        f'<svg class="chart" role="img" aria-label="{escape(visible(words))}" '
+        f'<svg class="chart" role="img" aria-label="{_text(words)}" '
         f'viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
     )
 
@@ -180,8 +180,8 @@ def step_chart(places: Sequence[float], sign: str, words: str) -> str:
         f'text-anchor="end">{count}</text>'
         for count in sorted({0, total // 2, total})
     ]
-    return (
-        f'<svg class="chart" role="img" aria-label="{_text(words)}" viewBox="0 0 {width} {height}">'
-        f'{"".join(lines)}<path class="line" d="M{_LEFT} {y(0):.1f}{steps}H{width - _RIGHT}"/>'
-        f'<text class="name" x="{_LEFT}" y="13">usable tables, by {_text(sign)}</text></svg>'
-    )
+    lines += [
+        f'<path class="line" d="M{_LEFT} {y(0):.1f}{steps}H{width - _RIGHT}"/>',
+        f'<text class="name" x="{_LEFT}" y="13">usable tables, by {_text(sign)}</text>',
+    ]
+    return _svg(width, height, words, lines)

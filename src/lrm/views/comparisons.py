@@ -1,19 +1,31 @@
 """What a comparison of mechanisms tells, for one noise or for both.
 
-The facts are what ``lrm compare --json`` prints; tables, sentences and pages are made of them.
+The facts are what ``lrm compare --json`` prints; documents are made of them, so that a page can
+be made of a file that somebody kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lrm.errors import BudgetError, FileFormatError
 from lrm.files.json_text import parse_json
 from lrm.privacy.amounts import equation, parse_amount
-from lrm.privacy.budget import LEAST_DELTA, Privacy, unit_privacy, zcdp_of
-from lrm.spelling import number, ratio, seconds, text_table
+from lrm.privacy.budget import (
+    LEAST_DELTA,
+    ZCDP,
+    ApproxDP,
+    Privacy,
+    PureDP,
+    unit_privacy,
+    zcdp_of,
+)
+from lrm.spelling import number, ratio, seconds
+from lrm.views.blocks import Block, Cell, Document, Numbers, Prose, plain_table
+from lrm.views.html import page
 from lrm.views.plans import certificate
 
 if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs none
@@ -21,22 +33,15 @@ if TYPE_CHECKING:  # it imports all mechanisms, and the page of a release needs 
 
 __all__ = [
     "advice",
-    "amount_words",
+    "comparison_blocks",
     "comparison_facts",
-    "comparison_rows",
-    "comparison_text",
-    "comparisons_in",
+    "comparison_page",
     "parse_comparison",
     "planned_rows",
-    "reasons",
+    "side_by_side_blocks",
     "side_by_side_facts",
-    "side_by_side_rows",
-    "verdict",
+    "stated_privacy",
 ]
-
-SIDE_BY_SIDE_COLUMNS = ("mechanism", "Laplace error", "Gaussian error", "Gaussian/Laplace")
-
-_SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
 def comparison_facts(result: Comparison, privacy: Privacy | None = None) -> dict[str, Any]:
@@ -88,6 +93,20 @@ def side_by_side_facts(both: SideBySide, pure: Privacy, privacy: Privacy) -> dic
     }
 
 
+def stated_privacy(part: Mapping[str, Any]) -> Privacy:
+    """The guarantee at which errors are stated."""
+    amounts = {
+        name: parse_amount(str(part[name]), name, least=LEAST_DELTA)
+        for name in ("epsilon", "delta", "rho")
+        if part.get(name)
+    }
+    if "rho" in amounts:
+        return ZCDP(amounts["rho"])
+    if "delta" in amounts:
+        return ApproxDP(amounts["epsilon"], amounts["delta"])
+    return PureDP(amounts["epsilon"]) if amounts else unit_privacy("laplace")
+
+
 def _least(part: Mapping[str, Any]) -> Any:
     return min((row["expected_squared_error"] for row in planned_rows(part)), default=None)
 
@@ -98,38 +117,36 @@ def planned_rows(part: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(planned, key=lambda row: float(row["expected_squared_error"]))
 
 
-def comparisons_in(facts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The comparisons of a document with their titles: one, or one for each noise."""
-    if "laplace" in facts and "gaussian" in facts:
-        return [("Laplace noise", facts["laplace"]), ("Gaussian noise", facts["gaussian"])]
-    return [("Error of each mechanism", dict(facts))]
+def comparison_blocks(part: Mapping[str, Any], title: str = "") -> list[Block]:
+    """One row per mechanism, least error first; why some have no plan; the best possible."""
+    planned = planned_rows(part)
+    blocks: list[Block] = []
+    if planned:
+        most = float(planned[-1]["expected_squared_error"]) or 1.0
+        columns = ("mechanism", f"error at {stated_privacy(part).symbols}", "ratio to best")
+        rows = [(row["mechanism"], *_texts(row)) for row in planned]
+        stopped = any(row.get("interrupted") for row in planned)
+        table = plain_table(
+            title,
+            (*columns, "measurements", "time"),
+            rows,
+            note="* stopped early, with the best so far" if stopped else "",
+            ours=planned[0]["mechanism"],
+        )
+        lengths = [float(row["expected_squared_error"]) / most for row in planned]
+        blocks.append(replace(table, rows=tuple(map(_with_bar, table.rows, lengths))))
+    reasons, verdict = _reasons(part), _verdict(part)
+    blocks += [Prose(reasons, "list")] if reasons else []
+    blocks += [Prose((verdict,))] if verdict else []
+    return blocks
 
 
-def amount_words(part: Mapping[str, Any]) -> str:
-    """The amounts at which errors are stated: ``ε = 1, δ = 1e-09``."""
-    amounts = [_equation(sign, part[name]) for name, sign in _SIGNS.items() if part.get(name)]
-    return ", ".join(amounts) or "ε = 1"
+def _with_bar(row: tuple[Cell, ...], length: float) -> tuple[Cell, ...]:
+    error = replace(row[1], bar=(0.0, length, length, length))
+    return (row[0], error, *row[2:])
 
 
-def _equation(sign: str, amount: Any) -> str:
-    try:
-        return equation(sign, parse_amount(str(amount), sign, least=LEAST_DELTA))
-    except BudgetError:
-        return f"{sign} = {amount}"
-
-
-def comparison_rows(
-    part: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] | None = None
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and one row per mechanism, as text; a star marks a search that was stopped early."""
-    columns = ("mechanism", f"error at {amount_words(part)}", "ratio to best")
-    listed = part["mechanisms"] if rows is None else rows
-    return (*columns, "measurements", "time"), [
-        (row["mechanism"], *(("—",) * 4 if "reason" in row else _cells(row))) for row in listed
-    ]
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _texts(row: Mapping[str, Any]) -> tuple[str, ...]:
     measurements, taken = row.get("measurements"), _float(row.get("seconds"))
     spent = seconds(taken) + ("*" if row.get("interrupted") else "")
     return (
@@ -144,28 +161,25 @@ def _float(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def reasons(part: Mapping[str, Any]) -> list[str]:
+def _reasons(part: Mapping[str, Any]) -> tuple[str, ...]:
     """Why mechanisms have no plan."""
     rows = (row for row in part["mechanisms"] if "reason" in row)
-    return [f"{row['mechanism']} has no plan: {row['reason']}" for row in rows]
+    return tuple(f"{row['mechanism']} has no plan: {row['reason']}" for row in rows)
 
 
-def verdict(part: Mapping[str, Any]) -> str | None:
+def _verdict(part: Mapping[str, Any]) -> str:
     """How near the best of the mechanisms is to the best possible."""
-    if part["best"] is None:
-        return None
-    bound = number(part["lower_bound"], 5)
-    return f"no strategy has an error below {bound}:\n{part['best']} is {part['certificate']}"
+    if not planned_rows(part):
+        return "No mechanism has a plan for this workload."
+    if not part.get("lower_bound"):
+        return ""
+    bound = f"No strategy has an error below {number(float(part['lower_bound']), 5)}"
+    known = part.get("best") and part.get("certificate")
+    return f"{bound}: {part['best']} is {part['certificate']}." if known else f"{bound}."
 
 
-def comparison_text(result: Comparison) -> str:
-    """The table of a comparison in plain text, at ε = 1 or ρ = 1."""
-    facts = comparison_facts(result)
-    return "\n".join([text_table(*comparison_rows(facts), words=("mechanism",)), *reasons(facts)])
-
-
-def side_by_side_rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """One row per mechanism in `SIDE_BY_SIDE_COLUMNS`, as text."""
+def side_by_side_blocks(facts: Mapping[str, Any]) -> list[Block]:
+    """Laplace beside Gaussian noise, and which to take."""
     rows = []
     pairs = zip(facts["laplace"]["mechanisms"], facts["gaussian"]["mechanisms"], strict=True)
     for outcome, other in pairs:
@@ -173,39 +187,92 @@ def side_by_side_rows(facts: Mapping[str, Any]) -> list[tuple[str, ...]]:
         shown = ["—" if error is None else number(error, 5) for error in errors]
         share = ratio(errors[1] / errors[0]) if None not in errors and errors[0] > 0 else "—"
         rows.append((outcome["mechanism"], *shown, share))
-    return rows
+    columns = ("mechanism", "Laplace error", "Gaussian error", "Gaussian/Laplace")
+    reasons = (*_reasons(facts["laplace"]), *_reasons(facts["gaussian"]))
+    listed: list[Block] = [Prose(reasons, "list")] if reasons else []
+    return [plain_table("", columns, rows), *listed, Prose((advice(facts),))]
 
 
 def advice(facts: Mapping[str, Any]) -> str:
     """What each noise guarantees at these amounts, and what the weaker guarantee would buy."""
-    pure, delta = amount_words(facts["laplace"]), amount_words({"delta": facts["delta"]})
+    pure = stated_privacy(facts["laplace"]).symbols
+    delta = equation("δ", parse_amount(str(facts["delta"]), "delta", least=LEAST_DELTA))
     shaped = facts["laplace"].get("noise") == "shaped"
     name = "shaped noise" if shaped else "Laplace"
-    promises = (
+    strength = (
         f"{'Shaped' if shaped else 'Laplace'} noise guarantees pure {pure}, which is stronger: "
         f"Gaussian noise may break it with probability {delta}."
     )
     laplace, gaussian = _least(facts["laplace"]), _least(facts["gaussian"])
     if facts["less_error"] is None or min(laplace, gaussian) <= 0:
-        return promises
+        return strength
     if facts["less_error"] == "laplace":
         return (
-            f"{promises} Here {name} has less error too: Gaussian noise has "
+            f"{strength} Here {name} has less error too: Gaussian noise has "
             f"{ratio(gaussian / laplace)} times as much. Take {name}."
         )
     return (
-        f"{promises} It buys {ratio(laplace / gaussian)} times less error here: take Gaussian "
+        f"{strength} It buys {ratio(laplace / gaussian)} times less error here: take Gaussian "
         f"where that is worth the weaker guarantee, else {name}."
     )
+
+
+_READING = (
+    "The error is the expected squared error, summed over the batch. Shorter bars are better.",
+    "With Laplace noise it falls with the square of ε, with Gaussian noise in proportion to ρ.",
+    "Ratios between mechanisms of one noise do not depend on the budget.",
+    "The bound holds for every strategy that measures combinations of cells with such noise.",
+)
+
+
+def comparison_page(facts: Mapping[str, Any]) -> str:
+    """The page of a comparison, or of Laplace beside Gaussian noise."""
+    parts = _comparisons_in(facts)
+    lead = "Several mechanisms on one batch of queries. Made without data; costs no privacy."
+    sections = [
+        Document(title, tuple(comparison_blocks(part, "Mechanisms, least error first")))
+        for title, part in parts
+    ]
+    reading = Document("How to read this", (Prose(_READING, "list"),))
+    title = f"Mechanisms for {facts.get('workload') or 'a batch'}"
+    document = Document(title, (_key(facts, parts),), lead, (*sections, reading))
+    return page(document, "Comparison")
+
+
+def _key(facts: Mapping[str, Any], parts: list[tuple[str, dict[str, Any]]]) -> Numbers:
+    less = facts.get("less_error")
+    title, part = parts[1] if less == "gaussian" and len(parts) > 1 else parts[0]
+    best = next(iter(planned_rows(part)), None)
+    cells = f"over {part['cells']:,} cells" if isinstance(part.get("cells"), int) else ""
+    numbers = []
+    if isinstance(part.get("queries"), int):
+        numbers.append(("queries", f"{part['queries']:,}", cells))
+    if best is not None:
+        error = number(float(best["expected_squared_error"]), 5)
+        where = f"{best['mechanism']}, at {stated_privacy(part).symbols}"
+        numbers.append(("least error", error, where))
+    if part.get("lower_bound"):
+        bound = number(float(part["lower_bound"]), 5)
+        numbers.append(("best possible", bound, "or more, for any strategy"))
+    if less is not None and len(parts) > 1:
+        numbers.append(("less error with", title, "at equal ε"))
+    return Numbers(tuple(numbers))
+
+
+def _comparisons_in(facts: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The comparisons of a document with their titles: one, or one for each noise."""
+    if "laplace" in facts and "gaussian" in facts:
+        return [("Laplace noise", facts["laplace"]), ("Gaussian noise", facts["gaussian"])]
+    return [("Error of each mechanism", dict(facts))]
 
 
 def parse_comparison(data: bytes, source: str) -> dict[str, Any]:
     """Read the JSON of a comparison; anything else is a ``FileFormatError``."""
     try:
         facts = parse_json(data)
-        for _, part in comparisons_in(facts):
+        for _, part in _comparisons_in(facts):
             _check(part)
-    except (FileFormatError, ValueError, TypeError, KeyError, AttributeError):
+    except (FileFormatError, BudgetError, ValueError, TypeError, KeyError, AttributeError):
         raise FileFormatError(
             f"{source} is not a plan, a release or a comparison; a comparison is what "
             "`lrm compare … --json` prints"
@@ -214,8 +281,9 @@ def parse_comparison(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _check(part: dict[str, Any]) -> None:
-    """Every mechanism has a name, and an error or a reason; a bound is a number."""
+    """Every mechanism has a name, and an error or a reason; bound and amounts are numbers."""
     float(part.get("lower_bound") or 0)
+    stated_privacy(part)
     for row in part["mechanisms"]:
         if not isinstance(row["mechanism"], str):
             raise TypeError(row)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from lrm.accuracy import Accuracy
 from lrm.ledger import Budget, Entry
@@ -12,18 +11,10 @@ from lrm.plans import Plan
 from lrm.releases import Preview, Release
 from lrm.spelling import many, number
 from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
-from lrm.views.blocks import Block, Document, Facts, Prose, Table, plain_table
+from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
-from lrm.views.comparisons import (
-    SIDE_BY_SIDE_COLUMNS,
-    advice,
-    comparison_rows,
-    reasons,
-    side_by_side_rows,
-    verdict,
-)
 from lrm.views.derived import derived_notes, expected_columns, expected_rows
-from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_queries
+from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_blocks
 from lrm.views.previews import preview_lines
 from lrm.views.releases import release_lines
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
@@ -32,14 +23,12 @@ from lrm.workload.layout import find_statement
 __all__ = [
     "answers_document",
     "budgets_document",
-    "comparison_document",
     "explanation_document",
     "facts_document",
     "history_document",
     "plan_document",
     "preview_document",
     "release_document",
-    "side_by_side_document",
 ]
 
 MOST_STATEMENTS = 40
@@ -93,25 +82,9 @@ def explanation_document(  # noqa: PLR0913 - what may be asked for
         [lines],
         [error_table(errors, confidence)] if len(errors) > 1 else [],
         _said([sentence] if sentence else []),
-        _worst(plan, expected, confidence, limit),
+        worst_blocks(plan, expected, confidence, limit),
         _derived(plan, expected, confidence, expect),
     )
-
-
-def _worst(plan: Plan, expected: Accuracy, confidence: float, limit: int) -> list[Block]:
-    """The queries of largest error with their intervals."""
-    queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
-    rows = [
-        (label.name, number(error), f"±{number(half)}")
-        for label, error, half in worst_queries(plan, expected, confidence, limit)
-    ]
-    if not rows:
-        return _said([f"none of {queries:,} queries listed"] if queries else [])
-    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
-    note = ""
-    if len(rows) < queries:
-        note = f"{len(rows):,} of {queries:,} queries shown, the largest errors first"
-    return [replace(plain_table("", columns, rows, words=("query",)), note=note)]
 
 
 def _derived(
@@ -134,7 +107,7 @@ def preview_document(preview: Preview, confidence: float, limit: int) -> Documen
     """What a release would cost, and its errors."""
     return _apart(
         [Facts(tuple(preview_lines(preview)))],
-        _worst(preview.plan, preview.accuracy, confidence, limit),
+        worst_blocks(preview.plan, preview.accuracy, confidence, limit),
         _derived(preview.plan, preview.accuracy, confidence, None),
         [
             *_warned(preview.plan.warnings),
@@ -185,31 +158,6 @@ def answers_document(
         "are neither rounded nor clipped"
     )
     return _apart(*grids, _said(sentences))
-
-
-def comparison_document(facts: Mapping[str, Any]) -> Document:
-    """A comparison of mechanisms, with its conclusion."""
-    columns, rows = comparison_rows(facts)
-    stopped = any(row[-1].endswith("*") for row in rows)
-    return _apart(
-        [plain_table("", columns, rows, words=("mechanism",))],
-        _said(
-            [
-                *reasons(facts),
-                *(["* stopped early, with the best so far"] if stopped else []),
-                verdict(facts) or "no mechanism has a plan for this workload",
-            ]
-        ),
-    )
-
-
-def side_by_side_document(facts: Mapping[str, Any]) -> Document:
-    """Laplace beside Gaussian noise, and which to take."""
-    table: Table = plain_table(
-        "", SIDE_BY_SIDE_COLUMNS, side_by_side_rows(facts), words=("mechanism",)
-    )
-    why = [reason for part in (facts["laplace"], facts["gaussian"]) for reason in reasons(part)]
-    return _apart([table], _said([*why, advice(facts)]))
 
 
 def budgets_document(budgets: Sequence[Budget]) -> Document:

@@ -1,6 +1,6 @@
-"""Records in a notebook: tables and one drawing each, as part of a larger page.
+"""Records as text and in notebooks: each has one document, which is laid out in either form.
 
-The module is what `lrm.rendering` asks for; all text is escaped in ``elements``.
+The module is what `lrm.rendering` asks for.
 """
 
 from __future__ import annotations
@@ -17,38 +17,44 @@ from lrm.plans.comparison import Comparison, beside_plan
 from lrm.privacy.budget import unit_privacy
 from lrm.releases import Release
 from lrm.spelling import many
-from lrm.views.batches import domain_table, query_table
+from lrm.views import html
+from lrm.views.answers import statement_table
+from lrm.views.batches import domain_blocks, query_table
+from lrm.views.blocks import Block, Document, Facts, Prose, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, budget_row
-from lrm.views.comparison_page import comparison_parts
-from lrm.views.comparisons import comparison_facts, comparison_text
-from lrm.views.elements import Markup, facts, paragraph, table
-from lrm.views.elements import figure as drawn_figure
-from lrm.views.error_section import error_figure
-from lrm.views.figures import answers_drawing, table_drawing
+from lrm.views.comparisons import comparison_blocks, comparison_facts
+from lrm.views.figures import table_drawing
 from lrm.views.plan_page import plan_page
-from lrm.views.release_page import write_release_page
+from lrm.views.release_page import answers_section, write_release_page
 from lrm.views.releases import promise_line
-from lrm.views.statement_errors import StatementErrors, kind_lines
-from lrm.views.style import SNIPPET_CSS
+from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
+from lrm.views.text import to_text
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
 
 __all__ = ["compare", "figure", "snippet", "text", "write"]
 
-DRAWN = 20
-"""Answers in the drawing of a release."""
+MOST_TABLES, MOST_ANSWERS = 6, 200
+"""Tables of a release that a notebook shows, and answers of each."""
+
+COLUMNS = 120
+"""Characters of a line of text."""
 
 
-def text(record: Comparison) -> str:
+def text(record: Any) -> str:
     """The record as plain text."""
-    return comparison_text(record)
+    return to_text(_document(record), COLUMNS)
 
 
 def snippet(record: Any) -> str:
     """The record as HTML that leaves the page around it alone."""
-    for kind, draw in _DRAWN.items():
+    return html.snippet(_document(record))
+
+
+def _document(record: Any) -> Document:
+    for kind, document_of in _DOCUMENTS.items():
         if isinstance(record, kind):
-            return f'<div class="lrm"><style>{SNIPPET_CSS}</style>\n{draw(record)}\n</div>'
-    raise TypeError(f"cannot draw a {type(record).__name__}")
+            return document_of(record)
+    raise TypeError(f"cannot show a {type(record).__name__}")
 
 
 def compare(record: Plan, mechanisms: Sequence[str] | None, limit: float | None) -> Comparison:
@@ -69,73 +75,65 @@ def write(record: Any, path: str | os.PathLike[str], **choices: Any) -> None:
         write_release_page(record, path, **choices)
 
 
-def _domain(domain: Domain) -> Markup:
-    words = f"{many(domain.size, 'cell', 'cells')}; protects {domain.unit.words}."
-    return Markup(domain_table(domain) + paragraph(words))
+def _domain(domain: Domain) -> Document:
+    cells = many(domain.size, "cell", "cells")
+    words = f"{cells}; protects {domain.unit.words}"
+    return Document("", (*domain_blocks(domain), Prose((words,))))
 
 
-def _workload(workload: Workload) -> Markup:
+def _workload(workload: Workload) -> Document:
     queries, cells = workload.shape
     words = f"{many(queries, 'query', 'queries')} over {many(cells, 'cell', 'cells')}."
     if workload.importance is not None:
         words += " Some count for more than others."
-    return Markup(paragraph(words) + query_table(workload) + domain_table(workload.domain))
+    blocks = (Prose((words,)), *query_table(workload), *domain_blocks(workload.domain))
+    return Document("", blocks)
 
 
-def _plan(plan: Plan) -> Markup:
+def _plan(plan: Plan) -> Document:
     accuracy = plan.accuracy(unit_privacy(plan.noise))
     queries, cells = plan.workload.shape
     errors = StatementErrors(plan).at(accuracy)
-    fact_list = facts(
-        [
-            ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
-            (
-                "mechanism",
-                f"{plan.mechanism}, {many(plan.measurement_count, 'measurement', 'measurements')}",
-            ),
-            *((f"{name}, {accuracy.privacy.symbols}", value) for name, value in kind_lines(errors)),
-            ("protects", plan.unit.words),
-            ("plan", plan.digest[:16]),
-        ]
+    at = accuracy.privacy.symbols
+    measurements = many(plan.measurement_count, "measurement", "measurements")
+    pairs = (
+        ("queries", f"{queries:,} over {many(cells, 'cell', 'cells')}"),
+        ("mechanism", f"{plan.mechanism}, {measurements}"),
+        *((f"{name}, {at}", value) for name, value in kind_lines(errors)),
+        ("protects", plan.unit.words),
+        ("plan", plan.digest[:16]),
     )
-    if queries > EXPLICIT_QUERIES:
-        return fact_list
-    return Markup(fact_list + error_figure(plan, accuracy))
+    blocks: tuple[Block, ...] = (Facts(pairs),)
+    if len(errors) > 1 and queries <= EXPLICIT_QUERIES:
+        blocks += (error_table(errors, 0.95, f"Tables, with the error of each at {at}"),)
+    return Document("", blocks)
 
 
-def _release(release: Release) -> Markup:
-    drawn = min(DRAWN, len(release.plan.workload.shown))
-    caption = (
-        f"{many(drawn, 'answer', 'answers')} with 95 % intervals, which cover the noise alone."
-    )
-    words = f"{promise_line(release)}."
-    return Markup(
-        paragraph(words)
-        + _answers(release.table())
-        + drawn_figure(answers_drawing(release, 0.95, drawn).inline("answers"), caption)
-    )
+def _release(release: Release) -> Document:
+    listed = release.plan.workload.tables[:MOST_TABLES]
+    tables = [statement_table(release, entry, most=MOST_ANSWERS) for entry in listed]
+    section = answers_section(release, tables)
+    return Document("", (Prose((f"{promise_line(release)}.",)),), parts=section.parts)
 
 
-def _answers(answers: AnswerTable) -> Markup:
+def _answers(answers: AnswerTable) -> Document:
     rows = answers.rows()
     more = len(answers) - len(rows)
-    caption = answers.caption + (f"; the first {len(rows)} are shown" if more else "")
-    titles = [
-        name.replace("_", " ") if name in answers.numbers else name for name in answers.columns
-    ]
-    return table(caption, titles, rows, words=answers.words)
+    note = f"… and {more:,} more" if more else ""
+    table = plain_table(answers.caption, answers.columns, rows, words=answers.words, note=note)
+    return Document("", (table,))
 
 
-def _comparison(result: Comparison) -> Markup:
-    return Markup("".join(comparison_parts(comparison_facts(result), "comparison")))
+def _comparison(result: Comparison) -> Document:
+    return Document("", tuple(comparison_blocks(comparison_facts(result))))
 
 
-def _budget(budget: Budget) -> Markup:
+def _budget(budget: Budget) -> Document:
     lines = zip(BUDGET_COLUMNS, budget_row(budget), strict=True)
-    return facts([*lines, ("protects", budget.unit.words)])
+    return Document("", (Facts((*lines, ("protects", budget.unit.words))),))
 
 
-_DRAWN: dict[type, Callable[[Any], Markup]] = {
+_DOCUMENTS: dict[type, Callable[[Any], Document]] = {
     AnswerTable: _answers,
     Budget: _budget,
     Comparison: _comparison,

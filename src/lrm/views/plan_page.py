@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lrm.accuracy import Accuracy
 from lrm.plans import Plan
-from lrm.privacy.budget import Privacy
+from lrm.privacy.budget import NOT_PROMISED, Privacy
 from lrm.spelling import number
+from lrm.views.baselines import baseline_table, errors_by_mechanism
 from lrm.views.batches import MOST_LISTED, batch_section
-from lrm.views.elements import (
-    Markup,
-    facts,
-    items,
-    key_numbers,
-    paragraph,
-    promise,
-    render_block,
-    section,
-)
-from lrm.views.error_section import error_section
-from lrm.views.page import page
-from lrm.views.plans import title
-from lrm.views.promises import NOT_PROMISED
+from lrm.views.blocks import Block, Document, Facts, Numbers, Prose
+from lrm.views.html import page
+from lrm.views.plans import bound_words, title, worst_blocks
 from lrm.views.statement_errors import (
     StatementError,
     StatementErrors,
@@ -31,8 +22,9 @@ from lrm.views.statement_errors import (
     usable_sentence,
 )
 from lrm.views.verdicts import USABLE
+from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = ["plan_page"]
+__all__ = ["error_section", "plan_page"]
 
 
 def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int = 100) -> str:
@@ -44,8 +36,53 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
     True
     """
     expected = plan.accuracy(privacy)
-    queries, cells = plan.workload.shape
     errors = StatementErrors(plan).at(expected, confidence)
+    listed = error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")
+    worst = worst_blocks(plan, expected, confidence, limit)
+    document = Document(
+        title(plan.workload, "query", "queries"),
+        (_key(plan, errors, privacy),),
+        "How a batch of counting queries will be answered. Made without data; costs no privacy.",
+        (
+            batch_section(plan, listed if errors else None),
+            *_usable(errors, privacy),
+            error_section(plan, expected, worst),
+            Document(
+                "What would be guaranteed", (Prose(tuple(privacy.sentences(plan.unit)), "promise"),)
+            ),
+            Document("What is not guaranteed", (Prose(NOT_PROMISED, "list"),)),
+            Document("The plan", _details(plan)),
+        ),
+    )
+    return page(document, "Plan", f"plan {plan.digest[:16]}")
+
+
+def error_section(plan: Plan, accuracy: Accuracy, listed: Sequence[Block] = ()) -> Document:
+    """Errors compared with those of simpler mechanisms, and with the least possible.
+
+    Of a batch with too many answers to hold all errors, the bound alone.
+
+    Parameters
+    ----------
+    plan
+        The plan whose errors these are.
+    accuracy
+        Of the plan, or of a release of it.
+    listed
+        Errors query by query.
+    """
+    bound = Document(
+        "How near to the least possible error", (Prose((bound_words(plan),)),), folded=True
+    )
+    blocks: list[Block] = []
+    if plan.workload.shape[0] <= EXPLICIT_QUERIES:
+        errors = errors_by_mechanism(plan, accuracy)
+        blocks = [baseline_table(plan, errors, accuracy.privacy.symbols), *listed]
+    return Document("How large the errors are", tuple(blocks), parts=(bound,))
+
+
+def _key(plan: Plan, errors: Sequence[StatementError], privacy: Privacy) -> Numbers:
+    queries, cells = plan.workload.shape
     numbers = [
         ("queries", f"{queries:,}", f"over {cells:,} cells"),
         ("would cost", privacy.symbols, privacy.variant),
@@ -58,49 +95,36 @@ def plan_page(plan: Plan, privacy: Privacy, confidence: float = 0.95, limit: int
         usable = sum(error.verdict == "usable" for error in judged)
         within = f"within ±{100 * USABLE:.0f} % of their expected size"
         numbers.append(("usable tables", f"{usable} of {len(judged)}", within))
-    listed = error_table(errors[:MOST_LISTED], confidence, "Tables, with the error of each")
-    words = privacy.sentences(plan.unit)
-    sections = [
-        key_numbers(numbers),
-        batch_section(plan.workload, listed if errors else None),
-        _usable(errors, privacy),
-        error_section(plan, expected, confidence=confidence, limit=limit),
-        section("What would be guaranteed", promise(words)),
-        section("What is not guaranteed", items(NOT_PROMISED)),
-        section("The plan", _details(plan)),
-    ]
-    lead = "How a batch of counting queries will be answered. Made without data; costs no privacy."
-    heading = title(plan.workload, "query", "queries")
-    return page("Plan", heading, lead, sections, f"plan {plan.digest[:16]}")
+    return Numbers(tuple(numbers))
 
 
-def _usable(errors: Sequence[StatementError], privacy: Privacy) -> Markup:
+def _usable(errors: Sequence[StatementError], privacy: Privacy) -> list[Document]:
     """How many tables are usable, at this guarantee and at others."""
     sentence, drawing = usable_sentence(errors, privacy), usable_figure(errors, privacy)
     if not sentence:
-        return Markup("")
-    body = [paragraph(f"{sentence[0].upper()}{sentence[1:]}.")]
-    body += [] if drawing is None else [render_block(drawing)]
-    return section("How many tables are usable", *body)
+        return []
+    drawn = () if drawing is None else (drawing,)
+    words = Prose((f"{sentence[0].upper()}{sentence[1:]}.",))
+    return [Document("How many tables are usable", (words, *drawn))]
 
 
-def _details(plan: Plan) -> Markup:
+def _details(plan: Plan) -> tuple[Block, ...]:
     measured = plan.measured
     noise = "with discrete Laplace noise on each"
     if plan.noise == "gaussian":
         noise = "with discrete Gaussian noise on each"
     elif measured.body is not None:
         noise = f"with noise shaped by {measured.body.words}"
-    pairs = [
+    how = (
+        "The measurements are combinations of cells, chosen so that the answers can be computed "
+        "from few of them with little noise."
+    )
+    pairs = (
         ("mechanism", plan.mechanism),
         ("measurements", f"{plan.measurement_count:,}, {noise}"),
         ("cells distinguished", f"{measured.merged_cell_count:,} of {measured.cell_count:,}"),
         ("sensitivity", number(plan.sensitivity)),
         ("records", f"at most {plan.max_records:,} in a table"),
         ("digest", plan.digest),
-    ]
-    how = (
-        "The measurements are combinations of cells, chosen so that the answers can be computed "
-        "from few of them with little noise."
     )
-    return Markup(paragraph(how) + facts(pairs))
+    return (Prose((how,)), Facts(pairs))

@@ -14,8 +14,9 @@ from lrm.plans import Plan
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import ApproxDP, PureDP, unit_privacy, zcdp_of
 from lrm.spelling import many, number, ratio, seconds
+from lrm.views.blocks import Block, Prose, plain_table
 from lrm.views.derived import expected_facts
-from lrm.views.statement_errors import StatementErrors, statement_facts
+from lrm.views.statement_errors import StatementErrors, comparable_rows, statement_facts
 from lrm.workload import EXPLICIT_QUERIES, Label, Workload
 
 __all__ = [
@@ -30,7 +31,7 @@ __all__ = [
     "plan_facts",
     "plan_lines",
     "title",
-    "total_lines",
+    "worst_blocks",
     "worst_queries",
 ]
 
@@ -85,7 +86,7 @@ def plan_lines(plan: Plan) -> Lines:
         ("cells", cells),
         ("measurements", f"{facts['measurements']:,}, sensitivity {number(facts['sensitivity'])}"),
         (f"error at {amount} = 1", f"{total} expected total squared error"),
-        ("", f"{number(facts['root_mean_squared_error'])} root mean squared error of a query"),
+        *_typical_lines(plan),
         *balance_lines(plan),
         ("records", f"at most {facts['max_records']:,} in a table"),
     ]
@@ -102,6 +103,16 @@ def plan_lines(plan: Plan) -> Lines:
         ]
         lines.append(("", ", ".join(stages)))
     return [*lines, ("digest", facts["digest"][:16])]
+
+
+def _typical_lines(plan: Plan) -> Lines:
+    """The error of a typical count, where it is not long to compute."""
+    if plan.workload.shape[0] > EXPLICIT_QUERIES:
+        return []
+    (name, _), rows = comparable_rows(plan.workload)
+    errors = plan.accuracy(unit_privacy(plan.noise)).standard_errors[rows]
+    typical = math.sqrt(float((errors**2).mean())) if len(errors) else 0.0
+    return [("", f"{number(typical)} root mean squared error of a {name}")]
 
 
 def balance_facts(plan: Plan) -> dict[str, Any]:
@@ -247,14 +258,6 @@ def bound_lines(plan: Plan, expected: Accuracy) -> Lines:
     ]
 
 
-def total_lines(expected: Accuracy) -> Lines:
-    """The error of the whole batch and of a typical query."""
-    return [
-        ("total error", f"{number(expected.squared_error, 6)} (expected, squared)"),
-        ("a query's error", f"{number(expected.root_mean_squared_error)} (root mean square)"),
-    ]
-
-
 def _bounds(plan: Plan, expected: Accuracy) -> dict[str, float]:
     """The bounds at a guarantee; those of the paper, with its C and r, for Laplace noise."""
     bounds: dict[str, float] = {"lower_bound": expected.lower_bound}
@@ -300,6 +303,21 @@ def worst_queries(
         (labels[i], error, width)
         for i, error, width in zip(worst.tolist(), errors.tolist(), half.tolist(), strict=True)
     ]
+
+
+def worst_blocks(plan: Plan, expected: Accuracy, confidence: float, limit: int) -> list[Block]:
+    """The queries of largest error with their intervals; a sentence where there are too many."""
+    rows = [
+        (label.name, number(error), f"±{number(half)}")
+        for label, error, half in worst_queries(plan, expected, confidence, limit)
+    ]
+    queries = sum(stop - start for start, stop in plan.workload.labels.shown_ranges())
+    if not rows:
+        return [Prose((f"none of {queries:,} queries listed",))] if limit and queries else []
+    shown = "" if len(rows) == queries else f"{len(rows):,} of {queries:,} "
+    title = f"{shown or 'all '}queries, the largest errors first"
+    columns = ("query", "standard error", f"{100 * confidence:.4g} % interval")
+    return [plain_table(title[0].upper() + title[1:], columns, rows)]
 
 
 def explanation_facts(

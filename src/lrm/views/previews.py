@@ -7,8 +7,8 @@ from typing import Any
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import PureDP
 from lrm.releases import Preview
-from lrm.views.plans import Lines, error_facts, total_lines
-from lrm.views.promises import guarantee_words
+from lrm.views.plans import Lines, error_facts
+from lrm.views.statement_errors import StatementErrors, kind_lines
 
 __all__ = ["preview_facts", "preview_lines"]
 
@@ -38,8 +38,9 @@ def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
 
 def preview_lines(preview: Preview) -> Lines:
     """The same as text, without the queries."""
-    promise = ("guarantee", guarantee_words(preview.privacy, preview.unit))
-    return [promise, *_cost_lines(preview), *total_lines(preview.accuracy)]
+    errors = StatementErrors(preview.plan).at(preview.accuracy)
+    promise = ("guarantee", preview.privacy.words(preview.unit))
+    return [promise, *_cost_lines(preview), *kind_lines(errors)]
 
 
 def _cost_lines(preview: Preview) -> Lines:

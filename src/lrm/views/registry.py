@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lrm.privacy.budget import PureDP, zcdp_of
+from lrm.privacy.budget import NOT_PROMISED, PureDP, zcdp_of
 from lrm.releases.core import Release
 from lrm.releases.postprocess import Processed
-from lrm.views.promises import NOT_PROMISED
 
 __all__ = ["registry_facts"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from fractions import Fraction
-from html import escape
 from pathlib import Path
-from urllib.parse import quote
 
 from lrm.files.writing import write_text
 from lrm.privacy.amounts import format_amount
+from lrm.privacy.budget import NOT_PROMISED
 from lrm.releases import Release
 from lrm.releases.core import shown_values
 from lrm.releases.postprocess import INTERVALS, Processed
@@ -23,33 +22,25 @@ from lrm.views.answers import (
     statement_table,
 )
 from lrm.views.batches import MOST_LISTED, batch_section
-from lrm.views.blocks import Document, Table
+from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
 from lrm.views.derived import derived_notes
-from lrm.views.elements import (
-    Markup,
-    contents,
-    facts,
-    items,
-    key_numbers,
-    paragraph,
-    promise,
-    render_part,
-    search_box,
-    section,
-    text,
-    warning,
-)
-from lrm.views.error_section import error_section
-from lrm.views.page import page
+from lrm.views.html import page
+from lrm.views.plan_page import error_section
 from lrm.views.plans import title
-from lrm.views.promises import NOT_PROMISED
 from lrm.views.releases import cost_lines, export_csv
 from lrm.views.shapes import statement_document
 from lrm.views.statement_errors import StatementErrors, error_table
 from lrm.views.verdicts import USABLE
 from lrm.workload import EXPLICIT_QUERIES
 
-__all__ = ["LISTED", "answers_beside", "release_page", "release_sections", "write_release_page"]
+__all__ = [
+    "LISTED",
+    "answers_beside",
+    "answers_section",
+    "release_document",
+    "release_page",
+    "write_release_page",
+]
 
 DERIVED = (
     "Rates, averages and quantiles are computed from noisy counts and sums. Their intervals follow "
@@ -59,9 +50,6 @@ DERIVED = (
 
 OPEN, MOST_OPEN = 200, 1000
 """Answers of a statement that is not folded, and of all of them."""
-
-FEW = 12
-"""Answers that nobody needs to search."""
 
 LISTED = 2000
 """Answers that a page lists; a file next to it has all of them where there are more."""
@@ -97,42 +85,42 @@ def release_page(
     >>> "differential privacy" in release_page(lrm.release(plan, [10, 20], epsilon=1))
     True
     """
-    plan = release.plan
-    sections = release_sections(release, confidence, limit, processed=processed, file=file)
-    heading = title(plan.workload, "answer", "answers")
-    foot = f"made with {release.software} · plan {plan.digest[:16]}"
-    return page(
-        "Rehearsal" if release.simulated else "Release",
-        heading,
-        _lead(release),
-        sections,
-        foot,
-        search=True,
-    )
+    document = release_document(release, confidence, limit, processed=processed, file=file)
+    foot = f"made with {release.software} · plan {release.plan.digest[:16]}"
+    return page(document, "Rehearsal" if release.simulated else "Release", foot)
 
 
-def release_sections(
+def release_document(
     release: Release,
     confidence: float = 0.95,
     limit: int = LISTED,
     *,
     processed: Processed | None = None,
     file: str | None = None,
-) -> list[Markup]:
-    """The sections of the page, which other pages show too."""
+) -> Document:
+    """All that the page shows, which the workbench shows too."""
     plan = release.plan
     tables = _tables(release, confidence, limit, processed)
-    return [
-        _simulated(release),
-        _key(release, tables),
-        _answers(release, tables, confidence, processed, file),
-        batch_section(plan.workload, _errors(release, confidence)),
-        section("What it cost", facts(cost_lines(release))),
-        error_section(plan, release.accuracy, drawn=False),
-        section("What is guaranteed", _promise(release)),
-        section("What is not guaranteed", items(NOT_PROMISED)),
-        section("Compute further answers", _further(release)),
-    ]
+    marked = () if not release.simulated else (Prose((_SIMULATED,), "warning"),)
+    return Document(
+        title(plan.workload, "answer", "answers"),
+        (*marked, _key(release, tables)),
+        _REHEARSAL if release.simulated else _RELEASE,
+        (
+            _answers(release, tables, confidence, processed, file),
+            batch_section(plan, _errors(release, confidence)),
+            Document("What it cost", (Facts(tuple(cost_lines(release))),)),
+            error_section(plan, release.accuracy),
+            Document("What is guaranteed", _promise(release)),
+            Document("What is not guaranteed", (Prose(NOT_PROMISED, "list"),)),
+            Document("Compute further answers", _further(release)),
+        ),
+    )
+
+
+_RELEASE = "Counts of a private table, with noise that protects everybody in it."
+_REHEARSAL = "A rehearsal: numbers about nobody, as a release would show them."
+_SIMULATED = "REHEARSAL (SIMULATED): rows or noise were made up, and nothing is guaranteed."
 
 
 def _errors(release: Release, confidence: float) -> Table | None:
@@ -179,31 +167,16 @@ def write_release_page(
     write_text(path, release_page(release, confidence, limit, processed=processed, file=name))
 
 
-def _lead(release: Release) -> str:
-    if release.simulated:
-        return "A rehearsal: numbers about nobody, as a release would show them."
-    return "Counts of a private table, with noise that protects everybody in it."
-
-
-def _simulated(release: Release) -> Markup:
-    if not release.simulated:
-        return Markup("")
-    return warning("REHEARSAL (SIMULATED): rows or noise were made up, and nothing is guaranteed.")
-
-
-def _key(release: Release, tables: Sequence[StatementTable]) -> Markup:
+def _key(release: Release, tables: Sequence[StatementTable]) -> Numbers:
     usable = sum(table.verdict == "usable" for table in tables)
-    return key_numbers(
-        [
-            (
-                "answers",
-                f"{len(release.plan.workload.shown):,}",
-                f"over {release.plan.workload.shape[1]:,} cells",
-            ),
+    cells = f"over {release.plan.workload.shape[1]:,} cells"
+    return Numbers(
+        (
+            ("answers", f"{len(release.plan.workload.shown):,}", cells),
             ("cost", release.privacy.symbols, release.privacy.variant),
             ("usable tables", f"{usable} of {len(tables)}", f"within ±{100 * USABLE:.0f} %"),
             ("protects", release.unit.protected, release.unit.change),
-        ]
+        )
     )
 
 
@@ -213,30 +186,29 @@ def _answers(
     confidence: float,
     processed: Processed | None,
     file: str | None,
-) -> Markup:
+) -> Document:
     percent = f"{100 * confidence:.4g} %"
-    parts = [
-        paragraph(
-            f"Each answer is the true one plus noise. Its {percent} interval, written as ± half of "
-            f"it where that is possible, holds the true answer with probability {percent}. Answers "
-            "are not rounded and may be negative where the truth is small: that keeps them right "
-            "on average."
-        ),
-        answer_parts(release, tables, file),
-    ]
-    if release.unit.limit is not None:
-        parts.insert(
-            1, paragraph(f"The true answer is that of a part of the table: {release.unit.limit}.")
-        )
+    meaning = (
+        f"Each answer is the true one plus noise. Its {percent} interval, written as ± half of "
+        f"it where that is possible, holds the true answer with probability {percent}. Answers "
+        "are not rounded and may be negative where the truth is small: that keeps them right "
+        "on average."
+    )
+    sentences = [meaning]
     if release.plan.clipping:
-        sentences = "; ".join(release.plan.clipping)
-        parts.insert(1, paragraph(f"Numbers were clipped to a declared range: {sentences}."))
+        clipped = "; ".join(release.plan.clipping)
+        sentences.append(f"Numbers were clipped to a declared range: {clipped}.")
+    if release.unit.limit is not None:
+        sentences.append(f"The true answer is that of a part of the table: {release.unit.limit}.")
+    section = answers_section(release, tables, file)
+    after = [*section.parts]
     if release.plan.workload.derived:
-        parts += [paragraph(DERIVED), items(derived_notes(release.plan.workload))]
+        notes = Prose(tuple(derived_notes(release.plan.workload)), "list")
+        after.append(Document("", (Prose((DERIVED,)), notes)))
     if processed is not None:
-        notes = [Markup(f"<b>{name}</b>: {effect}") for name, effect in processed.notes]
-        parts += [Markup("<h3>Post-processing</h3>"), paragraph(INTERVALS), items(notes)]
-    return section("Answers", *parts)
+        blocks = (Prose((INTERVALS,)), Facts(tuple(processed.notes)))
+        after.append(Document("Post-processing", blocks))
+    return Document("Answers", (Prose(tuple(sentences)),), parts=tuple(after))
 
 
 def _tables(
@@ -255,8 +227,10 @@ def _tables(
     return tables
 
 
-def answer_parts(release: Release, tables: Sequence[StatementTable], file: str | None) -> Markup:
-    """All statements that are listed; ``file`` next to the page has the rest."""
+def answers_section(
+    release: Release, tables: Sequence[StatementTable], file: str | None = None
+) -> Document:
+    """All statements that are listed, as parts that fold; ``file`` beside the page has the rest."""
     batch, opened = release.plan.workload, MOST_OPEN
     parts: list[Document] = []
     for part in grouped_tables(tables):
@@ -269,51 +243,42 @@ def answer_parts(release: Release, tables: Sequence[StatementTable], file: str |
         folded = part.count > min(OPEN, opened)
         opened -= 0 if folded else part.count
         parts.append(statement_document(part, folded=folded))
-    body = [search_box("Search answers")] if sum(table.count for table in tables) > FEW else []
-    if len(parts) > FEW // 2:
-        body.append(contents(parts))
-    body += map(render_part, parts)
     if len(tables) < len(batch.tables) or any(t.count < t.total and not t.note for t in tables):
-        body.append(paragraph(_rest(len(batch.tables) - len(tables), file)))
-    return Markup("\n".join(body))
+        parts.append(Document("", (_rest(len(batch.tables) - len(tables), file),)))
+    return Document("Answers", parts=tuple(parts))
 
 
-def _rest(tables: int, file: str | None) -> Markup:
+def _rest(tables: int, file: str | None) -> Prose:
     """Where the answers are that the page does not list."""
     more = f"{many(tables, 'more table', 'more tables')} and " if tables else ""
     if file is None:
-        return Markup(f"{more}further answers are not listed here: lrm show --csv writes all.")
-    link = f'<a href="{escape(quote(file))}" download>{text(file)}</a>'
-    return Markup(f"{more}further answers are in {link}, which has all answers.")
+        return Prose((f"{more}further answers are not listed here: lrm show --csv writes all.",))
+    return Prose(
+        (f"{more}further answers are not listed here. A file has all of them:",), file=file
+    )
 
 
-def _promise(release: Release) -> Markup:
+def _promise(release: Release) -> tuple[Block, ...]:
     if release.simulated:
-        return warning("Nothing: this is a rehearsal.")
-    words = release.privacy.sentences(release.unit)
-    return Markup(
-        promise(words)
-        + paragraph(
-            "This holds for everything on this page and in the release file together, whatever "
-            "else the reader knows, and whatever is computed from it later."
-        )
+        return (Prose(("Nothing: this is a rehearsal.",), "warning"),)
+    lasting = (
+        "This holds for everything on this page and in the release file together, whatever "
+        "else the reader knows, and whatever is computed from it later."
     )
+    sentences = tuple(release.privacy.sentences(release.unit))
+    return (Prose(sentences, "promise"), Prose((lasting,)))
 
 
-def _further(release: Release) -> Markup:
-    bits = release.plan.bits
-    return Markup(
-        paragraph(
-            f"The release file holds {release.plan.measurement_count:,} noisy measurements and the "
-            "strategy. Any query that follows from them can be answered at no further cost, with "
-            "its error: lrm query does it, and the exported JSON says how to do it without lrm."
-        )
-        + facts(
-            [
-                ("measured in steps of", f"2^-{bits}"),
-                ("exact noise scale", f"{format_amount(Fraction(release.scale))} steps"),
-                ("plan", release.plan.digest),
-                ("software", release.software),
-            ]
-        )
+def _further(release: Release) -> tuple[Block, ...]:
+    how = (
+        f"The release file holds {release.plan.measurement_count:,} noisy measurements and the "
+        "strategy. Any query that follows from them can be answered at no further cost, with "
+        "its error: lrm query does it, and the exported JSON says how to do it without lrm."
     )
+    pairs = (
+        ("measured in steps of", f"2^-{release.plan.bits}"),
+        ("exact noise scale", f"{format_amount(Fraction(release.scale))} steps"),
+        ("plan", release.plan.digest),
+        ("software", release.software),
+    )
+    return (Prose((how,)), Facts(pairs))

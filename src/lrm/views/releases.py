@@ -14,7 +14,7 @@ from lrm.exact.integers import CellBasis, IntegerBasis
 from lrm.exact.measured import MeasuredGroup
 from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
-from lrm.privacy.budget import PureDP
+from lrm.privacy.budget import NOT_PROMISED, PureDP
 from lrm.releases.answer_files import answer_blocks, write_csv
 from lrm.releases.core import VERSION as FILE_VERSION
 from lrm.releases.core import Release, shown_values
@@ -23,7 +23,6 @@ from lrm.spelling import number
 from lrm.views.answers import answer_table, display_facts
 from lrm.views.derived import derived_facts
 from lrm.views.plans import Lines, mechanism_words
-from lrm.views.promises import NOT_PROMISED, guarantee_words
 from lrm.views.registry import registry_facts
 from lrm.workload import EXPLICIT_QUERIES
 
@@ -153,7 +152,9 @@ def release_lines(release: Release) -> Lines:
 
 def promise_line(release: Release) -> str:
     """The guarantee in a few words."""
-    return guarantee_words(release.privacy, release.unit, simulated=release.simulated)
+    if release.simulated:
+        return "SIMULATED: it guarantees nothing"
+    return release.privacy.words(release.unit)
 
 
 def noise_words(release: Release) -> str:

@@ -12,6 +12,7 @@ from lrm.views.answers import MOST_COLUMNS, TOTAL, StatementTable
 from lrm.views.blocks import Block, Document, Figure, Table
 from lrm.views.charts import Series, line_chart, pyramid
 from lrm.views.labels import is_time, label_texts
+from lrm.workload.statements import spoken_name
 
 __all__ = ["statement_blocks", "statement_document"]
 
@@ -59,7 +60,7 @@ def _lines(table: StatementTable, time: int) -> Figure | None:
         for group, rows in found.items():
             names = [texts[k][code] for k, code in zip(rest, group, strict=True)]
             if len(answers) > 1:
-                names.insert(0, answer.replace("_", " "))
+                names.insert(0, spoken_name(answer))
             series.append(
                 _series(table, ", ".join(names), [rows.get(code) for code in used], place)
             )

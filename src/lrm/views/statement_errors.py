@@ -2,7 +2,7 @@
 
 Answers of different kinds are never averaged: the counts of a statement are one row, each of its
 sums is one, and so is each rate, average or quantile, whose errors depend on the table: it states
-the errors of the counts and sums that it is computed from.
+the errors of its numerator, or of the running totals of a quantile.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrm.accuracy import Accuracy
 from lrm.maps.linear import Floats
@@ -24,11 +25,13 @@ from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import Computed, Derived, Statement, Workload, spans_of
+from lrm.workload.statements import spoken_name
 
 __all__ = [
     "Part",
     "StatementError",
     "StatementErrors",
+    "comparable_rows",
     "error_table",
     "kind_lines",
     "named_parts",
@@ -71,13 +74,14 @@ class Part:
     statement
         Which one.
     kind
-        Counts are linear queries; sums are multiples of linear queries; others are derived.
+        Counts are linear queries to which a record adds at most 1; other linear queries and their
+        multiples are sums; the rest is derived.
     name
         The answer, where the statement has answers of several kinds.
     count
         Number of answers.
     rows
-        The linear queries that they are, or that they are computed from.
+        The linear queries that they are, or that their numerators are.
     """
 
     statement: Statement
@@ -94,7 +98,7 @@ class Part:
 
 def part_title(title: str, name: str) -> str:
     """The title of a statement, with the name of an answer where one is given."""
-    return f"{title}: {name.replace('_', ' ')}" if name else title
+    return f"{title}: {spoken_name(name)}" if name else title
 
 
 def named_parts(title: str, counts: int, answer_counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -124,16 +128,16 @@ def statement_parts(batch: Workload) -> list[Part]:
             scale, name = scale_of(derived), derived.label.query
             kind: Kind = "derived" if scale is None else "sum"
             known = parts.get(name, (kind, 0, []))
-            rows = [*known[2], *_ranges(derived, scale or 1.0)]
+            ranges = [*known[2], *_ranges(derived, scale)]
             kind = kind if kind == known[0] else "derived"
-            parts[name] = kind, known[1] + derived.label.count, rows
+            parts[name] = kind, known[1] + derived.label.count, ranges
         several = bool(counts) + len(parts) > 1
         if counts:
             part_list.append(
                 Part(statement, "count", COUNTS if several else "", size, tuple(counts))
             )
-        for name, (kind, count, rows) in parts.items():
-            part_rows = _distinct(rows) if kind == "derived" else rows
+        for name, (kind, count, ranges) in parts.items():
+            part_rows = _distinct(ranges) if kind == "derived" else ranges
             part_list.append(
                 Part(statement, kind, name if several else "", count, tuple(part_rows))
             )
@@ -152,12 +156,26 @@ def _linear(
         start = rows.stop
         if span.block.hidden:
             continue
-        if batch.is_count(rows.start):
+        if not statement.answers or batch.is_count(rows.start):  # a matrix has queries of any kind
             counts.append(rows)
         else:
             _, count, known = sums.get(span.block.query, ("sum", 0, []))
             sums[span.block.query] = "sum", count + len(span), [*known, rows]
     return counts, sums
+
+
+def comparable_rows(batch: Workload) -> tuple[tuple[str, str], NDArray[np.int64]]:
+    """The linear queries whose errors have a common mean, and what one and several are called.
+
+    They are the counts; without any, those of the first answer: units are never mixed.
+    """
+    parts = statement_parts(batch)
+    parts = [part for part in parts if part.kind == "count"] or parts[:1]
+    rows = [np.arange(start, stop) for part in parts for start, stop, _ in part.rows]
+    listed = all(not part.statement.answers for part in parts)  # of a matrix, with any weights
+    counts = all(part.kind == "count" for part in parts)
+    names = ("query", "queries") if listed else ("count", "counts") if counts else ("sum", "sums")
+    return names, np.concatenate([np.zeros(0, dtype=np.int64), *rows])
 
 
 def scale_of(derived_answer: Derived) -> float | None:
@@ -178,9 +196,15 @@ def scale_of(derived_answer: Derived) -> float | None:
     return abs(scale)
 
 
-def _ranges(derived_answer: Derived, scale: float) -> list[Rows]:
-    """The linear queries that a derived answer is computed from, as ranges."""
-    places = np.unique(np.concatenate(list(derived_answer.input_rows())))
+def _ranges(derived_answer: Derived, scale: float | None) -> list[Rows]:
+    """The first linear queries that a derived answer is computed from, as ranges.
+
+    A rate or average has inputs in several units: these are the numerator's alone.
+    """
+    if scale is None:
+        first = derived_answer.inputs[0] if isinstance(derived_answer, Computed) else None
+        scale = 1.0 if first is None else abs(float(first.scale))
+    places = np.unique(derived_answer.input_rows()[0])
     cuts = np.flatnonzero(np.diff(places) != 1) + 1
     return [Rows(int(run[0]), int(run[-1]) + 1, scale) for run in np.split(places, cuts)]
 
@@ -336,22 +360,27 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
     headings += [Heading("of even split")] if balanced else []
     headings += [Heading("of expected"), Heading("verdict", words=True)] if judged else []
     rows = []
+    most = max((error.half for error in errors if error.part.kind == "count"), default=0.0) or 1.0
     for error in errors:
+        bar = None
+        if error.part.kind == "count" and len(errors) > 1:
+            bar = (0.0, error.half / most, 0.0, 0.0)
         row = [
             Cell(error.part.title),
             Cell(f"{error.part.count:,}", value=error.part.count),
             Cell(number(error.typical), value=error.typical),
-            Cell(f"±{number(error.half)}", value=error.half),
+            Cell(f"±{number(error.half)}", bar=bar, value=error.half),
         ]
-        if balanced and error.ratio is not None:
-            row.append(Cell(f"{error.ratio:.2f}", value=error.ratio))
+        if balanced:
+            shown = "" if error.ratio is None else f"{error.ratio:.2f}"
+            row.append(Cell(shown, value=error.ratio))
         if judged:
             share = error.relative
             row += [Cell("" if share is None else percent(share), value=share), Cell(error.verdict)]
         rows.append(tuple(row))
     note = ""
     if any(error.part.kind == "derived" for error in errors):
-        note = "Rates and averages: the errors of the counts and sums that they are computed from."
+        note = "Rates and averages: the errors of their numerators, before the division."
     return Table(title, tuple(headings), tuple(rows), note)
 
 

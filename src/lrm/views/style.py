@@ -20,7 +20,7 @@ body {
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
   overflow-wrap: break-word;
 }
-header, main, footer { max-width: 60rem; margin: 0 auto; padding: 0 1rem; }
+header, main, footer { max-width: 70rem; margin: 0 auto; padding: 0 1rem; }
 header { padding-top: 2rem; }
 main { padding-bottom: 1.5rem; }
 footer { padding-bottom: 2.5rem; color: var(--soft); font-size: .875rem; }
@@ -48,7 +48,7 @@ summary .note { display: inline; margin-left: .4rem; }
   background: var(--card); border: 1px solid var(--soft); border-radius: .4rem; font: inherit; }
 .search output { color: var(--soft); font-size: .875rem; }
 .bar { display: block; width: 100%; min-width: 6rem; height: 1.4em; }
-td:has(> .bar) { width: 35%; }
+td:has(> .bar) { width: 60%; }
 .bar rect { fill: var(--best); opacity: .45; print-color-adjust: exact; }
 .bar path { fill: none; stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .heat { display: block; padding: .1rem .4rem; border-radius: .25rem; print-color-adjust: exact;
@@ -68,10 +68,6 @@ td:has(> .bar) { width: 35%; }
 .key dd.words { font-size: 1rem; }
 a { color: var(--best); }
 .note { display: block; color: var(--soft); font-size: .8125rem; font-weight: 400; }
-.yes, .part, .no, .open { font-weight: 600; white-space: nowrap; }
-.yes { color: var(--best); }
-.part, .no { color: var(--warn); }
-.open { color: var(--soft); }
 .promise {
   margin: 1rem 0; padding: .5rem 1rem; background: var(--tint);
   border-left: .25rem solid var(--best); border-radius: 0 .4rem .4rem 0;
@@ -80,9 +76,10 @@ a { color: var(--best); }
   margin: 1rem 0; padding: .5rem 1rem; background: var(--warn-tint); color: var(--warn);
   border-left: .25rem solid var(--warn); border-radius: 0 .4rem .4rem 0; font-weight: 600;
 }
-.contents { columns: 18rem; font-size: .9375rem; }
-.contents ol { margin: .4rem 0; padding-left: 2.2rem; }
-.contents .note { display: inline; margin-left: .3rem; }
+.contents { columns: 18rem; margin: .8rem 0; font-size: .9375rem; }
+.contents ol { margin: 0; padding-left: 2.2rem; }
+.contents li { margin: 0 0 .35rem; break-inside: avoid; }
+.contents .note { display: inline-block; }
 .scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem; }
 .again { opacity: .45; }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
@@ -100,7 +97,6 @@ th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 thead .number { white-space: normal; }
 tr.ours th, tr.ours td { color: var(--best); font-weight: 600; }
-.group { color: var(--soft); }
 dl.facts { display: grid; grid-template-columns: minmax(7rem, 11rem) 1fr; gap: 0 1rem;
   margin: .8rem 0; font-size: .9375rem; }
 dl.facts dt { padding: .38rem 0; border-bottom: 1px solid var(--line); color: var(--soft); }
@@ -111,7 +107,6 @@ figure { margin: 1rem 0; padding: .8rem; background: var(--card); border: 1px so
 figure .scroll { margin: 0; }
 figure svg { display: block; width: 100%; min-width: 23rem; max-width: 40rem; height: auto;
   margin: 0 auto; }
-figure svg.answers { min-width: 32rem; max-width: none; }
 .chart text { fill: var(--soft); font: .6875rem system-ui, sans-serif; }
 .chart .name { fill: var(--ink); font-weight: 600; }
 .chart .grid { stroke: var(--line); stroke-width: 1; }
@@ -121,7 +116,6 @@ figure svg.answers { min-width: 32rem; max-width: none; }
 .chart .bar-right { fill: var(--best); opacity: .7; }
 .chart .whisker { stroke: var(--ink); stroke-width: 1; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
-figure img { display: block; width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 figcaption { margin-top: .5rem; color: var(--soft); font-size: .875rem; }
 """
 _RESETS = """\
@@ -152,10 +146,12 @@ _MEDIA = """\
   .scroll { overflow: visible; max-height: none; }
   .contents { columns: 2; }
   table { font-size: 8.5pt; }
-  th, td { padding: .2rem .3rem; }
+  th, td { padding: .15rem .2rem; }
+  .heat { padding: 0 .15rem; }
+  td .note { display: inline; font-size: 7pt; }
   .search { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  figure svg, figure svg.answers { min-width: 0; }
+  figure svg { min-width: 0; }
   thead { display: table-header-group; }
 }
 """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from lrm.spelling import visible
-from lrm.views.blocks import Block, Document, Facts, Prose, Table
+from lrm.views.blocks import Block, Document, Facts, Numbers, Prose, Table
 
 __all__ = ["facts_text", "table_text", "to_text"]
 
@@ -38,10 +38,14 @@ def block_text(block: Block, width: int) -> str:
         return table_text(block, width)
     if isinstance(block, Facts):
         return facts_text(block, width)
+    if isinstance(block, Numbers):
+        pairs = tuple((name, f"{value} ({note})") for name, value, note in block.entries)
+        return facts_text(Facts(pairs), width)
     if isinstance(block, Prose):
         mark = {"list": "- ", "warning": "warning: "}.get(block.kind, "")
+        sentences = [*block.sentences, *([block.file] if block.file else [])]
         return "\n".join(
-            line for sentence in block.sentences for line in _wrapped(mark + sentence, width)
+            line for sentence in sentences for line in _wrapped(mark + sentence, width)
         )
     return ""
 

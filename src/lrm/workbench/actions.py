@@ -20,9 +20,9 @@ from lrm.privacy.budget import Noise, Privacy
 from lrm.releases import Release
 from lrm.releases.file import load_release
 from lrm.views.answers import grouped_tables, single_numbers, statement_tables
-from lrm.views.elements import render_block
+from lrm.views.html import render, render_parts
 from lrm.views.plans import bound_words
-from lrm.views.release_page import LISTED, answers_beside, release_page, release_sections
+from lrm.views.release_page import LISTED, answers_beside, release_document, release_page
 from lrm.views.releases import export_csv, export_json
 from lrm.views.statement_errors import statement_facts
 from lrm.workbench.commands import amount_options, plan_command, release_command, run, typed
@@ -319,7 +319,7 @@ class Actions:
         rated = self._rated(self._plan_name(params))
         _, privacy = _guarantee(rated.plan, params)
         table = rated.worst(privacy, params.number("confidence", 0.95))
-        return {"html": render_block(table), "bound": bound_words(rated.plan)}
+        return {"html": render(table), "bound": bound_words(rated.plan)}
 
     def _rivals(self, params: Params) -> dict[str, Any]:
         """Simpler mechanisms compared with the plan."""
@@ -328,7 +328,7 @@ class Actions:
         arguments = ["compare", params.text("batch"), "--domain", params.text("domain")]
         extra = ["--noise", "gaussian"] if rated.plan.noise == "gaussian" else []
         command = typed([*arguments, *extra, *amount_options(amounts)])
-        return {"html": render_block(rated.rivals(privacy)), "command": command}
+        return {"html": render(rated.rivals(privacy)), "command": command}
 
     def _inverse(self, params: Params) -> dict[str, Any]:
         """The amount for a wanted error."""
@@ -410,7 +410,7 @@ class Actions:
             for group in grouped_tables(tables)
         ]
         return {
-            "html": "".join(map(render_block, parts)),
+            "html": "".join(map(render, parts)),
             "count": len(answered.plan.workload.shown),
             "command": typed(["query", name, text]),
         }
@@ -421,7 +421,7 @@ class Actions:
         release = self._release_of(name)
         beside_page = answers_beside(release, Path(name).with_suffix(".html"), LISTED)
         file = None if beside_page is None else beside_page.name
-        return {"html": "\n".join(release_sections(release, file=file))}
+        return {"html": render_parts(release_document(release, file=file))}
 
     def _download(self, params: Params) -> dict[str, Any]:
         """Issue an address from which one file can be fetched, once."""

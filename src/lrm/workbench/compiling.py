@@ -25,7 +25,8 @@ from lrm.domain.file import parse_domain
 from lrm.errors import LrmError, SqlError, UsageError
 from lrm.maps.products.combine import is_count
 from lrm.spelling import how_many
-from lrm.views.batches import domain_table
+from lrm.views.batches import domain_blocks
+from lrm.views.html import render
 from lrm.views.statement_errors import named_parts, statement_parts
 from lrm.workbench.folder import Text
 from lrm.workbench.warned import caught
@@ -160,7 +161,7 @@ def domain_facts(domain: Domain) -> dict[str, Any]:
             }
             for attribute in domain.attributes
         ],
-        "html": domain_table(domain),
+        "html": "\n".join(map(render, domain_blocks(domain))),
     }
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from lrm.ledger import Budget, Entry
 from lrm.spelling import many, number
-from lrm.views.blocks import Cell, Facts, Heading, Table, plain_table
+from lrm.views.blocks import Cell, Facts, Heading, Numbers, Prose, Table, plain_table
 from lrm.views.budgets import BUDGET_COLUMNS, ENTRY_COLUMNS, budget_row, entry_row
-from lrm.views.elements import Markup, key_numbers, paragraph, render_block, render_table
+from lrm.views.html import render
 from lrm.views.statement_errors import StatementError, typical_count
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workbench.compiling import Asked
@@ -75,7 +75,7 @@ def relative(statement: Asked, error: StatementError | None) -> float | None:
 
 def table_of(
     statements: Sequence[Asked], errors: Places, confidence: float, beside: Beside | None
-) -> Markup:
+) -> str:
     """The errors of all statements, in the order of the text."""
     headings = [
         Heading("statement", words=True, label=True, field="title"),
@@ -100,7 +100,7 @@ def table_of(
             rows.append(tuple(row))
     hidden = len(statements) - LISTED
     title = "Errors by statement" + (f"; {hidden:,} more are not listed" if hidden > 0 else "")
-    return render_table(Table(title, tuple(headings), tuple(rows), live=True))
+    return render(Table(title, tuple(headings), tuple(rows), live=True))
 
 
 def rows_of(statements: Sequence[Asked]) -> list[dict[str, int | bool]]:
@@ -161,7 +161,7 @@ def _other(error: StatementError | None, other: StatementError | None) -> list[C
 
 def key_html(
     statements: Sequence[Asked], errors: Places, guarantee: str, noise: str
-) -> tuple[Markup, str]:
+) -> tuple[str, str]:
     """The few numbers that matter most, and a sentence for those who cannot see them change."""
     typical = typical_count(errors.values())
     shares = [
@@ -172,8 +172,8 @@ def key_html(
     usable = sum(verdict(share) == "usable" for share in shares)
     answers = sum(entry.count for entry in statements)
     error = UNKNOWN if typical is None else number(typical)
-    html = key_numbers(
-        [
+    numbers = Numbers(
+        (
             ("guarantee", guarantee or UNKNOWN, f"{noise} noise"),
             ("error of a count", error, "root mean square"),
             (
@@ -188,24 +188,24 @@ def key_html(
                 f"{answers:,}",
                 f"in {many(len(statements), 'statement', 'statements')}",
             ),
-        ]
+        )
     )
-    return html, f"{guarantee}: error of a count {error}."
+    return render(numbers), f"{guarantee}: error of a count {error}."
 
 
-def remaining_html(budgets: Sequence[Budget], table: str) -> Markup:
+def remaining_html(budgets: Sequence[Budget], table: str) -> str:
     """What is left for a table."""
     for budget in budgets:
         if budget.table == table:
             pairs = [*zip(BUDGET_COLUMNS, budget_row(budget), strict=True)]
-            return render_block(Facts((*pairs, ("protects", budget.unit.words))))
+            return render(Facts((*pairs, ("protects", budget.unit.words))))
     if not budgets:
-        return paragraph("This ledger has no budget yet.", "note")
+        return render(Prose(("This ledger has no budget yet.",), "note"))
     names = ", ".join(budget.table for budget in budgets[:8])
-    return paragraph(f"This ledger has budgets of {names}.", "note")
+    return render(Prose((f"This ledger has budgets of {names}.",), "note"))
 
 
-def ledger_html(budgets: Sequence[Budget], entries: Sequence[Entry], count: int) -> Markup:
+def ledger_html(budgets: Sequence[Budget], entries: Sequence[Entry], count: int) -> str:
     """All budgets of a ledger, and what was ever spent, the newest first."""
     budget_table = plain_table(
         "Budgets", BUDGET_COLUMNS, map(budget_row, budgets), words=("accounting",)
@@ -213,7 +213,4 @@ def ledger_html(budgets: Sequence[Budget], entries: Sequence[Entry], count: int)
     title = f"{many(count, 'entry', 'entries')}, the newest first"
     words = ("date", "table", "entry", "purpose")
     rows = [entry_row(entry) for entry in reversed(entries)]
-    return Markup(
-        render_block(budget_table)
-        + render_block(plain_table(title, ENTRY_COLUMNS, rows, words=words))
-    )
+    return render(budget_table) + render(plain_table(title, ENTRY_COLUMNS, rows, words=words))

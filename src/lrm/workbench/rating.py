@@ -12,11 +12,10 @@ from lrm.plans import Plan
 from lrm.plans.comparison import Comparison, Outcome, SideBySide
 from lrm.privacy.amounts import spell_amount
 from lrm.privacy.budget import Privacy, unit_privacy
-from lrm.spelling import number
-from lrm.views.baselines import BASELINE_COLUMNS, baseline_rows, errors_by_mechanism
-from lrm.views.blocks import Table, plain_table
+from lrm.views.baselines import baseline_table, errors_by_mechanism
+from lrm.views.blocks import Block, Prose, Table
 from lrm.views.comparisons import advice, side_by_side_facts
-from lrm.views.plans import worst_queries
+from lrm.views.plans import worst_blocks
 from lrm.views.statement_errors import StatementError, StatementErrors
 
 __all__ = ["Rated", "advice_between", "inverse"]
@@ -38,13 +37,10 @@ class Rated:
         with self._lock:
             return self._statements.at(self.plan.accuracy(privacy), confidence)
 
-    def worst(self, privacy: Privacy, confidence: float) -> Table:
+    def worst(self, privacy: Privacy, confidence: float) -> Block:
         """The answers of largest error, one by one."""
-        queries = worst_queries(self.plan, self.plan.accuracy(privacy), confidence, TOP)
-        rows = [(label.name, number(error), f"±{number(half)}") for label, error, half in queries]
-        columns = ("answer", "standard error", f"{100 * confidence:.4g} % interval")
-        title = f"The {len(rows)} largest" if rows else "There are too many answers to list them"
-        return plain_table(title, columns, rows)
+        accuracy = self.plan.accuracy(privacy)
+        return next(iter(worst_blocks(self.plan, accuracy, confidence, TOP)), Prose(()))
 
     @cached_property
     def _rivals(self) -> dict[str, Floats]:
@@ -56,8 +52,7 @@ class Rated:
         scale = self.plan.accuracy(privacy).ideal_deviation(1.0) / unit.ideal_deviation(1.0)
         with self._lock:
             scaled = {name: errors * scale for name, errors in self._rivals.items()}
-        title = "Simpler mechanisms on the same batch, at the same guarantee"
-        return plain_table(title, BASELINE_COLUMNS, baseline_rows(scaled))
+        return baseline_table(self.plan, scaled, privacy.symbols)
 
 
 def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Privacy) -> str:

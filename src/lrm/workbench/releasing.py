@@ -25,7 +25,7 @@ from lrm.releases.file import load_release
 from lrm.spelling import many
 from lrm.views.blocks import Facts
 from lrm.views.budgets import budget_facts
-from lrm.views.elements import render_block
+from lrm.views.html import render
 from lrm.views.previews import preview_lines
 from lrm.views.release_page import write_release_page
 from lrm.workbench.commands import Ran, run, typed
@@ -152,8 +152,8 @@ class Cashier:
             "budget": after.table,
             "left": f"{left} of {limit} {name}",
             "files": written,
-            "html": render_block(Facts((*lines, *preview_lines(preview_result)))),
-            "confirm_html": render_block(
+            "html": render(Facts((*lines, *preview_lines(preview_result)))),
+            "confirm_html": render(
                 Facts(
                     (
                         *lines,

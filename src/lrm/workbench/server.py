@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from lrm.errors import FileConflict, LrmError
 from lrm.files.locations import redacted
-from lrm.views.search import SEARCH
+from lrm.views.html import SEARCH
 from lrm.views.style import CSS
 from lrm.workbench.checks import KEY_HEADER, Keys, Visitors
 from lrm.workbench.folder import MOST_TEXT

@@ -15,8 +15,8 @@ import numpy as np
 
 from lrm.errors import MissingExtra, WorkloadError
 from lrm.maps.linear import Floats
-from lrm.rendering import figure_of, html_of
-from lrm.spelling import beside, many, number, text_table
+from lrm.rendering import figure_of, html_of, text_of
+from lrm.spelling import beside, many, number
 from lrm.workload.label_columns import LabelColumns, spans_of
 from lrm.workload.labels import Labels
 from lrm.workload.statements import Column
@@ -197,9 +197,7 @@ class AnswerTable:
         return self.columns[: len(self.columns) - len(self.numbers)]
 
     def __repr__(self) -> str:
-        more = f"… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
-        lines = [self.caption, text_table(self.columns, self.rows(), self.words), more]
-        return "\n".join(line for line in lines if line)
+        return text_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)

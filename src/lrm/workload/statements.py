@@ -29,6 +29,7 @@ __all__ = [
     "group_columns",
     "kind_of",
     "shift",
+    "spoken_name",
     "statements_of",
     "title_of",
 ]
@@ -277,16 +278,21 @@ def title_of(answers: Sequence[str], columns: Sequence[str]) -> str:
     >>> title_of(["by_month"], ["hospital", "month"]), title_of(["by_month"], ["month"])
     ('by month and hospital', 'by month')
     """
-    names = _listed([_words(name) for name in answers])
-    by = [_words(name) for name in columns]
+    names = _listed([spoken_name(name) for name in answers])
+    by = [spoken_name(name) for name in columns]
     if re.match(r"(?i)by\b", names):
         more = _listed([name for name in by if name not in names])
         return f"{names} and {more}" if more else names
     return f"{names} by {_listed(by)}" if by else names
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ").strip() or name
+def spoken_name(name: str) -> str:
+    """What a reader sees of a name: its statement is left out where a name has it in front.
+
+    >>> spoken_name("bed_days"), spoken_name("q2.n"), spoken_name("q2.1")
+    ('bed days', 'n', 'q2.1')
+    """
+    return re.sub(r"^q\d+\.(?=\D)", "", name).replace("_", " ").strip() or name
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

@@ -186,10 +186,12 @@ class Bench {
     this.release = state.release;
     this.releases.take(state.release, state.files.release);
     const before = this.job;
-    this.showJob(state.job);
     const news = before && state.job && (before.plans !== state.job.plans || before.state !== state.job.state);
+    this.job = state.job;
     options($("plan-file"), [OWN, ...state.files.plan].map((name) => [name, name]), $("plan-file").value || OWN);
+    // A search that has ended is shown as such together with its plan, not before.
     if (changed || news || this.compiled?.pending) await this.check();
+    this.showJob(this.job);
   }
 
   choose(kind, name) {
@@ -352,14 +354,15 @@ class Bench {
     return this.current ? `Planned: ${this.plan}.` : `Plan: ${this.plan}.`;
   }
 
-  // The typical error of the best strategy so far, at the chosen amount.
+  // How much smaller the errors of the best strategy so far are than those of the plan below.
   soFar(error) {
     const { amounts, noise, found } = this.errors;
     const amount = Number(noise === "pure" ? amounts.epsilon : amounts.rho);
     if (this.weighed || !(amount > 0) || !found?.queries) return "";
     const total = noise === "pure" ? (2 * error) / amount ** 2 : error / (2 * amount);
     // One part of the search may be behind what another has found.
-    return ` Best so far: typical error ${shown(Math.min(found.typical, Math.sqrt(total / found.queries)))}.`;
+    const less = Math.round(100 * (1 - Math.sqrt(total / found.queries) / found.typical));
+    return less > 0 ? ` Best so far: errors ${less} % smaller.` : "";
   }
 
   // Write an importance or an expected size as a remark before its statement.

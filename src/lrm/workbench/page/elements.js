@@ -29,15 +29,19 @@ export function later(milliseconds, action) {
   };
 }
 
-// Runs an action again if it was asked for while it ran: the newest question wins.
+// Runs an action again if it was asked for while it ran: the newest question wins. Whoever asks
+// waits until it was answered.
 export function newest(action) {
-  let running = false, again = false;
-  return async function run() {
-    if (running) { again = true; return; }
-    running = true;
+  let running = null, again = false;
+  const run = async () => {
     try {
-      do { again = false; await action(); } while (again);
-    } finally { running = false; }
+      while (again) { again = false; await action(); }
+    } finally { running = null; }
+  };
+  return () => {
+    again = true;
+    running ??= run();
+    return running;
   };
 }
 

@@ -1,0 +1,146 @@
+"""Statements as people read them: titles, shapes, labels, digits; one renderer for each form."""
+
+import datetime as dt
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lrm
+from lrm.views.answers import statement_table
+from lrm.views.blocks import Document, Facts, Figure, Numbers, Prose, plain_table
+from lrm.views.html import page, render_parts, snippet
+from lrm.views.release_page import release_document, release_page
+from lrm.views.shapes import statement_document
+from lrm.views.text import to_text
+
+BATCH = """\
+-- Stays in each month
+SELECT hospital, YEAR(admitted) AS year, MONTH(admitted) AS month, COUNT(*) AS stays
+FROM stays GROUP BY hospital, year, month;
+-- Patients
+SELECT age, sex, COUNT(*) AS n FROM stays GROUP BY age, sex;
+SELECT DATE_TRUNC('month', admitted) AS month, COUNT(*) AS n FROM stays GROUP BY month;
+SELECT hospital, ward, COUNT(*) AS wards FROM stays GROUP BY hospital, ward;
+SELECT hospital, ward, sex, COUNT(*) AS three FROM stays GROUP BY hospital, ward, sex;
+SELECT COUNT(*) AS total FROM stays;
+SELECT ward, COUNT(*) AS most FROM stays WHERE ward <> 'd' GROUP BY ward;
+"""
+
+
+@pytest.fixture(scope="module")
+def release():
+    random, rows = np.random.default_rng(1), 20_000
+    start = dt.date(2023, 1, 1)
+    domain = lrm.Domain(
+        [
+            lrm.Dates("admitted", start, dt.date(2023, 12, 31)),
+            lrm.Categories("hospital", ["North", "South", "East"]),
+            lrm.Categories("sex", ["f", "m"]),
+            lrm.Integers("age", 0, 99, width=10),
+            lrm.Categories("ward", ["a", "b", "c", "d"]),
+        ],
+        table="stays",
+    )
+    frame = pd.DataFrame(
+        {
+            "admitted": [start + dt.timedelta(int(day)) for day in random.integers(0, 365, rows)],
+            "hospital": random.choice(["North", "South", "East"], rows),
+            "sex": random.choice(["f", "m"], rows),
+            "age": random.integers(0, 100, rows),
+            "ward": random.choice(list("abcd"), rows),
+        }
+    )
+    plan = lrm.plan(lrm.sql(BATCH, domain), effort="quick")
+    return lrm.release(plan, frame, epsilon=1, ledger=None)
+
+
+@pytest.fixture(scope="module")
+def parts(release):
+    tables = release.plan.workload.tables
+    return [statement_document(statement_table(release, entry)) for entry in tables]
+
+
+def test_titles_are_comments_or_aliases_without_the_number_of_a_statement(parts):
+    assert [part.title for part in parts] == [
+        "Stays in each month",
+        "Patients",
+        "n by month",
+        "wards by hospital and ward",
+        "three by hospital, ward and sex",
+        "total",
+        "most by ward",
+    ]
+
+
+def test_shapes(parts):
+    months, pyramid, line, two_way, three_way, _, bars = parts
+    assert "lines from Jan 2023 to Dec 2023" in months.blocks[0].words
+    assert [heading.name for heading in months.blocks[1].headings] == [
+        "month",
+        "North",
+        "South",
+        "East",
+    ]
+    assert months.blocks[1].rows[4][0].text == "May 2023"
+    assert "f to the left, m to the right" in pyramid.blocks[0].words
+    assert isinstance(line.blocks[0], Figure)
+    assert line.blocks[1].headings[1].name == "n"
+    (heat,) = two_way.blocks
+    assert [heading.name for heading in heat.headings] == ["ward", "North", "South", "East"]
+    assert heat.rows[0][1].share is not None
+    assert len(three_way.blocks) == 3  # small multiples: a table per hospital
+    assert [row[0].text for row in bars.blocks[0].rows] == ["a", "b", "c"]  # d is excluded
+    assert bars.blocks[0].rows[0][1].bar is not None
+
+
+def test_the_error_stands_once_where_all_answers_have_the_same(parts):
+    assert re.search(r", ± [\d.]+ each", parts[0].blocks[1].title)
+    assert not any(cell.note for row in parts[0].blocks[1].rows for cell in row)
+    html = render_parts(Document("", parts=(Document("Answers", parts=(parts[0],)),)))
+    assert re.search(r"<caption>± [\d.]+ each · hospital →</caption>", html)
+
+
+def test_digits_are_chosen_by_the_error(release, parts):
+    statement = release.plan.workload.tables[2]
+    error = float(np.median(statement_table(release, statement).numbers["standard_error"]))
+    decimals = max(0, 1 - int(np.floor(np.log10(error))))
+    for row in parts[2].blocks[1].rows:
+        assert len(row[1].text.partition(".")[2]) == decimals
+
+
+def test_every_form_has_the_same_words(release):
+    document = release_document(release)
+    text, html = to_text(document, 100), release_page(release)
+    for words in ("What is not guaranteed", "Stays in each month", "May 2023", "usable tables"):
+        assert words in text
+        assert words in html
+    assert "May 2023" in release._repr_html_()
+
+
+def test_the_script_is_there_where_there_is_something_to_search(release):
+    assert page(release_document(release), "Release").count("<script>") == 1
+    few = Document("t", parts=(Document("a", (plain_table("b", ("c",), [("d",)]),), name="a"),))
+    assert "<script" not in page(few, "Release")
+
+
+def test_every_kind_of_block_has_both_forms():
+    nasty = "<b>&\x1b[2J"
+    blocks = (
+        Facts((("name", nasty),)),
+        Numbers((("number", nasty, "note"),)),
+        Prose((nasty,), "warning"),
+        Prose((nasty,), "list"),
+        Prose((nasty,), "promise"),
+        Prose(("all answers are in",), file="a b.csv"),
+        plain_table(nasty, ("x", "y"), [(nasty, "1")], note=nasty, ours=nasty),
+    )
+    html = snippet(Document("", blocks))
+    text = to_text(Document("", blocks), 60)
+    assert "<b>" not in html
+    assert "\x1b" not in html + text
+    assert html.count("&lt;b&gt;&amp;\\x1b[2J") >= 8
+    assert text.count("<b>&\\x1b[2J") >= 8
+    assert 'href="a%20b.csv"' in html
+    assert "a b.csv" in text
