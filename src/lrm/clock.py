@@ -329,7 +329,9 @@ class _Unlimited(Clock):
     """A clock that never ends and remembers nothing, so that all callers may share it."""
 
     def stop(self) -> None:
-        raise RuntimeError("nobody watches this clock; give the search one of its own")
+        raise RuntimeError(
+            "this clock has no end and cannot be stopped; give the search a clock of its own"
+        )
 
     def spend(self, work: float) -> None:
         del work

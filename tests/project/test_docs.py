@@ -7,6 +7,7 @@ import zipfile
 from itertools import chain
 
 import pytest
+import yaml
 
 import lrm
 from lrm import errors
@@ -70,6 +71,15 @@ def test_every_page_is_reached_from_the_index():
         targets = (t.partition("#")[0] for t in LINK.findall(prose(page)))
         waiting += [(page.parent / t).resolve() for t in targets if t.endswith(".md")]
     assert set(DOCS.rglob("*.md")) <= found
+
+
+def test_the_site_loads_nothing_from_other_hosts():
+    """The plugin for reading from a folder would load a script; the site has its own."""
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    (script,) = site["extra"]["polyfills"]
+    assert "iframe-worker" in script
+    assert (DOCS / script).exists()
+    assert site["theme"]["font"] is False
 
 
 def test_every_public_name_is_in_the_reference():

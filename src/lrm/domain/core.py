@@ -266,7 +266,7 @@ class Domain:
         """
         if self.record_bits:
             raise DomainError(
-                "a row of a domain with numbers by knots is divided between cells; count the rows"
+                "with numbers by knots a row is divided between cells; use count() instead"
             )
         return self._position_of(row)
 

@@ -65,9 +65,9 @@ class Plan:
     reconstruction_map
         How the answers follow from the measurements: ``reconstruction`` as an operator.
     least_error
-        A number that ``‖B‖²·Δ²`` of no strategy for this workload is below.
+        A lower bound on ``‖B‖²·Δ²`` of every strategy for this workload.
     spectrum
-        Singular values' summary, with the bounds of the paper.
+        Rank, condition and the bounds of the paper, from the singular values.
     noise
         Which noise the strategy was chosen for.
     balance
