@@ -23,7 +23,7 @@ from lrm.strategies.lowrank import lowrank
 from lrm.workload import families
 
 FILES = {module.__file__ for module in (l1ball, lagrangian, nesterov)}
-PROJECTION = {"project_near", "_project", "_newton"}
+PROJECTION = {"_project", "_newton"}
 
 
 class LineClock:

@@ -10,7 +10,7 @@ import pytest
 from lrm.clock import Clock
 from lrm.errors import StopSolver
 from lrm.solvers.exact import checked_pair, strategy_error
-from lrm.solvers.extra_rows import RowsError, assemble, extra_rows_error, optimise_extra_rows
+from lrm.solvers.extra_rows import RowsError, assemble, optimise_extra_rows
 
 
 def ranges(m, n, seed):
@@ -42,14 +42,14 @@ def test_gradient_of_the_rounded_error_matches_differences():
 def test_partial_derivatives_of_the_error_match_differences():
     T, d = rows(3, 30), rows(3, 30, 1)
     _, by_rows, by_size = RowsError.of(W).kinked(T)
-    expected = slope(partial(extra_rows_error, W), T, d)
+    expected = slope(RowsError.of(W).value, T, d)
     np.testing.assert_allclose(np.vdot(by_rows + np.sign(T) * by_size, d), expected, rtol=1e-6)
 
 
 def test_error_is_that_of_the_assembled_pair_and_of_the_dense_strategy():
     T = rows(4, 30)
     B, L = assemble(W, T)
-    error = extra_rows_error(W, T)
+    error = RowsError.of(W).value(T)
     np.testing.assert_allclose(abs(L).sum(axis=0), 1.0)
     assert checked_pair(W, B, L).error == pytest.approx(error)
     assert strategy_error(W, L) == pytest.approx(error)
@@ -60,7 +60,7 @@ def test_the_result_is_stationary_and_no_worse_than_start_or_identity(nonnegativ
     start = np.abs(rows(3, 30)) if nonnegative else rows(3, 30)
     found = optimise_extra_rows(W, start, nonnegative=nonnegative, tolerance=1e-10)
     assert found.converged
-    assert found.error <= min(extra_rows_error(W, start), np.sum(W**2)) * (1 + 1e-12)
+    assert found.error <= min(RowsError.of(W).value(start), np.sum(W**2)) * (1 + 1e-12)
     T = found.rows
     _, by_rows, by_size = RowsError.of(W).kinked(T)
     alive = T != 0
@@ -95,7 +95,7 @@ def test_an_interrupted_run_returns_an_exact_result():
     found = optimise_extra_rows(W, rows(3, 30), clock=clock)
     assert clock.interrupted
     assert not found.converged
-    assert found.error == pytest.approx(extra_rows_error(W, found.rows))
+    assert found.error == pytest.approx(RowsError.of(W).value(found.rows))
 
 
 def test_reported_errors_never_rise():
@@ -111,6 +111,6 @@ def test_a_zero_workload_costs_nothing():
 def test_rows_so_long_that_the_error_is_lost_are_infinitely_bad():
     W = np.ones((1, 12))
     rows = np.ones((2, 12)) * [[1e9], [1e9 + 1.0]]
-    assert extra_rows_error(W, rows) == np.inf
+    assert RowsError.of(W).value(rows) == np.inf
     found = optimise_extra_rows(W, rows)
     assert 1.0 <= found.error <= 12.0 * (1 + 1e-9)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrm.solvers.l1ball import project_columns_l1
-from lrm.solvers.nesterov import Iterate, minimise_over_l1_balls, project_near
+from lrm.solvers.nesterov import Iterate, Workspace, _project, minimise_over_l1_balls
 
 
 def _problem(seed, r=12, n=9, queries=8):
@@ -31,10 +31,12 @@ def test_any_hint_gives_the_projection(seed, size, hint, whole):
     matrix = rng.standard_normal((r, n)) * 10**size
     matrix = np.round(matrix) if whole else matrix
     near = rng.random(n) * 10**hint * (rng.random(n) < 0.8)
-    projected, theta = project_near(matrix, near)
+    work, projected = Workspace(matrix.shape), np.empty_like(matrix)
+    known = _project(matrix, None, projected, work)
+    theta = _project(matrix, near, projected, work)
     scale = 1 + np.abs(matrix).max()
     assert np.allclose(projected, project_columns_l1(matrix), rtol=0, atol=1e-10 * scale)
-    assert np.allclose(theta, project_near(matrix)[1], rtol=0, atol=1e-10 * scale)
+    assert np.allclose(theta, known, rtol=0, atol=1e-10 * scale)
 
 
 @pytest.mark.parametrize("seed", range(5))

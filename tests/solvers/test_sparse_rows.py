@@ -18,7 +18,7 @@ from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.words import AllRanges, Prefix
 from lrm.plans.planner import plan_of
 from lrm.solvers import own_rows, sparse_rows
-from lrm.solvers.extra_rows import extra_rows_error
+from lrm.solvers.extra_rows import RowsError
 from lrm.solvers.gram_operators import gram_operator
 from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
@@ -72,7 +72,7 @@ def test_the_error_of_rows_over_blocks_is_that_of_the_same_rows_over_cells(
     coarse = gram.coarser(factor)
     rows = _some_rows(rng, 3, coarse.cells)
     spread = rows[:, np.arange(gram.cells) // factor]
-    wanted = extra_rows_error(queries.dense(), spread)
+    wanted = RowsError.of(queries.dense()).value(spread)
     np.testing.assert_allclose(sparse_rows_error(coarse, sp.csr_array(rows)), wanted, rtol=1e-8)
     np.testing.assert_allclose(sparse_rows_error(gram, sp.csr_array(spread)), wanted, rtol=1e-8)
 

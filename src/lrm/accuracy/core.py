@@ -107,7 +107,7 @@ class Accuracy:
 
     @property
     def root_mean_squared_error(self) -> float:
-        """That of a typical query."""
+        """The root of the mean squared error: the error of a typical query."""
         return math.sqrt(self.squared_error / self.reconstruction.shape[0])
 
     @cached_property
@@ -131,7 +131,7 @@ class Accuracy:
         return self._half_widths(((row, row + 1) for row in rows), confidence)
 
     def half_widths_of(self, start: int, stop: int, confidence: float = 0.95) -> Floats:
-        """The same of the answers ``start:stop``."""
+        """Half-widths of the answers ``start:stop``."""
         return self._half_widths([(start, stop)], confidence)
 
     def _half_widths(self, ranges: Iterable[tuple[int, int]], confidence: float) -> Floats:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lrm.accuracy.laplace_cgf import LaplaceSums
 
-__all__ = ["Contour", "Saddle", "integrate", "saddle_of_half_width", "saddle_of_tail"]
+__all__ = ["Contour", "Saddle", "integrate", "saddle_of_tail"]
 
 Vector = NDArray[np.float64]
 ComplexVector = NDArray[np.complex128]
@@ -80,12 +80,6 @@ def saddle_of_tail(sums: LaplaceSums, log_tail: float) -> Saddle:
     """Return saddles of about the half-widths h ≥ 0 with ``log P(S > h) = log_tail``."""
     furthest = np.full(len(sums.scale), FURTHEST_LOGIT)
     return _bisect(sums, furthest, lambda at: (at.half_width < 0) | (at.log_tail() > log_tail))
-
-
-def saddle_of_half_width(sums: LaplaceSums, half_width: Vector) -> Saddle:
-    """Return saddles of about the half-widths given, in units of each row's scale."""
-    # K'(c) ≥ 2c/(1 − c²), so the saddle point of h is below 1 − 1/(h + 3).
-    return _bisect(sums, np.log(half_width + 2.0), lambda at: at.half_width < half_width)
 
 
 def _bisect(

@@ -13,19 +13,16 @@ from lrm.accuracy.laplace_contour import (
     Contour,
     Saddle,
     integrate,
-    saddle_of_half_width,
     saddle_of_tail,
 )
 from lrm.errors import ConvergenceError, UsageError
 
-__all__ = ["gaussian_half_widths", "laplace_sum_half_widths", "laplace_sum_survival"]
+__all__ = ["gaussian_half_widths", "laplace_sum_half_widths"]
 
 Vector = NDArray[np.float64]
 
 NEWTON_ROUNDS = 60
 NEWTON_TOLERANCE = 1e-11
-# exp underflows to 0 below about −745.
-UNDERFLOW = 750.0
 
 
 def gaussian_half_widths(standard_deviations: Any, confidence: float) -> Vector:
@@ -117,42 +114,6 @@ def laplace_sum_half_widths(
 
         half_widths[rows] = sums.scale * integrate(sums, saddle, reach, solve)[0]
     return half_widths
-
-
-def laplace_sum_survival(weights: Any, half_widths: Any) -> Vector:
-    r"""Return ``P(|Σ_j a_j Z_j| > h)`` for each row a of ``weights`` and its h ≥ 0.
-
-    The inverse of :func:`laplace_sum_half_widths`, by the same contour integral, with a relative
-    error below 1e-6 (1e-8 measured) however small the probability (0 where it underflows).
-
-    Examples
-    --------
-    >>> laplace_sum_survival(np.array([[1.0], [2.0]]), [1.0, 1.0]).round(4).tolist()
-    [0.3679, 0.6065]
-    """
-    matrix = as_rows(weights)
-    widths = np.asarray(half_widths, dtype=np.float64)
-    if widths.shape != (matrix.shape[0],) or not (widths >= 0).all():
-        raise UsageError(
-            f"expected {matrix.shape[0]} half-widths of at least 0, one per row of weights, got "
-            f"an array of shape {widths.shape}; check its length and signs"
-        )
-    survival = np.zeros(len(widths))
-    for rows, sums in row_blocks(matrix):
-        scaled_widths = widths[rows] / sums.scale
-        # P(S > h) ≤ exp(K(1/2) − h/2) for every row; beyond, the answer is 0 in floating point.
-        half = np.full(len(rows), 0.5)
-        furthest = 2.0 * (sums.cumulants(half)[0] + UNDERFLOW)
-        h = np.minimum(scaled_widths, furthest)
-        saddle = saddle_of_half_width(sums, h)
-
-        def keep(_: Contour, h: Vector = h) -> Vector:
-            return h
-
-        _, log_tail = integrate(sums, saddle, None, keep)
-        probability = np.minimum(2.0 * np.exp(log_tail), 1.0)
-        survival[rows] = np.where(scaled_widths <= furthest, probability, 0.0)
-    return survival
 
 
 def _newton(contour: Contour, start: Vector, target: float) -> Vector:

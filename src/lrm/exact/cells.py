@@ -46,8 +46,8 @@ class CellMap:
     A cell that no query looks at has factor 0.
 
     >>> cells = CellMap(2, np.array([0, 1, 1]), np.array([1, 1, -1]))
-    >>> cells.merge_counts(np.array([5, 3, 2]))
-    array([5, 1])
+    >>> (cells.matrix() @ np.array([5, 3, 2])).tolist()
+    [5.0, 1.0]
     """
 
     merged_size: int
@@ -110,12 +110,6 @@ class CellMap:
         largest = np.zeros(self.merged_size, dtype=np.int64)
         np.maximum.at(largest, self.index, np.abs(self.factor))
         return largest
-
-    def merge_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Counts of the merged cells, in exact integers."""
-        merged = np.zeros(self.merged_size, dtype=np.int64)
-        np.add.at(merged, self.index, self.factor * counts)
-        return merged
 
     def matrix(self) -> sp.csr_array:
         """The map as a sparse matrix (merged × original)."""

@@ -76,7 +76,7 @@ class FlatReconstruction:
         return False
 
     def answering(self, measurements: Floats) -> Answering:
-        """The same, for those who need some of the answers at a time."""
+        """Answers from measurements for those who need some of them at a time."""
         return _Answers(self.apply(measurements))
 
     def row_weights(self, start: int, stop: int) -> Iterator[tuple[int, int, RowWeights | None]]:

@@ -42,10 +42,10 @@ DEFAULT_MAX_RECORDS = 1 << 32
 """Records that a plan admits by default (4.3 billion): leaves 30 bits for the strategy."""
 
 FINE_MAX_RECORDS = 1 << 27
-"""The same where exactness rests on the number of bits (134 million): leaves 35 bits."""
+"""Records where exactness rests on the number of bits (134 million): leaves 35 bits."""
 
 FINEST_MAX_RECORDS = 1 << 22
-"""The same for badly conditioned strategies (4 million): leaves 40 bits."""
+"""Records of badly conditioned strategies (4 million): leaves 40 bits."""
 
 ANCHORS = (2.0**-14, 2.0**-12, 2.0**-10)
 """Shares of the sensitivity that measure cells, where nothing else makes a strategy exact."""

@@ -18,7 +18,7 @@ GRAM_ENTRIES = 1 << 27
 """Largest n×n array of all ranges (1 GiB)."""
 
 SECONDS_PER_STEP = 0.9e-9
-"""Of a singular value decomposition with vectors, on one core."""
+"""Seconds per step of a singular value decomposition with vectors, on one core."""
 
 
 def reduce_rows(queries: LinearMap) -> Floats:

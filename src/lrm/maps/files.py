@@ -126,4 +126,4 @@ _BUILDERS: dict[str, tuple[list[str], Callable[[str, Facts, Arrays, Shape], Line
     "products": (KEYS, _products),
     "levels": (["cells", "fanouts", "weights", "contrast"], _levels),
 }
-"""Of each kind, its plain values and how it is built."""
+"""The plain values of each kind, and how it is built."""

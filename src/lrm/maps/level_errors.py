@@ -46,7 +46,7 @@ def _matrix_energies(rows: Floats, fanouts: tuple[int, ...]) -> Floats:
 
 
 def _sparse_energies(matrix: sp.csr_array, fanouts: tuple[int, ...]) -> Floats:
-    """The same for all queries of a sparse matrix, from its entries alone."""
+    """Energies of all queries of a sparse matrix, from its entries alone."""
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     column, sums = matrix.indices, matrix.data
     seen = [np.vdot(sums, sums)]

@@ -123,7 +123,7 @@ class LevelMap(LinearMap):
         return float(np.linalg.norm([weight for _, weight, _ in self._measured()], ord=order))
 
     def with_weights(self, weights: tuple[float, ...]) -> LevelMap:
-        """The same tree with other weights."""
+        """Return a tree of this shape with other weights."""
         return LevelMap(self.cells, self.fanouts, weights, self.contrast)
 
     def scaled(self, factor: float) -> LevelMap:
@@ -153,7 +153,7 @@ class LevelMap(LinearMap):
         return float(np.sum(level_energies(queries, self.fanouts) / self.eigenvalues()))
 
     def over_all_leaves(self) -> LevelMap:
-        """The same tree with every leaf a cell."""
+        """Return the tree of this shape with a cell for every leaf."""
         return LevelMap(self.leaves, self.fanouts, self.weights, self.contrast)
 
     def apply(self, x: Floats) -> Floats:

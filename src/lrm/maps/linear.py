@@ -212,7 +212,7 @@ class LinearMap(ABC):
 
     @abstractmethod
     def written_out(self) -> LinearMap:
-        """The same map as a dense or sparse matrix."""
+        """Return the map as a dense or sparse matrix."""
 
     def scaled(self, factor: float) -> LinearMap:
         """``factor`` times the map."""

@@ -21,7 +21,7 @@ _AT_ONCE = 1 << 16
 
 
 def whole_numbers(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The same numbers as 64-bit integers; anything fractional, infinite or large is refused.
+    """Floats as 64-bit integers; anything fractional, infinite or large is refused.
 
     >>> whole_numbers(np.array([3.0, -4.0]))
     array([ 3, -4])
@@ -118,7 +118,7 @@ def exact_totals(
 
 
 def equal_totals(total: int, count: int) -> WholeSums:
-    """The same integer for each of ``count`` cells, which takes no memory.
+    """One integer for each of ``count`` cells, which takes no memory.
 
     >>> equal_totals(2**100 + 3, 2).exact() == [2**100 + 3] * 2
     True

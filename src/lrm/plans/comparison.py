@@ -76,7 +76,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """The same mechanisms with either noise, at the same ε, of which Laplace noise keeps all.
+    """Mechanisms with either noise at one ε, of which Laplace noise keeps all.
 
     Laplace noise guarantees pure ε-differential privacy. Gaussian noise guarantees it but for
     a probability δ, which is weaker; in exchange it may have less error.

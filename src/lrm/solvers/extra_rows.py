@@ -30,7 +30,6 @@ __all__ = [
     "ExtraRows",
     "RowsError",
     "assemble",
-    "extra_rows_error",
     "optimise_extra_rows",
     "round_work",
     "with_cells",
@@ -78,17 +77,6 @@ def assemble(W: Matrix, rows: Matrix) -> tuple[Matrix, sparse.csr_array]:
     V = W * scale
     Z = beside_identity(rows, scale).solve_inner(rows @ V.T)
     return np.hstack([V - Z.T @ rows, Z.T]), with_cells(rows)
-
-
-def extra_rows_error(W: Matrix, rows: Matrix) -> float:
-    """Return ``‖W·L⁺‖²`` for ``L = [I; Θ]·D``, without forming L.
-
-    Examples
-    --------
-    >>> round(extra_rows_error(np.ones((1, 3)), np.ones((1, 3))), 12)
-    3.0
-    """
-    return RowsError.of(W).value(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from lrm.solvers.quasi_newton import descend_orthantwise
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["GeneralResult", "general_stages", "optimise_general", "penalised_error"]
+__all__ = ["GeneralResult", "general_stages", "penalised_error"]
 
 Matrix = NDArray[np.float64]
 
@@ -154,19 +154,6 @@ def general_stages(  # noqa: PLR0913 - each is a choice of the caller
         yield GeneralResult(best, relaxed, moved, run.rounds, run.converged)
         if run.interrupted:
             return
-
-
-def optimise_general(W: Matrix, strategy: Matrix, **options: Any) -> GeneralResult:
-    """Run all stages of `general_stages`, which see for the options; return the last result.
-
-    Examples
-    --------
-    >>> W = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
-    >>> round(optimise_general(W, np.eye(4)).error, 2)
-    19.0
-    """
-    *_, last = general_stages(W, strategy, **options)
-    return last
 
 
 def _better(best: ExactPair, W: Matrix, V: Matrix, L: Matrix, beta: float) -> ExactPair:

@@ -78,7 +78,7 @@ def level_starts(levels: int) -> list[Vector]:
 
 
 def contrast_weights(energies: Vector, sizes: Vector, norm: int = 1) -> tuple[float, Vector]:
-    """The same for contrasts; ``sizes`` are the squared norms d_ℓ of a row of weight 1."""
+    """The best weights of contrasts; ``sizes`` holds the squared norms d_ℓ of rows of weight 1."""
     weights = (energies / sizes) ** (1 / (norm + 2))
     weights = weights / np.linalg.norm(weights, ord=norm)
     return float(np.sum(energies / (weights**2 * sizes))), weights

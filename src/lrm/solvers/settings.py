@@ -31,8 +31,8 @@ EXTRA_ROW_SHARES = (16, 12, 16, 24, 16, 8)
 """Rows p = n/share next to the identity, in turn. No winner on the panel kept more than n/14."""
 
 MOST_EXTRA_ROWS = 96
-"""Of n/share rows. Over 2,880 cells of four attributes 180 of them ended 0.5 % above 96, in 1.4
-times the time."""
+"""Largest number of extra rows n/share. Over 2,880 cells of four attributes 180 of them ended 0.5 %
+above 96, in 1.4 times the time."""
 
 ROW_SPACE_WIDTHS = (1.0, 1.25, 1.5, 2.0)
 """Rows of a strategy in the row space of W, as multiples of its rank: a family for each, since
@@ -73,7 +73,7 @@ ROW_SPACE_STAGES = ((20.0, 3e-2), (80.0, 1e-2), (300.0, 3e-3), (1_000.0, 1e-3), 
 """Pairs (power that stands in for the maximum, width of the rounded kink times r)."""
 
 GROUPS_POWER = 60.0
-"""Of the mean that stands in for the largest column."""
+"""Power of the mean that stands in for the largest column."""
 
 DEAD_GROUP = 1e-3
 """A group that is measured with less than this share of the largest weight is left out."""
@@ -92,14 +92,14 @@ first number, which grows with the square of the work after the second number of
 
 LOWRANK_SECONDS = 1.5e-4
 LOWRANK_RANK = 400
-"""Of the paper's algorithm, per entry of the reduced workload; twice as many at this rank."""
+"""Seconds of the paper's algorithm per entry of the reduced workload; doubled at this rank."""
 
 NEAR_BASELINE = 1.1
 """The paper's strategy is improved further if it is at most this factor above the best."""
 
 EXTREME_RANK = 10
 EXTREME_CELLS = 64
-"""Where columns may well lie inside the hull of others, and finding out takes little time."""
+"""Rank and cells up to which columns may lie inside the hull of others, which is soon found out."""
 
 GAUSSIAN_WORK = {"quick": 4e8, "normal": 1e9, "thorough": 8e9}
 PRODUCT_WORK = 8e6
@@ -117,7 +117,7 @@ FLAT_ENTRIES = 2e7
 """Queries × merged cells of a product up to which its queries are written out over cells."""
 
 BOUND_SECONDS = 1.0
-"""Of one core, that a bound for the merged cells of a product may take."""
+"""Seconds of one core that a bound for the merged cells of a product may take."""
 
 BASELINE_FANOUTS = (2, 3, 4, 5, 8, 16)
 """Fan-outs of the trees that are looked at; the hierarchical mechanism takes any."""
@@ -134,7 +134,7 @@ CERTIFICATE_SECONDS = 27.0
 """About how long the rounds of a bound may take, whatever the caller allows."""
 
 CHEAP_CERTIFICATE_SECONDS = 20.0
-"""Of one core, that bounds of a mechanism may take, however fast it is."""
+"""Seconds of one core that bounds of a mechanism may take, however fast it is."""
 
 # --- Thousands of cells, chosen on the batches of `python -m benchmarks long` that it marks.
 
@@ -186,7 +186,7 @@ LOCAL_TRIES = 3
 """Random starts of the basis: milliseconds each."""
 
 OWN_ROWS_POWERS = (20.0, 100.0, 500.0)
-"""Of the norms that stand in for the largest column, one after the other."""
+"""Powers of the norms that stand in for the largest column, one after the other."""
 
 OWN_ROWS_LEAST_SHARE = 1e-3
 """Least weight of a cell: full column rank, so that rounding loses nothing."""
@@ -378,7 +378,7 @@ ASKED_TOGETHER = 0.5
 """Share of a group's queries that must be about several of the attributes of a long one."""
 
 BOUND_ROUNDS = 20
-"""Of the ascent for a factor by itself, which is within 1 % after fewer."""
+"""Rounds of the ascent for a factor by itself, which is within 1 % after fewer."""
 
 SCHUR_SHARE = 0.9
 """s as a share of the Schur complement; from 0.8 to 1 the bounds differ by 1 %."""

@@ -301,7 +301,7 @@ def optimise_sparse_rows(  # noqa: PLR0913 - each is a choice of the caller
 
 
 def _finer(X: Matrix | sp.csr_array, factor: int, cells: int) -> sp.csr_array:
-    """The same rows with each block split into ``factor``."""
+    """Rows with each block split into ``factor``."""
     return sp.csr_array(sp.csr_array(X)[np.arange(cells) // factor])
 
 

@@ -39,7 +39,7 @@ MECHANISMS: Mapping[str, str] = {
 """Name on the command line → module and function."""
 
 FOR_PRODUCTS: Mapping[str, str] = {"marginals": "products:marginals"}
-"""The same, of mechanisms for batches over several attributes alone."""
+"""Mechanisms for batches over several attributes alone."""
 
 BASELINES = tuple(name for name in MECHANISMS if name != "best")
 

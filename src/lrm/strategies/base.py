@@ -41,7 +41,7 @@ QUICK_ROUNDS = 5
 """Power iterations for a bound on the largest singular value; each is valid by itself."""
 
 QUICK_STEPS = 4e9
-"""Of a product of matrices, that a bound which costs nothing may take: 0.2 s."""
+"""Steps of a product of matrices that a quick bound may take: 0.2 s."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Search:
     clock: Clock = UNLIMITED
 
     def less(self, seconds: float) -> Search:
-        """The same search with an earlier deadline, which leaves time for what follows."""
+        """Return the search with an earlier deadline, which leaves time for what follows."""
         return replace(self, clock=self.clock.reserve(seconds))
 
     def rng(self) -> np.random.Generator:

@@ -45,7 +45,7 @@ MOST_ENTRIES = 1 << 25
 """Rows × cells: arrays of that size are what takes most memory (256 MB each)."""
 
 ROUNDING_SECONDS = 1.5e-7
-"""Of one core, per row and cell, that it takes to round a strategy and to invert it."""
+"""Seconds of one core, per row and cell, that it takes to round a strategy and to invert it."""
 
 
 def row_count(cells: int) -> int:

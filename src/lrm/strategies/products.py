@@ -197,7 +197,7 @@ PRODUCT_MECHANISMS: Mapping[str, Callable[..., ProductChoice]] = {
 
 
 def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
-    """The same batch over the list of its merged cells."""
+    """The batch over the list of its merged cells."""
     batch = _batch(problem)
     reduced = merge_values(batch)
     plain = ProductMap(replace(reduced.batch, weights=np.ones(batch.terms)))

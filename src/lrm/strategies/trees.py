@@ -11,7 +11,7 @@ __all__ = ["haar_tree", "hierarchical", "total_tree", "wavelet"]
 
 
 def _fanouts(cells: int, fanout: int) -> tuple[int, ...]:
-    """As many levels of ``fanout`` as it takes to cover ``cells`` leaves."""
+    """The levels of ``fanout`` that it takes to cover ``cells`` leaves."""
     levels = 0
     while fanout**levels < cells:
         levels += 1

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact_measurements import measure_exactly
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.answers import (
     Estimate,
     Lattice,
     can_answer,
-    measure_exactly,
     term_variances,
 )
 from lrm.exact.products.basis import Basis, identity_basis

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrm.exact.products.answers import Estimate, Lattice, measure_exactly
+from exact_measurements import measure_exactly
+from lrm.exact.products.answers import Estimate, Lattice
 from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.combine import Combination
 from lrm.exact.products.marginals import Marginals, marginals_error

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery
 from lrm.exact.products.basis import AnyBasis
-from lrm.exact.products.folding import fold, signs_over, unfold
+from lrm.exact.products.folding import signs_over
 from lrm.exact.products.merged_terms import MergedTerms, Product
 from lrm.exact.products.strategy import Axis, Group
 from lrm.exact.products.subsets import SubsetIndex, masks_of, members_of, sums_over, tuples_of
@@ -34,7 +34,6 @@ __all__ = [
     "Lattice",
     "Subset",
     "can_answer",
-    "measure_exactly",
     "term_variances",
     "variances",
 ]
@@ -255,25 +254,6 @@ def can_answer(axes: Sequence[Axis], lattice: Lattice, factors: Sequence[LinearM
     return all(lattice[subset] > 0 for subset in lattice.asked(product))
 
 
-def measure_exactly(group: Group, table: Floats) -> list[Floats]:
-    """The measurements of a small table (over the group's axes) without noise: for tests."""
-    measured = []
-    for inside in group.marginals.members:
-        y = table
-        for i, member in reversed(list(enumerate(inside))):
-            if member:
-                y = _along(y, i, lambda X, i=i: group.marginals.bases[i].times(X))  # type: ignore[misc]
-            else:
-                y = y.sum(axis=i)
-        measured.append(y)
-    lattice = Lattice.of(group)
-    for b, sign in enumerate(group.marginals.folds.tolist()):
-        if sign:
-            axes = lattice.mirrored(b)
-            measured[b] = unfold(fold(measured[b], axes, sign), axes, sign)
-    return measured
-
-
 class Estimate:
     """Estimates from the measurements of one group.
 
@@ -325,7 +305,7 @@ class Estimate:
         return self.product(dict(enumerate(factors)))
 
     def product(self, factors: Product) -> Floats:
-        """The same of a product, one array axis per axis that it has a factor on."""
+        """Answers of a product, one array axis per axis that it has a factor on."""
         bases = self.lattice.bases
         support = _support(factors)
         most = max((bases[i].size for i in support), default=0)
@@ -358,7 +338,7 @@ class Estimate:
         return np.asarray(result)
 
     def _all_at_once(self, factors: Product) -> Floats:
-        """The same as a sum over subsets A, in coordinates that diagonalise all of them.
+        """Answers of a product as a sum over subsets A, in coordinates that diagonalise all.
 
         Along each axis ``Q·Qᵀ = H``, and the first column of Q stands for the total: a subset A
         is where exactly the axes of A have another coordinate than the first. Cost: the size of

@@ -424,7 +424,7 @@ def _shared_rows(left: LinearMap, right: LinearMap) -> tuple[Floats, Floats]:
 
 
 def _shared_form(left: LinearMap, right: LinearMap) -> tuple[float, float]:
-    """The same, summed over the rows."""
+    """The numbers of `_shared_rows`, summed over the rows."""
     total, rest = _shared_rows(left, right)
     return float(total.sum()), float(rest.sum())
 

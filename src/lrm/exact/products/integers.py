@@ -37,7 +37,7 @@ MOST_ROWS = 4
 """Rows of a basis per value; trees and optimised bases have fewer than 2."""
 
 FEW_ROWS = 64
-"""So many rows are admitted for any number of values."""
+"""Rows that a basis may have, whatever the number of its values."""
 
 
 class ProductBasis(IntegerBasis, Protocol):

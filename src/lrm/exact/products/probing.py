@@ -31,10 +31,10 @@ PROBED_QUERIES = 1 << 20
 """Terms with more queries are compared in a few of them."""
 
 PROBED_IN_ALL = 1 << 20
-"""Queries of all probed terms; at least one term is probed."""
+"""Queries of all probed terms, beyond the first ones."""
 
 FEWEST_TERMS = 30
-"""So many of them."""
+"""Terms that are probed whatever the number of their queries."""
 
 PROBED_ROWS = 32
 """Rows of each factor of such terms."""
@@ -182,7 +182,7 @@ class _Probe(Estimate):
 
 
 def _thinned(batch: ProductBatch) -> ProductBatch:
-    """The same terms with a few rows of each factor."""
+    """The terms of a batch with a few rows of each factor."""
     factors = tuple(tuple(factor.some_rows(PROBED_ROWS) for factor in f) for f in batch.factors)
     return replace(batch, factors=factors, _shapes={})
 

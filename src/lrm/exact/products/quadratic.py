@@ -237,7 +237,7 @@ class Quadratic:
         return np.maximum(v, 0.0)
 
     def demands(self, residual: Floats, total: Floats) -> Floats:
-        """The same, and a little of all that summands ask for: a strategy determines them."""
+        """``v_A`` and a little of all that summands ask for, so that a strategy determines them."""
         v = self.values(residual, total)
         if not self._cancel:
             return v

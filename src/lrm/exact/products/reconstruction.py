@@ -157,7 +157,7 @@ class ProductReconstruction:
         return self.weighted_squared_norm(self.batch)
 
     def weighted_squared_norm(self, batch: ProductBatch) -> float:
-        """The same with the weights of ``batch``, which has the same terms."""
+        """``‖B‖_F²`` with the weights of ``batch``, which has the terms of this one."""
         if batch is not self.batch and np.array_equal(batch.weights, self.batch.weights):
             return self.squared_norm
         if self.combination is not None:

@@ -113,7 +113,7 @@ class Group:
 
 
 def on_axes(batch: ProductBatch, axes: Sequence[Axis]) -> ProductBatch:
-    """The same terms over the values of ``axes``."""
+    """The terms of a batch over the values of ``axes``."""
     choice, factors = batch.choice, []
     if [axis.attributes for axis in axes] != [(i,) for i in range(len(batch.factors))]:
         choice = np.zeros((len(batch.choice), len(axes)), dtype=np.int32)

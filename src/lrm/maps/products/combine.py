@@ -99,7 +99,7 @@ def stacked(batches: Sequence[ProductBatch]) -> ProductBatch:
 
 
 def weighed(factor: LinearMap, weights: Floats) -> LinearMap:
-    """The same queries with the weight of every value multiplied.
+    """The queries of a factor with the weight of every value multiplied.
 
     Examples
     --------

@@ -23,7 +23,7 @@ MOST_SPLIT = 20_000
 
 
 def weigh_terms(batch: ProductBatch, importance: Floats | None) -> ProductBatch:
-    """The same queries in the same order, weighted by the roots of their importances.
+    """The queries of a batch in their order, weighted by the roots of their importances.
 
     A term whose queries differ in importance becomes one term for each of them.
 

@@ -85,7 +85,7 @@ def greedy_cover(
 def _cover_many(  # noqa: PLR0913 - one family of arrays
     point: Point, need: Masks, v: Floats, alone: Floats, power: float, *, sums: bool
 ) -> Masks:
-    """The same for very many subsets: those of the largest size in a dense symmetric tensor.
+    """Cover very many subsets: those of the largest size in a dense symmetric tensor.
 
     161,700 triples of 100 attributes: about 60,000 sets in a few seconds.
     """

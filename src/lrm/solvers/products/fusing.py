@@ -69,7 +69,7 @@ def fuse_axes(
 def fuse_long_axes(
     batch: ProductBatch, group: Group, effort: Effort, rng: np.random.Generator, clock: Clock
 ) -> Group:
-    """The same with thousands of combinations, through Grams that are not written out."""
+    """Fuse axes of thousands of combinations, through Grams that are not written out."""
     group_batch = batch.take(group.terms)
     if not group_batch.simple or any(
         _queries(group_batch, axis) > MOST_QUERIES for axis in group.axes

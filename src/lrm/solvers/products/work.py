@@ -16,32 +16,32 @@ __all__ = ["cover_work", "joint_work", "look_work", "moves_work", "settle_work",
 
 
 def weights_work(subsets: int, sets: int, evaluations: int) -> float:
-    """Of a descent on the weights of some sets."""
+    """Seconds of a descent on the weights of some sets."""
     return 3.5e-4 + evaluations * (5.4e-5 + 1.0e-9 * subsets * sets)
 
 
 def moves_work(subsets: int, moves: int) -> float:
-    """Of the scores of all neighbours of a family."""
+    """Seconds of the scores of all neighbours of a family."""
     return 2.7e-4 + 1.6e-8 * subsets * moves
 
 
 def settle_work(subsets: int, sets: int, moves: int, rounds: int) -> float:
-    """Of some rounds on the weights of many families at once."""
+    """Seconds of some rounds on the weights of many families at once."""
     return 1.1e-4 + rounds * (3.7e-5 + subsets * moves * (4.0e-9 + 2.2e-10 * sets))
 
 
 def cover_work(sets: int) -> float:
-    """Of a greedy cover that ended with this number of sets."""
+    """Seconds of a greedy cover that ended with this number of sets."""
     return 2.7e-4 + 5.6e-5 * sets
 
 
 def look_work(terms: int, attributes: int) -> float:
-    """Of a rough look at a group of terms, its merged values included."""
+    """Seconds of a rough look at a group of terms, its merged values included."""
     return 5e-3 + 1e-4 * terms * attributes
 
 
 def joint_work(quadratic: Quadratic, sets: int, bases: Sequence[Basis]) -> float:
-    """Of one evaluation of the error and its gradient by weights and bases, with its descent."""
+    """Seconds of one evaluation of the error and its gradient by weights and bases."""
     work = 8e-4 + 2.2e-5 * len(quadratic.grams) + len(quadratic.index) * (1e-6 + 4.7e-8 * sets)
     for i, basis in enumerate(bases):
         if not basis.plain:

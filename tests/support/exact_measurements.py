@@ -1,0 +1,23 @@
+"""Measurements of products without noise."""
+
+from lrm.exact.products.answers import Lattice, _along
+from lrm.exact.products.folding import fold, unfold
+
+
+def measure_exactly(group, table):
+    """The measurements of a small table (over the group's axes) without noise."""
+    measured = []
+    for inside in group.marginals.members:
+        y = table
+        for i, member in reversed(list(enumerate(inside))):
+            if member:
+                y = _along(y, i, lambda X, i=i: group.marginals.bases[i].times(X))
+            else:
+                y = y.sum(axis=i)
+        measured.append(y)
+    lattice = Lattice.of(group)
+    for b, sign in enumerate(group.marginals.folds.tolist()):
+        if sign:
+            axes = lattice.mirrored(b)
+            measured[b] = unfold(fold(measured[b], axes, sign), axes, sign)
+    return measured
