@@ -87,6 +87,17 @@ def test_degenerate_vectors_have_exact_norms():
         assert norm == max([*vector, 0]) - min([*vector, 0])
 
 
+def test_points_that_float64_takes_for_dependent_ones_have_exact_norms():
+    """A basis of float64 had one point twice, which raised an error instead of giving the norm."""
+    near = [[0, 1, -1], [0, 0, 0], [0, 1, 1], [0, -1, 0], [0, 1, 1], [0, 1, -1], [0, -1, 1]]
+    far = [-820789195076, 987113518741, 615623128792, 85399280046, -1046927187544]
+    points = np.array(near) + np.array([*far, -892305063246, 822016542031])[:, None]
+    vector = [-1046927187543, -1046927187542, -1046927187542]
+    norm = exact_norm(points, vector)
+    assert norm == exact_norm(points[::-1], vector) == exact_norm(points, [-x for x in vector])
+    assert exact_norm(points, points[3].tolist()) <= 1
+
+
 def test_decisions_are_right_or_open():
     """Points at, just inside and just outside the boundary, with errors of several sizes."""
     rng = np.random.default_rng(3)

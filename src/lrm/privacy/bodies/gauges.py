@@ -14,6 +14,7 @@ is too near to call, and `exact_norm` has no errors at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -225,15 +226,17 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
         return Fraction(0)
     size = float(np.abs(points).max())
     start = np.array([[float(Fraction(x, max(map(abs, vector)))) for x in vector]])
-    bases = minimise(points / size, start)
-    signs = dict(zip(bases.members[0].tolist(), bases.signs[0].astype(int).tolist(), strict=True))
+    members = minimise(points / size, start).members[0]
     exact_points = points.astype(object)
+    if not solve_exactly(exact_points[members].tolist(), [[0]] * len(vector))[0]:
+        members = _independent(exact_points)  # float64 took dependent points
+    signs = dict.fromkeys(members.tolist(), 1)
     while True:
         members = sorted(signs)
         corners = [[signs[i] * x for x in exact_points[i]] for i in members]
         weights = _solution(_transposed(corners), vector)
         wrong = [i for i, weight in zip(members, weights, strict=True) if weight < 0]
-        if wrong:  # float64 took the wrong side of a point
+        if wrong:
             signs |= {i: -signs[i] for i in wrong}
             continue
         d, normal = solve_exactly(corners, [[1]] * len(corners))
@@ -252,6 +255,23 @@ def exact_norm(points: Integers, vector: Sequence[int]) -> Fraction:
         )[1]
         del signs[leave]
         signs[enter] = side
+
+
+def _independent(points: NDArray[Any]) -> Integers:
+    """The first points that are independent of those before them."""
+    chosen: list[int] = []
+    rows: list[tuple[int, NDArray[Any]]] = []  # a coordinate that is 0 in all later ones, and it
+    for i, point in enumerate(points):
+        left = point
+        for place, row in rows:
+            left = left * row[place] - row * left[place]
+            left //= math.gcd(*left) or 1
+        if left.any():
+            rows.append((int(np.flatnonzero(left)[0]), left))
+            chosen.append(i)
+        if len(chosen) == points.shape[1]:
+            break
+    return np.array(chosen)
 
 
 def _solution(matrix: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction]:
