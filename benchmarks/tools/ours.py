@@ -13,17 +13,21 @@ import lrm
 from benchmarks.tools.batch import STATEMENTS, VALUES, Floats, domain_text, sql_text
 
 
-def plan(folder: Path, seconds: int, *, reuse: bool = False) -> lrm.Plan:
+def plan(folder: Path, objective: str, seconds: int, *, reuse: bool = False) -> lrm.Plan:
     """Plan the batch within ``seconds``, or with ``reuse`` load the plan of an earlier run."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept, queries, domain = folder / "plan.lrm", folder / "batch.sql", folder / "domain.yaml"
+    kept, queries, domain = (
+        folder / f"{objective}.lrm",
+        folder / "batch.sql",
+        folder / "domain.yaml",
+    )
     if reuse and kept.exists() and queries.read_text(encoding="utf-8") == sql_text():
         with suppress(lrm.LrmError):  # a plan of another version is made again
             return lrm.load_plan(kept)
     queries.write_text(sql_text(), encoding="utf-8")
     domain.write_text(domain_text(), encoding="utf-8")
     command = [str(Path(sys.executable).parent / "lrm"), "plan", str(queries)]
-    command += ["--domain", str(domain), "-o", str(kept), "--force"]
+    command += ["--domain", str(domain), "--objective", objective, "-o", str(kept), "--force"]
     start = time.perf_counter()
     subprocess.run([*command, "--time-limit", str(seconds)], check=True)
     print(f"planned in {time.perf_counter() - start:.0f} s")
