@@ -208,3 +208,31 @@ def test_div0_does_not_drop_other_conditions():
     assert code_of(f"SELECT {kept} AS r FROM visits") == "formula"
     other = "CASE WHEN COUNT(*) = 0 AND SUM(age) IS NULL THEN 0 ELSE SUM(age) / COUNT(*) END"
     assert code_of(f"SELECT {other} AS r FROM visits") == "formula"
+
+
+def test_like_any_is_one_of_several_patterns():
+    domain = Domain([Categories("code", ["i1", "j2", "k3"])], "t")
+    some = sql("SELECT COUNT(*) FROM t WHERE code LIKE ANY ('i%', 'j%')", domain)
+    every = sql("SELECT COUNT(*) FROM t WHERE code ILIKE ALL (ARRAY['I%', '%1'])", domain)
+    assert some.queries.dense().tolist() == [[1, 1, 0]]
+    assert every.queries.dense().tolist() == [[1, 0, 0]]
+    text = "SELECT COUNT(*) FROM t WHERE code NOT LIKE ANY ('i%', 'j%')"
+    with pytest.raises(SqlError, match="dialects differ about it"):
+        sql(text, domain)
+    each, none = (sql(f"-- dialect: {name}\n{text}", domain) for name in ("postgres", "snowflake"))
+    assert each.queries.dense().tolist() == [[1, 1, 1]]
+    assert none.queries.dense().tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "truncated", "label"),
+    [
+        ("bigquery", "DATE_TRUNC(day, MONTH)", "2024-01-01"),
+        ("snowflake", "DATE_TRUNC('month', day)", "2024-01-01"),
+        ("postgres", "date_trunc('month', day)", "2024-01-01 00:00:00"),
+    ],
+)
+def test_the_beginning_of_a_month_is_a_day_where_the_dialect_says_so(dialect, truncated, label):
+    domain = Domain([Dates("day", "2024-01-01", "2024-01-31")], "t")
+    text = f"-- dialect: {dialect}\nSELECT {truncated} AS m, COUNT(*) AS n FROM t GROUP BY 1"
+    assert sql(text, domain).labels[0].group == (("m", label),)

@@ -86,3 +86,14 @@ def test_totals_are_labelled(column):
     ]
     plain = sql("SELECT ward AS w, COUNT(*) AS n FROM stays GROUP BY ROLLUP (ward)", DOMAIN)
     assert (batch.queries.dense()[:3] == plain.queries.dense()).all()
+
+
+def test_distinct_on_is_the_first_of_each_group():
+    text = (
+        "SELECT DISTINCT ON (ward) ward, diagnosis, COUNT(*) AS rows FROM stays "
+        "GROUP BY ward, diagnosis ORDER BY ward, rows DESC"
+    )
+    counts = {(("ward", "a"), ("diagnosis", "z")): 3, (("ward", "b"), ("diagnosis", "x")): 2}
+    assert shown(text, counts) == list(counts)
+    with pytest.raises(SqlError, match="DISTINCT ON of rows is not supported"):
+        sql("SELECT DISTINCT ON (ward) ward FROM stays", DOMAIN)

@@ -227,7 +227,11 @@ def in_duckdb(text):
     first, _, rest = text.partition("\n")
     if not first.startswith("-- dialect: "):
         return text
-    tree = sqlglot.parse_one(rest, read=first.removeprefix("-- dialect: "))
+    dialect = first.removeprefix("-- dialect: ")
+    tree = sqlglot.parse_one(rest, read=dialect)
+    if dialect in {"bigquery", "snowflake", "tsql"}:  # the beginning of a month is a date there
+        for node in list(tree.find_all(exp.DateTrunc, exp.TimestampTrunc)):
+            node.replace(exp.cast(node.copy(), "DATE"))
     for table in tree.find_all(exp.Table):
         name = exp.to_identifier(table.name.rpartition(".")[2])
         table.replace(exp.Table(this=name, alias=table.args.get("alias")))
@@ -261,6 +265,8 @@ def _everything(statement):
     if isinstance(tree, exp.Pivot):
         return statement
     tree.set("qualify", None)
+    if tree.args.get("distinct") and tree.args["distinct"].args.get("on"):
+        tree.set("distinct", None)
     source = tree.args.get("from_")
     adds_up = tree.args.get("group") or not source
     grouped = any(one.this.args.get("group") for one in tree.ctes)

@@ -80,3 +80,61 @@ SELECT CORR(age, rating) FROM employees;
 SELECT department, COUNT(DISTINCT employee_id) AS people FROM employees GROUP BY department;
 -- refused: this window function (OVER) is not supported; SUM, AVG, LAG, LEAD, FIRST_VALUE, LAST_VALUE and ranks of answers are: SUM(COUNT(*)) OVER (…)
 SELECT DISTINCT department, COUNT(*) OVER (PARTITION BY department) AS n FROM employees;
+-- duckdb: SELECT department, AVG(age) AS mean_age, STDDEV(age) AS sd FROM employees WHERE active GROUP BY department;
+-- dialect: tsql
+SELECT department, AVG(CAST(age AS FLOAT)) AS mean_age, STDEV(age) AS sd FROM hr.employees WHERE active = 1 GROUP BY department;
+-- duckdb: SELECT DATE_DIFF('year', hired, DATE '2024-12-31') AS tenure, COUNT(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
+-- dialect: snowflake
+SELECT DATEDIFF('year', hired, '2024-12-31') AS tenure, COUNT(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
+-- duckdb: SELECT grade, gender, COUNT(*) AS n FROM employees GROUP BY ROLLUP (grade, gender);
+-- dialect: mysql
+SELECT grade, gender, COUNT(*) AS n FROM employees GROUP BY grade, gender WITH ROLLUP;
+SELECT department, gender, COUNT(*) AS n, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER (PARTITION BY department) AS share FROM employees GROUP BY department, gender;
+-- duckdb: SELECT department, count(*) FILTER (WHERE rating >= 4)::DOUBLE / nullif(count(rating), 0) AS good FROM employees GROUP BY department ORDER BY good DESC NULLS LAST;
+-- dialect: postgres
+SELECT department, count(*) FILTER (WHERE rating >= 4)::numeric / nullif(count(rating), 0) AS good FROM employees GROUP BY department ORDER BY good DESC NULLS LAST;
+-- duckdb: SELECT EXTRACT(YEAR FROM hired) AS y, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY EXTRACT(YEAR FROM hired)) AS running FROM employees GROUP BY y ORDER BY y;
+-- dialect: bigquery
+SELECT EXTRACT(YEAR FROM hired) AS y, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY EXTRACT(YEAR FROM hired)) AS running FROM employees GROUP BY y ORDER BY y;
+SELECT department, SUM(salary * fte) AS payroll FROM employees GROUP BY department;
+SELECT gender, MODE(department) AS typical FROM employees WHERE remote GROUP BY gender;
+-- duckdb: SELECT department, MEDIAN(age) AS med FROM employees GROUP BY department;
+-- dialect: redshift
+SELECT department, MEDIAN(age) AS med FROM employees GROUP BY department;
+-- duckdb: SELECT IF(age < 30, 'young', 'other') AS grp, COUNT(*) AS n FROM employees GROUP BY 1;
+-- dialect: tsql
+SELECT IIF(age < 30, 'young', 'other') AS grp, COUNT_BIG(*) AS n FROM employees GROUP BY IIF(age < 30, 'young', 'other');
+SELECT COALESCE(CAST(rating AS VARCHAR), 'none') AS rating_text, COUNT(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
+SELECT department, CORR(age, rating) AS r FROM employees GROUP BY department;
+-- duckdb: SELECT date_part('year', hired)::int AS y, round(avg(age), 2) AS a FROM employees GROUP BY y;
+-- dialect: postgres
+SELECT date_part('year', hired)::int AS y, avg(age)::numeric(5,2) AS a FROM employees GROUP BY y;
+-- refused: BOOL_AND() is not supported
+-- dialect: postgres
+SELECT grade, bool_and(active) FROM employees GROUP BY grade;
+-- dialect: postgres
+SELECT DISTINCT ON (department) department, grade, count(*) AS n FROM employees GROUP BY department, grade ORDER BY department, n DESC;
+-- duckdb: SELECT department, quantile_cont(age, 0.5) AS med FROM employees GROUP BY department;
+-- dialect: bigquery
+SELECT department, APPROX_QUANTILES(age, 4)[OFFSET(2)] AS med FROM employees GROUP BY department;
+-- duckdb: SELECT CAST(DATE_TRUNC('quarter', hired) AS DATE) AS q, COUNT(*) AS n FROM employees GROUP BY q;
+-- dialect: bigquery
+SELECT DATE_TRUNC(hired, QUARTER) AS q, COUNT(*) AS n FROM employees GROUP BY q;
+-- dialect: bigquery
+SELECT * FROM (SELECT department, gender FROM employees) PIVOT (COUNT(*) FOR gender IN ('F', 'M'));
+-- duckdb: SELECT year(hired) AS y, quarter(hired) AS q, count(1) AS n FROM employees GROUP BY 1, 2;
+-- dialect: spark
+SELECT year(hired) AS y, quarter(hired) AS q, count(1) AS n FROM employees GROUP BY year(hired), quarter(hired);
+-- duckdb: SELECT department, MEDIAN(age) AS m, quantile_cont(age, 0.9) AS p90 FROM employees GROUP BY department;
+-- dialect: snowflake
+SELECT department, MEDIAN(age) AS m, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) AS p90 FROM employees GROUP BY department;
+-- duckdb: SELECT CASE WHEN grade IN ('A', 'B') THEN 'senior' ELSE 'junior' END AS lvl, COUNT(*) AS n FROM employees GROUP BY lvl;
+-- dialect: snowflake
+SELECT DECODE(grade, 'A', 'senior', 'B', 'senior', 'junior') AS lvl, COUNT(*) AS n FROM employees GROUP BY lvl;
+SELECT department, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS rnk FROM employees GROUP BY department ORDER BY rnk;
+SELECT floor(age / 10) * 10 AS decade, COUNT(*) AS n FROM employees GROUP BY decade ORDER BY decade;
+SELECT department, SUM(salary) / SUM(fte) AS per_fte FROM employees GROUP BY department;
+-- refused: a SELECT without an aggregate is not supported
+SELECT department FROM employees GROUP BY department HAVING AVG(rating) > 3;
+SELECT gender, VAR_SAMP(age) AS v, STDDEV_POP(age) AS s FROM employees GROUP BY gender;
+SELECT hired, COUNT(*) AS n FROM employees WHERE hired BETWEEN '2024-01-01' AND '2024-01-31' GROUP BY hired;

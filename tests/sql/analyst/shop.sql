@@ -78,3 +78,56 @@ SELECT country, COUNT(*) AS n, FIRST_VALUE(COUNT(*)) OVER (ORDER BY country) AS 
 SELECT COUNT(DISTINCT customer) FROM orders;
 PIVOT orders ON device USING COUNT(*) GROUP BY country;
 SELECT country, MODE(device) AS device FROM orders GROUP BY country;
+-- duckdb: SELECT strftime(ordered, '%Y-%m') AS ym, SUM(items) AS items, COUNT(*) AS orders FROM orders GROUP BY ym ORDER BY ym;
+-- dialect: bigquery
+SELECT FORMAT_DATE('%Y-%m', ordered) AS ym, SUM(items) AS items, COUNT(*) AS orders FROM `shop.orders` GROUP BY ym ORDER BY ym;
+-- duckdb: SELECT strftime(ordered, '%Y-%m') AS ym, COUNT(*) AS n FROM orders WHERE country IN ('DE', 'FR') GROUP BY ym;
+-- dialect: mysql
+SELECT DATE_FORMAT(ordered, '%Y-%m') AS ym, COUNT(*) AS n FROM orders WHERE country IN ('DE', 'FR') GROUP BY ym;
+-- duckdb: SELECT year(ordered) || '-Q' || quarter(ordered) AS quarter, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1;
+-- dialect: postgres
+SELECT to_char(ordered, 'YYYY-"Q"Q') AS quarter, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1;
+-- duckdb: SELECT country, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM orders GROUP BY country;
+-- dialect: snowflake
+SELECT country, RATIO_TO_REPORT(COUNT(*)) OVER () AS share FROM orders GROUP BY country;
+SELECT country, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (PARTITION BY country ORDER BY MONTH(ordered)) AS diff, MONTH(ordered) AS m FROM orders GROUP BY country, m;
+SELECT channel, AVG(CASE WHEN returned THEN 1.0 ELSE 0 END) AS return_rate FROM orders WHERE channel IS NOT NULL GROUP BY channel;
+-- duckdb: SELECT dayofweek(ordered) + 1 AS wd, COUNT(*) AS n FROM orders GROUP BY 1;
+-- dialect: tsql
+SELECT DATEPART(weekday, ordered) AS wd, COUNT(*) AS n FROM orders GROUP BY DATEPART(weekday, ordered);
+-- duckdb: SELECT device, count_if(returned) AS back, avg(items) AS mean_items FROM orders GROUP BY device HAVING count(*) > 100;
+-- dialect: spark
+SELECT device, count_if(returned) AS back, avg(items) AS mean_items FROM orders GROUP BY device HAVING count(*) > 100;
+SELECT CASE WHEN GROUPING(device) = 1 THEN 'all devices' ELSE device END AS device, COUNT(*) AS n FROM orders GROUP BY ROLLUP (device);
+SELECT country, device, COUNT(*) AS n FROM orders GROUP BY country, device QUALIFY ROW_NUMBER() OVER (PARTITION BY country ORDER BY COUNT(*) DESC) = 1;
+-- duckdb: SELECT least(items // 3, 4) + 1 AS bucket, count(*) AS n FROM orders GROUP BY bucket ORDER BY bucket;
+-- dialect: postgres
+SELECT width_bucket(items, 0, 12, 4) AS bucket, count(*) AS n FROM orders GROUP BY bucket ORDER BY bucket;
+SELECT COUNT(*) AS n, COUNT(channel) AS known, COUNT(*) - COUNT(channel) AS missing FROM orders;
+-- duckdb: SELECT YEAR(ordered) AS y, MONTH(ordered) AS m, SUM(items) AS total FROM orders GROUP BY y, m ORDER BY y, m;
+-- dialect: mysql
+SELECT YEAR(ordered) AS y, MONTH(ordered) AS m, SUM(items) AS total FROM orders GROUP BY y, m ORDER BY y, m;
+-- duckdb: SELECT isodow(ordered) - 1 AS wd, COUNT(*) AS n FROM orders GROUP BY wd;
+-- dialect: mysql
+SELECT WEEKDAY(ordered) AS wd, COUNT(*) AS n FROM orders GROUP BY wd;
+-- duckdb: SELECT strftime(ordered, '%Y-%m') AS ym, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY ym;
+-- dialect: tsql
+SELECT CONVERT(VARCHAR(7), ordered, 120) AS ym, COUNT(*) AS n FROM orders GROUP BY CONVERT(VARCHAR(7), ordered, 120) ORDER BY ym;
+-- duckdb: SELECT country, sum(items) FILTER (WHERE device = 'mobile') AS mobile_items, sum(items) AS items FROM orders GROUP BY GROUPING SETS ((country), ());
+-- dialect: postgres
+SELECT country, sum(items) FILTER (WHERE device = 'mobile') AS mobile_items, sum(items) AS items FROM orders GROUP BY GROUPING SETS ((country), ());
+-- duckdb: SELECT country, SUM(IF(returned, items, 0)) AS back FROM orders WHERE ordered >= DATE '2024-07-01' GROUP BY country;
+-- dialect: bigquery
+SELECT country, SUM(IF(returned, items, 0)) AS back FROM orders WHERE ordered >= DATE '2024-07-01' GROUP BY country;
+-- duckdb: SELECT strftime(ordered, '%Y-%m') AS ym, COALESCE(channel, 'none') AS ch, COUNT(*) AS n FROM orders GROUP BY 1, 2;
+-- dialect: redshift
+SELECT TO_CHAR(ordered, 'YYYY-MM') AS ym, NVL(channel, 'none') AS ch, COUNT(*) AS n FROM orders GROUP BY 1, 2;
+SELECT month(ordered) AS m, AVG(COUNT(*)) OVER (ORDER BY month(ordered) ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS moving FROM orders GROUP BY m;
+-- refused: amount > 75 cuts through the cell [50, 100) of 'amount', which is counted as one
+SELECT country, COUNT(*) FROM orders WHERE amount > 75 GROUP BY country;
+-- refused: MAX() is not supported
+SELECT MAX(amount) FROM orders;
+-- refused: no attribute is called 'customer'
+SELECT customer, COUNT(*) FROM orders GROUP BY customer;
+-- refused: CURRENT_DATE is not supported
+SELECT country, COUNT(*) AS n FROM orders WHERE ordered > CURRENT_DATE - INTERVAL 30 DAY GROUP BY country;

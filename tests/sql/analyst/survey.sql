@@ -79,3 +79,46 @@ SELECT age_group, q1, COUNT(*) AS n FROM responses GROUP BY ALL QUALIFY COUNT(*)
 SELECT answered, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY answered ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) AS around FROM responses GROUP BY answered;
 SELECT MODE(q1) FROM responses;
 SELECT q1, COUNT(*) AS n FROM responses GROUP BY q1 HAVING COUNT(*) > (SELECT COUNT(*) / 10 FROM responses);
+PIVOT responses ON q1 USING COUNT(*) GROUP BY age_group;
+-- duckdb: SELECT region, SUM(weight * q4) / NULLIF(SUM(weight), 0) AS wmean FROM responses WHERE q4 IS NOT NULL GROUP BY region;
+-- dialect: snowflake
+SELECT region, SUM(weight * q4) / NULLIF(SUM(weight), 0) AS wmean FROM responses WHERE q4 IS NOT NULL GROUP BY region;
+-- duckdb: SELECT age_group, COALESCE(region, 'unknown') AS region_name, COUNT(*) AS n FROM responses GROUP BY 1, 2;
+-- dialect: bigquery
+SELECT age_group, IFNULL(region, 'unknown') AS region_name, COUNT(*) AS n FROM responses GROUP BY 1, 2;
+-- duckdb: SELECT age_group, (count(*) FILTER (WHERE q4 >= 9) - count(*) FILTER (WHERE q4 <= 6)) * 100.0 / count(q4) AS nps FROM responses GROUP BY age_group;
+-- dialect: postgres
+SELECT age_group, (count(*) FILTER (WHERE q4 >= 9) - count(*) FILTER (WHERE q4 <= 6)) * 100.0 / count(q4) AS nps FROM responses GROUP BY age_group;
+SELECT q1, q4, COUNT(*) AS n FROM responses WHERE q1 IS NOT NULL GROUP BY q1, q4 ORDER BY n DESC LIMIT 10;
+-- duckdb: SELECT age_group, COUNT_IF(q1 = 'agree') AS agrees, COUNT_IF(q1 IS NULL) AS missing FROM responses GROUP BY age_group;
+-- dialect: mysql
+SELECT age_group, SUM(q1 = 'agree') AS agrees, SUM(q1 <=> NULL) AS missing FROM responses GROUP BY age_group;
+SELECT age_group, QUANTILE_DISC(q4, 0.25) AS p25, MEDIAN(q4) AS p50, QUANTILE_DISC(q4, 0.75) AS p75 FROM responses GROUP BY age_group;
+-- duckdb: SELECT region, COUNT(CASE WHEN q5 = 3 THEN 1 END) * 1.0 / COUNT(*) AS top FROM responses GROUP BY region;
+-- dialect: tsql
+SELECT region, COUNT(CASE WHEN q5 = 3 THEN 1 END) * 1.0 / COUNT(*) AS top FROM responses GROUP BY region;
+SELECT DATE_TRUNC('week', answered) AS week, AVG(q4) AS mean, COUNT(q4) AS n FROM responses GROUP BY week ORDER BY week;
+SELECT income_band, MODE(q1) AS opinion FROM responses WHERE income_band IS NOT NULL GROUP BY income_band ORDER BY income_band;
+-- duckdb: SELECT region, quantile_cont(q4, 0.9) AS p90 FROM responses GROUP BY region;
+-- dialect: spark
+SELECT region, approx_percentile(q4, 0.9) AS p90 FROM responses GROUP BY region;
+-- duckdb: SELECT q1, round(avg(q4), 2) AS mean, round(stddev(q4), 2) AS sd, count(q4) AS n FROM responses GROUP BY q1;
+-- dialect: postgres
+SELECT q1, round(avg(q4), 2) AS mean, round(stddev(q4), 2) AS sd, count(q4) AS n FROM responses GROUP BY q1;
+-- duckdb: SELECT age_group, q1, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (PARTITION BY age_group) AS pct FROM responses GROUP BY age_group, q1;
+-- dialect: tsql
+SELECT age_group, q1, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (PARTITION BY age_group) AS pct FROM responses GROUP BY age_group, q1;
+-- duckdb: SELECT region, COUNT_IF(q1 = 'agree') / COUNT(q1) AS share FROM responses GROUP BY region HAVING share > 0.2;
+-- dialect: snowflake
+SELECT region, COUNT_IF(q1 = 'agree') / COUNT(q1) AS share FROM responses GROUP BY region HAVING share > 0.2;
+SELECT region, SUM(weight) AS w, SUM(CASE WHEN q1 = 'agree' THEN weight ELSE 0 END) / SUM(weight) AS p FROM responses GROUP BY region;
+SELECT 'all' AS who, COUNT(*) AS n FROM responses UNION ALL SELECT 'agree', COUNT(*) FROM responses WHERE q1 = 'agree';
+-- refused: no attribute is called 'north'
+SELECT age_group, COUNT(*) AS n FROM responses WHERE region = "north" GROUP BY age_group;
+SELECT q5, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY q5) AS cum FROM responses GROUP BY q5;
+-- refused: a quantile within a formula is not supported
+SELECT MEDIAN(q4) - AVG(q4) AS skew FROM responses;
+-- refused: STRING_AGG() is not supported
+SELECT region, STRING_AGG(q1, ', ') FROM responses GROUP BY region;
+-- refused: RANDOM() is not supported
+SELECT region, COUNT(*) FROM responses GROUP BY region ORDER BY RANDOM() LIMIT 2;

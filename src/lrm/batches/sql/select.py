@@ -94,7 +94,8 @@ class Select:
             self.columns.append((item.name or None, node))
         if not self.columns:
             first = self.normal.items[0].expr if self.normal.items else None
-            raise refuse("no-answer", "a SELECT without an aggregate", AGGREGATES, first)
+            advice = "select what HAVING compares too" if self.normal.having else AGGREGATES
+            raise refuse("no-answer", "a SELECT without an aggregate", advice, first)
 
     def answers(self, seen: set[str], shared: set[str]) -> list[AnyAnswer]:
         """Compile the answers."""

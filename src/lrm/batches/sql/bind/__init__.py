@@ -19,6 +19,7 @@ from lrm.batches.sql.bind import aggregates, functions
 from lrm.batches.sql.bind.scope import Scope, bare, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import EXPRESSIONS, PREDICATES, refuse
+from lrm.batches.sql.source import DUCKDB
 from lrm.errors import SqlError
 
 __all__ = ["Binder"]
@@ -116,6 +117,8 @@ class Binder:
 
     def _binary(self, node: exp.Expr) -> Expr:
         only(node, "this", "expression", "typed", "safe", "negate")
+        if type(node) in {exp.Like, exp.ILike} and type(node.expression) in {exp.Any, exp.All}:
+            return self._like_some(node)
         left, right = self.expr(node.this), self.expr(node.expression)
         # Of whole numbers, some dialects drop the fraction: `rewrite` knows which are whole.
         step = "div" if node.args.get("typed") else _BINARY[type(node)]
@@ -123,6 +126,22 @@ class Binder:
         return (
             ir.Not(comparison, at=comparison.at) if node.args.get("negate") else comparison
         )  # NOT LIKE
+
+    def _like_some(self, node: exp.Expr) -> Expr:
+        """``a LIKE ANY ('x%', 'y%')``; NOT before LIKE is of each pattern, but in Snowflake."""
+        patterns, negate = bare(node.expression.this), bool(node.args.get("negate"))
+        if type(patterns) not in {exp.Array, exp.Tuple}:
+            raise refuse_node(node.expression, PREDICATES)
+        if negate and self.scope.dialect == DUCKDB:
+            advice = "dialects differ about it; write NOT (a LIKE ANY (…)), or declare the dialect"
+            raise refuse("dialect", "NOT LIKE ANY", advice, at=place(node))
+        this, step = self.expr(node.this), _BINARY[type(node)]
+        items: list[Expr] = []
+        for pattern in patterns.expressions:
+            comparison = ir.Binary(step, this, self.expr(pattern), at=this.at)
+            items.append(ir.Not(comparison, at=this.at) if negate else comparison)
+        made = ir.Or if type(node.expression) is exp.Any else ir.And
+        return made(tuple(items), at=this.at) if len(items) > 1 else items[0]
 
     def _escape(self, node: exp.Expr) -> Expr:
         """``a LIKE b ESCAPE c`` as a function."""

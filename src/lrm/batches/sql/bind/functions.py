@@ -97,6 +97,9 @@ FROM_ONE = frozenset({"bigquery", "mysql", "spark", "tsql"})
 NULL_EXTREMES = frozenset({"bigquery", "mysql", "snowflake"})
 """Dialects in which GREATEST and LEAST are NULL where one argument is."""
 
+DAY_TRUNCATIONS = frozenset({"bigquery", "snowflake", "tsql"})
+"""Dialects in which the beginning of a month is a day, rather than a point in time."""
+
 SUNDAY_WEEKS = frozenset({"bigquery", "mysql", "tsql"})
 """Dialects whose weeks begin on Sunday, unless they are ISO weeks."""
 
@@ -241,7 +244,9 @@ def _truncated(bind: Binds, node: exp.Expr) -> Expr:
             _check_week(bind, node, name)
         _check_part(node, name)
         unit = exp.var(name.upper())
-    return _written(bind, type(node)(this=node.this, unit=unit))
+    truncated = _written(bind, type(node)(this=node.this, unit=unit))
+    is_day = bind.scope.dialect in DAY_TRUNCATIONS
+    return ir.Cast(truncated, "DATE", at=truncated.at) if is_day else truncated
 
 
 def _difference(bind: Binds, node: exp.Expr) -> Expr:

@@ -91,6 +91,7 @@ class Clauses:
         having, qualify = self._condition("having"), self._condition("qualify")
         keys = () if order is None else self._order(order, items)
         answers = Selected(plan, sets, items, keys, having, qualify, group is not None)
+        answers = self._by_distinct(answers)
         every = answers.expressions
         mode = next((node for part in every for node in part.walk() if _is_mode(node)), None)
         if mode is not None:
@@ -126,10 +127,22 @@ class Clauses:
         only(node, "this")
         return ir.conjuncts(self.bind.expr(node.this))
 
+    def _by_distinct(self, answers: Selected) -> Selected:
+        """``DISTINCT ON (a)`` as the first of the groups that agree in ``a``, in their order."""
+        distinct = self.node.args.get("distinct")
+        on = None if distinct is None else distinct.args.get("on")
+        if distinct is None or on is None:
+            return answers
+        only(distinct, "on")
+        if not answers.grouped:
+            raise refuse("clause", "DISTINCT ON of rows", "GROUP BY the columns", at=place(on))
+        partition = tuple(map(self.bind.expr, on.expressions or [on]))
+        return replace(answers, qualify=(*answers.qualify, _is_first(partition, answers.keys)))
+
     def _check_distinct(self, answers: Selected) -> None:
         """DISTINCT changes nothing where every group has a row of its own."""
         distinct = self.node.args.get("distinct")
-        if distinct is None:
+        if distinct is None or distinct.args.get("on") is not None:
             return
         shown = {element.expr for element in answers.items}
         single = answers.grouped and len(answers.sets) == 1
@@ -292,6 +305,12 @@ def _is_mode(node: Expr) -> bool:
     return isinstance(node, ir.Aggregate) and node.name == "MODE"
 
 
+def _is_first(partition: tuple[Expr, ...], order: tuple[ir.SortKey, ...]) -> Expr:
+    """Whether a group is the first one of those that agree in some columns."""
+    rank = ir.Window("ROW_NUMBER", (), partition, order)
+    return ir.Binary("=", rank, ir.Number("1"))
+
+
 def _by_mode(mode: Expr, answers: Selected) -> Selected:
     """The most frequent value of each group, as the first of the groups by value.
 
@@ -319,14 +338,13 @@ def _by_mode(mode: Expr, answers: Selected) -> Selected:
     plan = answers.plan
     for condition in (ir.Not(ir.IsNull(this, at=this.at), at=this.at), *mode.children[1:]):
         plan = rel.Filter(plan, condition)
-    rank = ir.Window("ROW_NUMBER", (), groups, (ir.SortKey(_ROWS, descending=True),))
     return replace(
         answers,
         plan=plan,
         sets=((*groups, this),),
         items=[*items, rel.Item(_ROWS, "rows", "rows")],
         keys=keys,
-        qualify=(ir.Binary("=", rank, ir.Number("1")),),
+        qualify=(_is_first(groups, (ir.SortKey(_ROWS, descending=True),)),),
         grouped=True,
     )
 
