@@ -95,7 +95,7 @@ def _page(
         "## What must hold on every row",
         _promises(results),
         "## The paper's claims",
-        "`python -m study claims` prints the test of each claim with its numbers.",
+        "`python -m study claims` prints the numbers of each claim; `--json` adds its test and all of the reason.",
         _claims(judged),
         "## Figures",
         _READING,
@@ -140,7 +140,10 @@ def _promises(results: Results) -> str:
 
 
 def _claims(judged: Sequence[Judged]) -> str:
-    rows = [(str(c.number), f"§{c.section}", c.sentence, c.verdict, c.instead) for c in judged]
+    rows = [
+        (str(c.number), f"§{c.section}", c.sentence, c.verdict, c.instead.split(". ")[0])
+        for c in judged
+    ]
     return _table(("", "section", "claim", "verdict", "what is true instead, and why"), rows)
 
 
