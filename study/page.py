@@ -95,7 +95,7 @@ def _page(
         "## What must hold on every row",
         _promises(results),
         "## The paper's claims",
-        "`python -m study claims` prints the numbers of each claim; `--json` adds its test and all of the reason.",
+        "`python -m study claims --json` prints the test, numbers and full reason of each claim.",
         _claims(judged),
         "## Figures",
         _READING,
