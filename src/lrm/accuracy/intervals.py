@@ -19,6 +19,8 @@ Below a scale of 2 Chebyshev's inequality is left.
 Where the weights of an answer are too many to be looked at, its norm gives the half-width of the
 widest sum of that norm (`widest_sum`).
 
+See ``docs/explanation/accuracy.md``.
+
 References
 ----------
 .. [1] Birnbaum, "On random variables with comparable peakedness", Ann. Math. Stat. 1948.

@@ -1,4 +1,7 @@
-"""Cumulant generating functions of weighted sums of Laplace variables, many rows at a time."""
+"""Cumulant generating functions of weighted sums of Laplace variables, many rows at a time.
+
+See ``docs/explanation/accuracy.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Contour integrals that invert the moment generating functions of Laplace sums."""
+"""Contour integrals that invert the moment generating functions of Laplace sums.
+
+See ``docs/explanation/accuracy.md``.
+"""
 
 from __future__ import annotations
 

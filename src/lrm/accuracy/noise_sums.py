@@ -1,4 +1,7 @@
-"""Exact quantiles of weighted sums of noise: the half-widths of confidence intervals."""
+"""Exact quantiles of weighted sums of noise: the half-widths of confidence intervals.
+
+See ``docs/explanation/accuracy.md``.
+"""
 
 from __future__ import annotations
 

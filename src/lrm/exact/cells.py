@@ -3,6 +3,8 @@
 Cells that every query treats alike are one cell; so are cells that differ by sign, or by a
 whole-number ratio. The strategy then lives on the merged cells and the counts are merged with
 whole-number factors, so that they stay integers.
+
+See ``docs/explanation/reductions.md``.
 """
 
 from __future__ import annotations

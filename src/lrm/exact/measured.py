@@ -4,18 +4,18 @@ Of each set of axes the tabulation is counted, an integer basis is applied along
 the result is multiplied by a whole number: the weight of the set. All measurements of all sets
 carry noise of one scale. A strategy over a list of cells is one group of one set, whose basis is
 the matrix of the strategy.
+
+See ``docs/explanation/exact-noise.md``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,27 +23,26 @@ from numpy.typing import NDArray
 
 from lrm.errors import CountsError, WorkloadError
 from lrm.exact.cells import CellMap, over_merged
-from lrm.exact.integers import CARRIER_BITS, CellBasis, IntegerBasis
+from lrm.exact.groups import MeasuredGroup
+from lrm.exact.integers import CARRIER_BITS, CellBasis
 from lrm.exact.inverses import left_inverse
 from lrm.exact.products.answers import Lattice
-from lrm.exact.products.folding import FOLDS, fold, fold_rows, unfold
-from lrm.exact.products.integers import MarginalBasis, ProductBasis
+from lrm.exact.products.integers import MarginalBasis
 from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.protocols import Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.exact.shaped import one_way_rows, shaped_reconstruction, table_coordinates
-from lrm.maps.kron import kronecker
 from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
-from lrm.maps.products.tabulation import Tabulation, ValueLabels, tabulate
+from lrm.maps.products.tabulation import Tabulation, tabulate
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sums import Groups
 from lrm.privacy.bodies.tables import Tables
 
-__all__ = ["Measured", "MeasuredGroup"]
+__all__ = ["Measured"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,194 +55,6 @@ MOST_DENSE = 1 << 24
 
 MOST_SHAPED_CELLS = 1 << 20
 """Merged cells of a strategy with a body, whose columns are checked one by one."""
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredGroup:
-    """Some sets of axes, each measured through one integer basis per axis.
-
-    Parameters
-    ----------
-    terms
-        The terms of the batch that are answered from this group.
-    axes
-        How values are merged, and attributes fused.
-    bases
-        One per axis.
-    sets
-        The axes of each set, ascending.
-    factors
-        What each set's integers are multiplied by.
-    folds
-        Whether each set's table is measured whole (0), or folded with a sign.
-    """
-
-    terms: Integers
-    axes: tuple[Axis, ...]
-    bases: tuple[IntegerBasis, ...]
-    sets: tuple[tuple[int, ...], ...]
-    factors: tuple[int, ...]
-    folds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if [axis.size for axis in self.axes] != [basis.size for basis in self.bases]:
-            raise WorkloadError("each axis needs a basis over its own values")
-        measured = set(zip(self.sets, self.folds, strict=False))
-        if not len(self.sets) == len(self.factors) == len(self.folds) == len(measured):
-            raise WorkloadError("each set of axes must occur once per fold, with one factor")
-        sets, flat = self._listed
-        if flat.min(initial=0) < 0 or flat.max(initial=-1) >= len(self.axes):
-            raise WorkloadError("a set must consist of axes of its group")
-        if np.any(np.diff(flat + len(self.axes) * sets) < 1):
-            raise WorkloadError("the axes of a set must be in order, each once")
-        if any(not 1 <= factor < 1 << CARRIER_BITS for factor in self.factors):
-            raise WorkloadError(f"factors of sets must lie between 1 and 2^{CARRIER_BITS}")
-        if not set(self.folds) <= set(FOLDS):
-            raise WorkloadError("a set must be measured whole (0) or folded with a sign (1 or -1)")
-        if any(
-            f and not self.mirrored(members)
-            for members, f in zip(self.sets, self.folds, strict=True)
-        ):
-            raise WorkloadError("a folded set must have an axis of two values with the identity")
-
-    @property
-    def product_bases(self) -> tuple[ProductBasis, ...]:
-        """The bases of a group over products."""
-        return cast("tuple[ProductBasis, ...]", self.bases)
-
-    def mirrored(self, members: Sequence[int]) -> list[int]:
-        """Places of the mirrored axes among those of a set."""
-        return [place for place, k in enumerate(members) if self.bases[k].mirrored]
-
-    @cached_property
-    def _listed(self) -> tuple[Integers, Integers]:
-        """The axes of all sets, one after the other, with the number of their set before them."""
-        lengths = np.fromiter(map(len, self.sets), dtype=np.int64, count=len(self.sets))
-        flat = np.fromiter(itertools.chain.from_iterable(self.sets), dtype=np.int64)
-        return np.repeat(np.arange(len(lengths)), lengths), flat
-
-    def _sums(self, values: Floats) -> Floats:
-        """The sum of ``values`` over the axes of each set."""
-        sets, flat = self._listed
-        return np.asarray(np.bincount(sets, values[flat], len(self.sets)), dtype=np.float64)
-
-    def _products(self, values: Sequence[int]) -> list[int]:
-        """The exact product of ``values`` over the axes of each set."""
-        bits = np.array([int(value).bit_length() for value in values], dtype=np.float64)
-        if max(bits.max(initial=0), self._sums(bits).max(initial=0)) > CARRIER_BITS:
-            return [math.prod(values[k] for k in members) for members in self.sets]
-        products = np.ones(len(self.sets), dtype=np.int64)
-        sets, flat = self._listed
-        np.multiply.at(products, sets, np.array(values)[flat])
-        exact: list[int] = products.tolist()
-        return exact
-
-    def check_covers(self, sizes: Sequence[int]) -> None:
-        """Refuse axes that do not cover each attribute once, value by value."""
-        if sorted(i for axis in self.axes for i in axis.attributes) != list(range(len(sizes))):
-            raise WorkloadError("the axes of a group must cover every attribute once")
-        for axis in self.axes:
-            for i, marks in zip(axis.attributes, axis.labels, strict=True):
-                if len(marks) != sizes[i]:
-                    raise WorkloadError("an axis must label every value of its attributes")
-
-    @cached_property
-    def tabulations(self) -> tuple[Tabulation, ...]:
-        """What must be counted, one for each set."""
-        labels = {
-            i: marks
-            for axis in self.axes
-            for i, marks in zip(axis.attributes, axis.labels, strict=True)
-        }
-        every = ValueLabels(labels[i] for i in sorted(labels))
-        return tuple(
-            Tabulation(every, tuple(i for k in members for i in self.axes[k].attributes))
-            for members in self.sets
-        )
-
-    @cached_property
-    def heights(self) -> list[int]:
-        """Number of measurements of each set; of a folded one, half of those of its table."""
-        full_heights = self._products([basis.height for basis in self.bases])
-        return [
-            height // (2 if sign else 1)
-            for height, sign in zip(full_heights, self.folds, strict=True)
-        ]
-
-    @property
-    def cell_counts(self) -> list[int]:
-        """Number of entries of each set's tabulation."""
-        return self._products([axis.size for axis in self.axes])
-
-    def norms(self, power: int) -> list[int]:
-        """The most that a record moves ``Σ|measurement|^power`` of each set by."""
-        known = self._products([basis.column_norm(power) for basis in self.bases])
-        return [int(f) ** power * norm for f, norm in zip(self.factors, known, strict=True)]
-
-    def peaks(self) -> list[int]:
-        """The largest weight of each set, and of what comes before its factor."""
-        known = self._products([max(basis.peak, 1) for basis in self.bases])
-        return [factor * peak for factor, peak in zip(self.factors, known, strict=True)]
-
-    def measure(self, entries: NDArray[np.generic], b: int) -> NDArray[np.generic]:
-        """The measurements of set b from its tabulation, in the integers of ``entries``."""
-        members = self.sets[b]
-        table = entries.reshape([self.axes[k].size for k in members])
-        for place, k in enumerate(members):
-            moved = np.moveaxis(table, place, 0)
-            image = self.bases[k].apply(moved.reshape(len(moved), -1))
-            table = np.moveaxis(image.reshape(len(image), *moved.shape[1:]), 0, place)
-        if self.folds[b]:
-            table = fold(table, self.mirrored(members), self.folds[b])
-        return np.asarray(table.reshape(-1) * self.factors[b])
-
-    def table(self, measurements: Floats, b: int) -> Floats:
-        """Measurements of set b, one array axis per axis of it; those of a folded one, unfolded."""
-        shape, mirrored = [self.bases[k].height for k in self.sets[b]], self.mirrored(self.sets[b])
-        if not self.folds[b]:
-            return measurements.reshape(shape)
-        shape[mirrored[0]] = 1
-        return unfold(measurements.reshape(shape), mirrored, self.folds[b])
-
-    def rows(self, b: int) -> Floats:
-        """What set b measures, as an array: measurements x values of all axes, for small tables."""
-        matrices = [
-            basis.apply(np.eye(basis.size, dtype=np.int64)).astype(np.float64)
-            if k in self.sets[b]
-            else np.ones((1, basis.size))
-            for k, basis in enumerate(self.bases)
-        ]
-        rows = self.factors[b] * kronecker(matrices)
-        if self.folds[b]:
-            axes = [self.sets[b][place] for place in self.mirrored(self.sets[b])]
-            rows = fold_rows(rows, [len(matrix) for matrix in matrices], axes, self.folds[b])
-        return rows
-
-    def weights(self, bits: int) -> Floats:
-        """θ of each set: its factor times the scales of its bases, relative to 2^bits."""
-        scales = np.log([basis.scale for basis in self.bases])
-        factors = np.array(self.factors, dtype=np.float64)
-        return factors * np.exp(self._sums(scales)) * 2.0**-bits
-
-    @cached_property
-    def members(self) -> NDArray[np.bool_]:
-        """Sets x axes."""
-        members = np.zeros((len(self.sets), len(self.axes)), dtype=bool)
-        members[self._listed] = True
-        return members
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of all that is measured."""
-        facts = [self.sets, [str(f) for f in self.factors], self.folds]
-        seal = hashlib.sha256(json.dumps(facts).encode())
-        seal.update(self.terms.tobytes())
-        for axis, basis in zip(self.axes, self.product_bases, strict=True):
-            seal.update(json.dumps(axis.attributes).encode())
-            arrays = [*axis.labels, *(array for _, array in sorted(basis.contents().items()))]
-            for array in arrays:
-                seal.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        return seal.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

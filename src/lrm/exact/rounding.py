@@ -10,6 +10,8 @@ is computed from them. Rounding must not break ``W = B·L``:
 3. Otherwise q is made large, and how far one record can move an answer through the residual
    is measured and stated with the plan; where no q is large enough, every cell is
    measured a little besides, which is way 1 again.
+
+See ``docs/explanation/exact-noise.md``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The error of a strategy depends on W only through WᵀW, so W may be replaced by any factor R
 with RᵀR = WᵀW that has as many rows as W has rank.
+
+See ``docs/explanation/reductions.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reconstruction where the noise of the measurements has a joint law: generalised least squares."""
+"""Reconstruction where the noise of the measurements has a joint law: generalised least squares.
+
+See ``docs/explanation/shaped-noise.md``.
+"""
 
 from __future__ import annotations
 

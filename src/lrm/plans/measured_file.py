@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lrm.errors import FileFormatError
 from lrm.exact.cells import CellMap
+from lrm.exact.groups import MeasuredGroup
 from lrm.exact.integers import CARRIER_BITS, CellBasis
-from lrm.exact.measured import Measured, MeasuredGroup
+from lrm.exact.measured import Measured
 from lrm.exact.products.integers import MarginalBasis, ProductBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
 from lrm.files.facts import Arrays, Facts

@@ -1,4 +1,7 @@
-"""What no strategy can beat, and what one always reaches: bounds from singular values alone."""
+"""What no strategy can beat, and what one always reaches: bounds from singular values alone.
+
+See ``docs/explanation/accuracy.md``.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ Problem: minimise ``tr(W·(LᵀL)⁻¹·Wᵀ)`` over p extra rows Θ, where D gi
 
 so W is needed only through G applied to p columns (`lrm.solvers.gram_operators`); the algebra is
 that of `lrm.exact.plus_rows`. Rows over thousands of cells: `lrm.solvers.sparse_rows`.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

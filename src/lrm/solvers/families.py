@@ -1,4 +1,7 @@
-"""The kinds of descent that race for the best strategy of a workload."""
+"""The kinds of descent that race for the best strategy of a workload.
+
+See ``docs/explanation/best.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Strategies for Gaussian noise to proven optimality, and the bound that proves it."""
+"""Strategies for Gaussian noise to proven optimality, and the bound that proves it.
+
+See ``docs/explanation/gaussian.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ascent of weights that both solvers for Gaussian noise share, and what they return."""
+"""The ascent of weights that both solvers for Gaussian noise share, and what they return.
+
+See ``docs/explanation/gaussian.md``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Prefix sums and all ranges are chains, with or without some of their cells. For them a round
 of the solver costs O(n), not O(n³).
+
+See ``docs/explanation/gaussian.md``.
 """
 
 from __future__ import annotations

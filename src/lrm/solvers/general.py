@@ -1,4 +1,7 @@
-"""Any strategy at all, improved by a descent in the general form."""
+"""Any strategy at all, improved by a descent in the general form.
+
+See ``docs/explanation/best.md``.
+"""
 
 from __future__ import annotations
 

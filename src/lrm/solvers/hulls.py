@@ -7,6 +7,8 @@ density ∝ exp(−‖z‖_K) has
 
 Points that are free to move may lower it below that of the hull of the columns alone, which every
 K must contain. All in float64: the body that results is verified elsewhere, in exact integers.
+
+See ``docs/explanation/shaped-noise.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The paper's Algorithm 1: decompose a workload by an inexact augmented Lagrangian."""
+"""The paper's Algorithm 1: decompose a workload by an inexact augmented Lagrangian.
+
+See ``docs/explanation/mechanism.md``.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +174,7 @@ def decompose(  # noqa: PLR0913 - each is a choice of the caller
     References
     ----------
     .. [1] Yuan, Zhang, Winslett, Xiao, Yang, Hao, "Low-rank mechanism: optimizing batch queries
-       under differential privacy", VLDB 2012, Algorithm 1.
+       under differential privacy", VLDB 2012, Algorithm 1, arXiv:1208.0094.
 
     Examples
     --------

@@ -9,6 +9,8 @@ with the norm of the noise (L1 for Laplace, L2 for Gaussian), and a tree of cont
 with ``λ_ℓ = w_ℓ² d_ℓ``. The first is minimised by L-BFGS-B on log f from several sets of measured
 levels; the second in closed form, ``w ∝ (e/d)^⅓`` for L1 and ``(e/d)^¼`` for L2.
 Cost: microseconds an evaluation, whatever the number of cells.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

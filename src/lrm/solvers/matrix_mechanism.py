@@ -1,4 +1,14 @@
-"""The matrix mechanism in the paper's implementation (Appendix B): a smoothed L2 program."""
+"""The matrix mechanism [1]_ in the implementation of [2]_, Appendix B: a smoothed L2 program.
+
+See ``docs/explanation/mechanism.md``.
+
+References
+----------
+.. [1] Li, Hay, Rastogi, Miklau, McGregor, "Optimizing linear counting queries under differential
+   privacy", PODS 2010, arXiv:0912.4742.
+.. [2] Yuan, Zhang, Winslett, Xiao, Yang, Hao, "Low-rank mechanism: optimizing batch queries under
+   differential privacy", VLDB 2012, arXiv:1208.0094.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The paper's Algorithm 2: the best strategy for a given reconstruction."""
+"""The paper's Algorithm 2: the best strategy for a given reconstruction.
+
+See ``docs/explanation/mechanism.md``.
+"""
 
 from __future__ import annotations
 

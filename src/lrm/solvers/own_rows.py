@@ -11,6 +11,8 @@ which is at most that of the rows alone; a common factor of c is chosen by a sea
 whose ends are noise on data and the rows alone.
 
 Cost: O(non-zeros) per round for the weights; O(non-zeros × queries of a cell + m³) per factor.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

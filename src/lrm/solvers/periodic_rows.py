@@ -10,6 +10,8 @@ numbers of rows are tried at a coarse resolution, where each descent takes a fra
 the best are refined to single cells.
 
 Cost: O(K·k·T²) per round; K·T is a few times the longest range, whatever the number of cells.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

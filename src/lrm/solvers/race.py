@@ -4,6 +4,8 @@ Every kind of descent is a family. Whatever could be done next, another descent 
 next stage of one that has begun, has an expected gain and a cost in work; the race does what gains
 most per second, and ends when that is less than a threshold. Work is counted in operations, not in
 time, so that the same seed has the same result on every machine.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Strategies in the row space of the workload: the regime n ≫ k²."""
+"""Strategies in the row space of the workload: the regime n ≫ k².
+
+See ``docs/explanation/best.md``.
+"""
 
 from __future__ import annotations
 

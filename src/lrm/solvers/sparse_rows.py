@@ -9,6 +9,8 @@ The best rows are sparse (2 to 4 % of their entries for prefix sums), so a desce
 entries that are not 0 or that the gradient opens, and looks for further ones when it has ended.
 
 Cost: O(n·p + entries·p + p³) per round; O(n·p²) to find the entries of a descent.
+
+See ``docs/explanation/best.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How good a plan can be at best: bounds of a problem that hold for every strategy."""
+"""How good a plan can be at best: bounds of a problem that hold for every strategy.
+
+See ``docs/explanation/accuracy.md``.
+"""
 
 from __future__ import annotations
 

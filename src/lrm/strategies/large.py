@@ -1,4 +1,7 @@
-"""Strategies for domains on which nothing dense can be built."""
+"""Strategies for domains on which nothing dense can be built.
+
+See ``docs/explanation/best.md``.
+"""
 
 from __future__ import annotations
 

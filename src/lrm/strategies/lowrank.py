@@ -1,4 +1,7 @@
-"""The paper's mechanism: Algorithm 1 on the reduced workload, made exact."""
+"""The paper's mechanism: Algorithm 1 on the reduced workload, made exact.
+
+See ``docs/explanation/mechanism.md``.
+"""
 
 from __future__ import annotations
 

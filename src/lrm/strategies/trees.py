@@ -41,7 +41,8 @@ def total_tree(cells: int, fanout: int, *, root: bool = True) -> LevelMap:
 def wavelet(problem: Problem, search: Search) -> Strategy:
     """Privelet: the Haar wavelet transform with its weights, any n by padding.
 
-    Reference: Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010.
+    Reference: Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010,
+    arXiv:0909.5530.
     """
     del search
     cells = problem.cell_count
@@ -54,7 +55,7 @@ def hierarchical(
     """Totals of all blocks of a tree, made consistent by least squares, any n by padding.
 
     Reference: Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private
-    histograms through consistency", VLDB 2010.
+    histograms through consistency", VLDB 2010, arXiv:0904.0942.
     """
     del search
     if fanout < 2:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lrm.domain.file import domain_text
+from lrm.exact.groups import MeasuredGroup
 from lrm.exact.integers import CellBasis, IntegerBasis
-from lrm.exact.measured import MeasuredGroup
 from lrm.files.writing import write_text, writing
 from lrm.maps.linear import LinearMap
 from lrm.privacy.budget import NOT_PROMISED, PureDP

@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lrm.errors import CountsError, WorkloadError
-from lrm.exact.measured import Measured, MeasuredGroup
+from lrm.exact.groups import MeasuredGroup
+from lrm.exact.measured import Measured
 from lrm.exact.products.integers import MarginalBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
 from lrm.maps.products.tabulation import tabulate

@@ -8,6 +8,8 @@ With ``P_i = H_i − h_i·h_iᵀ/κ_i``, ``a_i = S_i·h_i/κ_i`` and λ as in
     Var  = Π_{supp} 1/κ_i · Σ_A (1/λ_A) Π_{i∈A} wᵢᵀP_iwᵢ Π_{i∈supp∖A} (wᵢᵀh_i)²/κ_i
 
 where ``y_B`` are the measurements of the set B divided by its weight.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One basis per attribute: the identity and a few more rows, with columns of L1 norm 1."""
+"""One basis per attribute: the identity and a few more rows, with columns of L1 norm 1.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

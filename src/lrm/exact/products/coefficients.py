@@ -1,4 +1,7 @@
-"""Rows of B over products: how each measurement counts in each answer of a term."""
+"""Rows of B over products: how each measurement counts in each answer of a term.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

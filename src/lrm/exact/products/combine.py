@@ -14,6 +14,8 @@ The common tables have few rows (28 to 91 on the batches measured), so the corre
 with K rows in all, q queries and r measurements, the error costs ``q·K²``, the answers ``q·K``, and
 rows of B ``K·r`` each. `find_combination` checks the sizes of all these arrays before any is
 allocated, and returns None where one is above its limit.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

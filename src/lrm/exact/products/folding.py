@@ -4,6 +4,8 @@ The mirror image of a cell has the other value on every axis of two values. A ta
 minus (odd) its mirror image is half as long, one record moves it no further, and it informs about
 subsets with an even or an odd number of such axes alone, with half the noise: cells and mirror
 images enter those with the same or with opposite signs.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ of :class:`~lrm.exact.products.basis.BasisStatistics` and ``w_B = Π_{i∈B} 1/�
 
 ``SᵀS`` and ``11ᵀ`` are diagonalised together by congruence, so nothing has the size of the
 product of the attributes.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

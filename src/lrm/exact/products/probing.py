@@ -17,7 +17,7 @@ from lrm.maps.linear import LinearMap
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # which is probed
-    from lrm.exact.measured import MeasuredGroup
+    from lrm.exact.groups import MeasuredGroup
     from lrm.exact.products.reconstruction import ProductReconstruction
 
 __all__ = ["check_group", "check_support", "largest_error"]

@@ -1,4 +1,7 @@
-"""What the error of a batch depends on: one number per factor, and their products by subset."""
+"""What the error of a batch depends on: one number per factor, and their products by subset.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +101,8 @@ class Quadratic:
     """``V = Σ_j c_j ⊗_i M_ji`` of a batch, interned, with the subsets A of its supports.
 
     Two numbers per Gram, ``r`` (what a residual costs) and ``s`` (what the total costs), give
-    ``v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij``. Cost of ``values``: the number of pairs of
-    a term and a subset of its support.
+    ``v_A = Σ_j c_j Π_{i∈A} r_ij Π_{i∈supp∖A} s_ij``, where c_j is a squared weight. Cost of
+    ``values``: the number of pairs of a term and a subset of its support.
 
     With ``folded``, two more attributes of one value stand at the end, "even" and "odd": a subset
     contains the one that says whether it has an even number of attributes with two values. A set

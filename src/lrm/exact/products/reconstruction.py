@@ -33,7 +33,8 @@ from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # what is measured knows its way back
-    from lrm.exact.measured import Measured, MeasuredGroup
+    from lrm.exact.groups import MeasuredGroup
+    from lrm.exact.measured import Measured
 
 __all__ = ["ProductReconstruction"]
 

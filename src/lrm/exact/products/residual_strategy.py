@@ -1,4 +1,7 @@
-"""The record of a Gaussian strategy over products: residuals of subsets, in real numbers."""
+"""The record of a Gaussian strategy over products: residuals of subsets, in real numbers.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Residual bases in real numbers: one attribute without its total, for Gaussian noise."""
+"""Residual bases in real numbers: one attribute without its total, for Gaussian noise.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 All bits are shared: the entries of the bases of a set multiply, and what they leave of 2^bits is
 the resolution of the set's weight. So the entries are as large as the number of bases that are
 no identity allows, and the error is computed again from the integers.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import ConvergenceError, CountsError
-from lrm.exact.measured import Measured, MeasuredGroup
+from lrm.exact.groups import MeasuredGroup
+from lrm.exact.measured import Measured
 from lrm.exact.products.integers import (
     ProductBasis,
     ResidualBasis,

@@ -6,6 +6,8 @@ alone, not on their places: rows of a factor whose columns of ``N_i`` are the sa
 order are one class, and within a row equal columns are one, with a multiplicity. A cell of a
 table over attributes with identity bases has one class and two columns per attribute, so that a
 row over a million measurements is a handful of numbers.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reductions per attribute that lose nothing: values that no term can distinguish are one."""
+"""Reductions per attribute that lose nothing: values that no term can distinguish are one.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ product may be replaced by a smaller one. With ``q = 1/√n`` (the total), a Gra
 ``M/n = [[a, bᵀ], [b, C]]`` in q and its complement, and for any s below the Schur complement
 ``a − bᵀC⁻¹b`` it is at least ``s·q·qᵀ + N`` with ``N = C − b·bᵀ/(a − s)``. Then V separates into
 one part for each subset of the attributes, and ``tr √V`` into a sum.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

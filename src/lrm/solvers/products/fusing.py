@@ -3,6 +3,8 @@
 Under L1 sensitivity a product of bases is not the best basis for a product of factors: for prefix
 sums over three attributes of eight values, one over all 512 combinations has three quarters of
 the error. Where tables alone are asked for, fusing gains nothing.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

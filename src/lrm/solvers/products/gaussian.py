@@ -7,10 +7,12 @@ norms, the best ``ω_A`` are closed, and ``err = (Σ_A sqrt(v_A·Π_{i∈A}(κ_i
 ``G_i`` are the identity and all factors are totals or identities, this is the optimum over all
 strategies [1]_.
 
+See ``docs/explanation/products.md``.
+
 References
 ----------
 .. [1] Xiao, He, Zhang, Kifer, "An optimal and scalable matrix mechanism for noisy marginals under
-   convex loss functions", NeurIPS 2023.
+   convex loss functions" (ResidualPlanner), NeurIPS 2023, arXiv:2305.08175.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Groups with errors e_g at the whole budget have the error ``(Σ e_g^⅓)³`` together under Laplace
 noise, and ``(Σ e_g^½)²`` under Gaussian noise. So a term belongs where it adds least to the sum of
 these roots: to some group, or to one of its own.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

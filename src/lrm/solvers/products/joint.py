@@ -1,4 +1,7 @@
-"""Bases and weights together: starts from each attribute's own problem, then joint descent."""
+"""Bases and weights together: starts from each attribute's own problem, then joint descent.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

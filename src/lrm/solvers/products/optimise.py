@@ -1,4 +1,7 @@
-"""The whole search for a product strategy under Laplace noise: groups, fused axes, marginals."""
+"""The whole search for a product strategy under Laplace noise: groups, fused axes, marginals.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 

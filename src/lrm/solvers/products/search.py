@@ -3,6 +3,8 @@
 A set of weight 0 is a local minimum under L1 sensitivity, so no gradient opens it. Moves change
 the family of sets (add, merge, toggle one attribute, drop), all neighbours are scored at once in
 closed form, the best ones are made together and descended on; kicks leave a local optimum.
+
+See ``docs/explanation/products.md``.
 """
 
 from __future__ import annotations

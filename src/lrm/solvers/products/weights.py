@@ -1,4 +1,7 @@
-"""The weights of given sets: descent to a local optimum, and quick scores of many families."""
+"""The weights of given sets: descent to a local optimum, and quick scores of many families.
+
+See ``docs/explanation/products.md``.
+"""
 
 from __future__ import annotations
 
