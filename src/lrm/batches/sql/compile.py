@@ -23,13 +23,12 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer
 from lrm.batches.sql.build import build, same_table, unknown_table
 from lrm.batches.sql.cells import Cells, Context
-from lrm.batches.sql.displays import union_display
 from lrm.batches.sql.groups import own_name
 from lrm.batches.sql.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.sql.plan import Answers, UnionAll
 from lrm.batches.sql.refusals import fail, in_statement, placed
 from lrm.batches.sql.rewrite import normal
-from lrm.batches.sql.select import AnyAnswer, Select
+from lrm.batches.sql.select import AnyAnswer, Select, union_display
 from lrm.batches.sql.source import Chunk, split
 from lrm.batches.terms import FlatRows, Terms
 from lrm.errors import SqlError, SqlWarning, WorkloadError

@@ -131,6 +131,22 @@ class Expr:
 
 
 @dataclass(frozen=True)
+class Unary(Expr):
+    """An operation on one expression."""
+
+    this: Expr
+    parts = ("this",)
+
+
+@dataclass(frozen=True)
+class Several(Expr):
+    """Several expressions together."""
+
+    items: tuple[Expr, ...]
+    parts = ("items",)
+
+
+@dataclass(frozen=True)
 class Column(Expr):
     """A column of a sub-select in FROM; `rewrite` puts what it stands for in its place."""
 
@@ -161,12 +177,8 @@ class LookedUp(Expr):
     parts = ("key",)
 
 
-@dataclass(frozen=True)
-class CellLabel(Expr):
+class CellLabel(Unary):
     """The label of an attribute's cell."""
-
-    this: Expr
-    parts = ("this",)
 
 
 @dataclass(frozen=True)
@@ -195,12 +207,8 @@ class Null(Expr):
     """NULL."""
 
 
-@dataclass(frozen=True)
-class Negative(Expr):
+class Negative(Unary):
     """A number with the other sign."""
-
-    this: Expr
-    parts = ("this",)
 
 
 @dataclass(frozen=True)
@@ -213,36 +221,20 @@ class Binary(Expr):
     parts = ("left", "right")
 
 
-@dataclass(frozen=True)
-class And(Expr):
+class And(Several):
     """All conditions hold."""
 
-    items: tuple[Expr, ...]
-    parts = ("items",)
 
-
-@dataclass(frozen=True)
-class Or(Expr):
+class Or(Several):
     """One of the conditions holds."""
 
-    items: tuple[Expr, ...]
-    parts = ("items",)
 
-
-@dataclass(frozen=True)
-class Not(Expr):
+class Not(Unary):
     """A condition does not hold."""
 
-    this: Expr
-    parts = ("this",)
 
-
-@dataclass(frozen=True)
-class IsNull(Expr):
+class IsNull(Unary):
     """Whether an expression is NULL."""
-
-    this: Expr
-    parts = ("this",)
 
 
 @dataclass(frozen=True)
@@ -269,12 +261,8 @@ class Between(Expr):
     parts = ("this", "low", "high")
 
 
-@dataclass(frozen=True)
-class Row(Expr):
+class Row(Several):
     """Several expressions side by side."""
-
-    items: tuple[Expr, ...]
-    parts = ("items",)
 
 
 @dataclass(frozen=True)
@@ -401,12 +389,8 @@ class Scalar(Expr):
     plan: Plan
 
 
-@dataclass(frozen=True)
-class Apart(Expr):
+class Apart(Unary):
     """An answer over all rows of a sub-select, whatever groups and rows stand around it."""
-
-    this: Expr
-    parts = ("this",)
 
 
 def is_constant(node: Expr) -> bool:

@@ -17,13 +17,13 @@ import numpy as np
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import TRUE
-from lrm.batches.sql.displays import ascending
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.tables import Summand, Table, Weighed, Weights, disjoint, filtered, slices
 from lrm.batches.sql.windows import KeyGroup
 from lrm.batches.terms import Rows
+from lrm.domain import Categories
 from lrm.domain.lookups import label_text
 from lrm.errors import SqlError
 from lrm.workload import Column
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lrm.batches.sql.evaluation import Values
     from lrm.batches.sql.plan import Answers
     from lrm.batches.sql.tables import Truth
+    from lrm.domain import Attribute
     from lrm.workload import Kind
 
 __all__ = [
@@ -340,3 +341,14 @@ def _rows(block: _Inside, cells: Cells) -> tuple[Rows, ...]:
         indices = np.flatnonzero(cells.over_cells(inside, axis))
         rows.append(Rows.single(axis, indices, cells.domain.attributes[axis].labels))
     return tuple(rows)
+
+
+def ascending(attribute: Attribute) -> tuple[str, ...]:
+    """The labels of an attribute's cells as ORDER BY sorts them; those of NULL are separate."""
+    labels = attribute.labels
+    regular: list[Any] = list(zip(labels, range(attribute.regular), strict=False))
+    if isinstance(attribute, Categories):
+        regular.sort(key=lambda label_pair: attribute.values[label_pair[1]])
+    below = [label for label in labels[attribute.regular :] if label == "(below)"]
+    after = [label for label in labels[attribute.regular :] if label != "(below)"]
+    return (*below, *(label for label, _ in regular), *after)

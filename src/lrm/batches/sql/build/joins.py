@@ -171,31 +171,21 @@ class From(Scope):
         if join.args.get("method"):
             return self.column(exp.column(exp.to_identifier(lookup.key_column)))
         on = on if on is not None or using else self._condition(alias, key)
-        on = bare(on)
-        if type(on) is not exp.EQ or not type(on.this) is type(on.expression) is exp.Column:
+        sides = None if on is None else _equality(bare(on), alias, key)
+        if on is None or type(bare(on)) is not exp.EQ:
             raise refuse("join", "this JOIN", advice, at=place(join))
-        both = [on.this, on.expression]
-        lookup_columns = [column for column in both if folded(column.table) == alias]
-        lookup_columns = lookup_columns or [
-            column for column in both if not column.table and folded(column.name) == key
-        ]
-        if len(lookup_columns) != 1 or folded(lookup_columns[0].name) != key:
+        if sides is None:
             construct = f"JOIN ON {on.sql(dialect='duckdb')}"
             raise refuse("join", construct, advice, at=place(join))
-        (other,) = (column for column in both if column is not lookup_columns[0])
-        return self.column(other)
+        return self.column(sides[1])
 
     def _condition(self, alias: str, key: str) -> exp.Expr | None:
         """The equality in WHERE that joins a lookup without ON."""
-        where = self.where
-        for part in [] if where is None else flat(where.this):
-            sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            columns = [side for side in sides if type(side) is exp.Column]
-            named = [(folded(side.table), folded(side.name)) for side in columns]
-            if len(columns) == 2 and (alias, key) in named:
+        for part in [] if self.where is None else flat(self.where.this):
+            sides = _equality(part, alias)
+            if sides is not None and folded(sides[0].name) == key:
                 self.taken.add(id(part))
-                equality: exp.Expr = part
-                return equality
+                return part
         return None
 
     def _beside(self, plan: rel.Plan, join: exp.Expr, inner: rel.Plan) -> rel.Plan:
@@ -221,16 +211,11 @@ class From(Scope):
             pairs.append((outer_column, columns.get(folded(element.name), ir.Null())))
         advice = "compare the columns of groups"
         for part in [] if on is None else flat(on):
-            sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            named = {
-                folded(element.table): element for element in sides if type(element) is exp.Column
-            }
-            inner_column = named.pop(folded(alias), None)
-            if inner_column is None or len(named) != 1 or folded(inner_column.name) not in columns:
+            sides = _equality(part, folded(alias))
+            if sides is None or folded(sides[0].name) not in columns:
                 construct = f"JOIN ON {part.sql(dialect='duckdb')}"
                 raise refuse("join", construct, advice, at=place(join))
-            ((_, mine),) = named.items()
-            pairs.append((self.column(mine), columns[folded(inner_column.name)]))
+            pairs.append((self.column(sides[1]), columns[folded(sides[0].name)]))
         self.sources.append(here)
         left = join.args.get("side") == "LEFT"
         return rel.JoinAnswers(plan, inner, alias, tuple(pairs), left, place(join))
@@ -331,13 +316,9 @@ class From(Scope):
     ) -> tuple[Expr | None, list[exp.Expr]]:
         """The column of FROM that EXISTS compares with the key of a lookup, and the other parts."""
         for part in parts:
-            sides = [part.this, part.expression] if type(part) is exp.EQ else []
-            if len(sides) != 2 or not all(type(operand) is exp.Column for operand in sides):
-                continue
-            lookup_sides = [operand for operand in sides if folded(operand.table) == alias]
-            if len(lookup_sides) == 1 and folded(lookup_sides[0].name) == folded(lookup.key_column):
-                (other,) = (operand for operand in sides if operand is not lookup_sides[0])
-                return self.column(other), [operand for operand in parts if operand is not part]
+            sides = _equality(part, alias)
+            if sides is not None and folded(sides[0].name) == folded(lookup.key_column):
+                return self.column(sides[1]), [other for other in parts if other is not part]
         return None, parts
 
     def _has_row(self, lookup: Lookup, key: Expr, condition: Expr) -> bool:
@@ -381,6 +362,21 @@ def lookup_source(lookup: Lookup, alias: str, key: Expr, *, left: bool) -> Sourc
     if left:
         key_expr = ir.Case((ir.LookedUp(key, lookup.name, ""),), (key,))
     return Source(alias, {folded(lookup.key_column): key_expr, **columns}, "lookup")
+
+
+def _equality(node: exp.Expr, alias: str, key: str = "") -> tuple[exp.Expr, exp.Expr] | None:
+    """The column of a source that a condition compares with another column, and that one.
+
+    A column without a table is one of the source where it is called ``key``; with a key, no other
+    column of the source counts. None for any other condition.
+    """
+    sides = [node.this, node.expression] if type(node) is exp.EQ else []
+    columns = [side for side in sides if type(side) is exp.Column]
+    inner = [side for side in columns if folded(side.table) == alias]
+    inner = inner or [side for side in columns if not side.table and folded(side.name) == key]
+    if len(columns) < 2 or len(inner) != 1 or (key and folded(inner[0].name) != key):
+        return None
+    return inner[0], next(side for side in columns if side is not inner[0])
 
 
 def flat(node: exp.Expr) -> list[exp.Expr]:
