@@ -151,7 +151,7 @@ def test_wrong_epsilons(run, plan_file, counts_file, epsilon):
 
 
 def test_explain_needs_one_question(run, plan_file):
-    refused(run("explain", plan_file), 2, "--epsilon, --error or --rmse")
+    refused(run("explain", plan_file), 2, "--epsilon, --error, --rmse or --meet")
     refused(run("explain", plan_file, "--epsilon", "1", "--rmse", "2"), 2, "one of")
     refused(run("explain", plan_file, "--rmse", "-2"), 2, "above 0")
     refused(run("explain", plan_file, "--error", "nan"), 2, "above 0")

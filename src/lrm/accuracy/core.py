@@ -30,7 +30,7 @@ from lrm.privacy.budget import (
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.unit import PrivacyUnit
 
-__all__ = ["Accuracy", "amount_for_error", "privacy_of"]
+__all__ = ["Accuracy", "amount_for_error", "privacy_of", "round_up"]
 
 DIGITS = 6
 """An amount found for a wanted error is rounded up to this number of digits."""
@@ -176,7 +176,7 @@ def amount_for_error(error_at: Callable[[Fraction], float], target_error: float)
     low, high = math.log10(LEAST_AMOUNT), math.log10(MOST_AMOUNT)
     # A rounding error of the error must not cost a step: 0.1, not 0.100001.
     most = target_error * (1 + 1e-12)
-    if error_at(_rounded_up(high)) > most or error_at(_rounded_up(low)) <= most:
+    if error_at(round_up(10.0**high)) > most or error_at(round_up(10.0**low)) <= most:
         raise BudgetError(
             f"no epsilon (or rho) between {float(LEAST_AMOUNT):.0e} and {float(MOST_AMOUNT):.0e} "
             "gives this error; ask for one nearer to what the plan can have"
@@ -185,13 +185,16 @@ def amount_for_error(error_at: Callable[[Fraction], float], target_error: float)
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (low, middle) if error_at(_rounded_up(middle)) <= most else (middle, high)
-    return _rounded_up(high)
+        low, high = (low, middle) if error_at(round_up(10.0**middle)) <= most else (middle, high)
+    return round_up(10.0**high)
 
 
-def _rounded_up(logarithm: float) -> Fraction:
-    """10 to the power of ``logarithm``, rounded up to six digits."""
-    exact = Fraction(10.0**logarithm)
-    step = Fraction(10) ** (math.floor(logarithm) + 1 - DIGITS)
-    amount = math.ceil(exact * (1 - Fraction(1, 10**12)) / step) * step
-    return min(max(amount, LEAST_AMOUNT), MOST_AMOUNT)
+def round_up(amount: float) -> Fraction:
+    """An amount rounded up to six digits.
+
+    >>> round_up(0.12345601)
+    Fraction(123457, 1000000)
+    """
+    step = Fraction(10) ** (math.floor(math.log10(amount)) + 1 - DIGITS)
+    rounded = math.ceil(Fraction(amount) * (1 - Fraction(1, 10**12)) / step) * step
+    return min(max(rounded, LEAST_AMOUNT), MOST_AMOUNT)

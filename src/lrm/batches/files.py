@@ -6,7 +6,7 @@ In YAML:
 
     lrm-batch: 1
     queries:
-      - {kind: total, importance: 5}
+      - {kind: total, importance: 5, within: 50}
       - {kind: marginals, of: [[state], [state, age]], name: cross}    # or ways: [1, 2]
       - {kind: ranges, attribute: age, of: [[0, 17], [18, 64]], by: [state], name: groups}
       - {kind: prefix, attribute: income, where: "age >= 18", name: cumulated}
@@ -18,7 +18,8 @@ In YAML:
         importance: {n: 2, years: 0.5}     # by name; or one number for all
 
 A name is ``q1``, ``q2`` … by the position in the list where none is given. Importance says
-how much the error of a query counts for when noise is shared out; it changes no answer.
+how much the error of a query counts for when noise is shared out; it changes no answer. ``within``
+says how near answers must be (``50``, ``5 % of 20000``, or by name), and ``expected`` their size.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from lrm.batches.builders import (
     where,
     with_importance,
 )
+from lrm.batches.remarks import tolerance
 from lrm.batches.sql import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
 from lrm.files.yaml_nodes import Node, parse, read_text
@@ -56,14 +58,14 @@ __all__ = ["parse_batch", "parse_questions", "read_batch"]
 VERSION = 1
 """Version of the format that this code reads."""
 
-_SHARED = {"name", "importance", "where"}
+_SHARED = {"name", "importance", "where", "within", "expected"}
 _KINDS: dict[str, tuple[set[str], set[str]]] = {
     "total": (set(), _SHARED),
     "marginals": (set(), {"of", "ways", *_SHARED}),
     "ranges": ({"attribute"}, {"of", "by", *_SHARED}),
     "prefix": ({"attribute"}, {"by", *_SHARED}),
     "products": ({"of"}, _SHARED),
-    "sql": ({"text"}, {"importance"}),
+    "sql": ({"text"}, {"importance", "within", "expected"}),
 }
 
 
@@ -205,6 +207,8 @@ def _part(node: Node, number: int, domain: Domain) -> Workload:
     statements = tuple(replace(part_entry, line=node.line) for part_entry in part.statements)
     labels = part.labels.at_line(node.line)
     part = replace(part, labels=labels, derived=derived, statements=statements)
+    if "within" in entries or "expected" in entries:
+        part = _with_tolerances(part, entries)
     return _weighted(part, entries["importance"]) if "importance" in entries else part
 
 
@@ -266,10 +270,12 @@ def _pair(node: Node) -> tuple[Any, Any]:
 def _weighted(part: Workload, node: Node) -> Workload:
     """Give a part its importance: one number, or numbers by a query's or a row's name."""
     if not node.is_mapping():
-        return with_importance(part, _importance(node))
+        return with_importance(part, _above_zero("importance", node))
     check_listable(part)
     known = {text for label in part.shown for text in (label.name, label.query)}
-    importances = {key: _importance(value) for key, value in node.fields(set(), known).items()}
+    importances = {
+        key: _above_zero("importance", value) for key, value in node.fields(set(), known).items()
+    }
     values = np.array(
         [importances.get(label.name, importances.get(label.query, 1.0)) for label in part.labels]
     )
@@ -280,8 +286,29 @@ def _weighted(part: Workload, node: Node) -> Workload:
     return replace(part, importance=values)
 
 
-def _importance(node: Node) -> float:
+def _with_tolerances(part: Workload, entries: dict[str, Node]) -> Workload:
+    """Give the tables of a part their tolerances and the expected size of their answers."""
+    expected = _above_zero("expected", entries["expected"]) if "expected" in entries else None
+    limits: dict[str, Node] = {}
+    if "within" in entries:
+        node = entries["within"]
+        known = {name for table in part.tables for name in table.answers}
+        limits = node.fields(set(), known) if node.is_mapping() else {"": node}
+    tables = []
+    for table in part.tables:
+        size = table.expected if expected is None else expected
+        within = dict(table.within)
+        for name, limit in limits.items():
+            try:
+                within[name] = tolerance(str(limit.scalar()), size)
+            except WorkloadError as error:
+                limit.fail(str(error))
+        tables.append(replace(table, expected=size, within=tuple(within.items())))
+    return replace(part, statements=tuple(tables))
+
+
+def _above_zero(name: str, node: Node) -> float:
     value = float(node.number())
     if not 0 < value < float("inf"):
-        node.fail(f"importance must be a finite number above 0, not {value}")
+        node.fail(f"{name} must be a finite number above 0, not {value}")
     return value

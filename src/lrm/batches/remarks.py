@@ -1,9 +1,10 @@
-"""What the comments before a statement say to readers: its title, and the size of its answers.
+"""What the comments before a statement say of it: title, size of its answers, tolerances.
 
 .. code-block:: sql
 
     -- Admissions by month
     -- expected: 500
+    -- within: 5 %
     SELECT MONTH(admitted) AS month, COUNT(*) AS n FROM visits GROUP BY month;
 """
 
@@ -14,24 +15,44 @@ import re
 import warnings
 from dataclasses import dataclass
 
-from lrm.errors import SqlWarning
+from lrm.errors import SqlWarning, WorkloadError
 
-__all__ = ["Remarks", "remarks_before"]
+__all__ = ["Remarks", "remarks_before", "tolerance"]
 
 MOST_TITLE = 200
 """Characters of a title."""
 
-_DIRECTIVE = re.compile(r"(importance|dialect|expected(?: size)?)\s*:\s*(.*)", re.IGNORECASE)
+LEAST_TOLERANCE, MOST_TOLERANCE = 1e-12, 1e18
+"""What answers may be asked to be within."""
+
+_DIRECTIVE = re.compile(
+    r"(importance|dialect|expected(?: size)?|within(?:\s+(?P<name>[^\s:]+))?)\s*:\s*(?P<value>.*)",
+    re.IGNORECASE,
+)
+_TOLERANCE = re.compile(
+    r"(?P<number>[\d.,eE+-]+)\s*(?:(?P<share>%)\s*(?:of\s+(?P<size>[\d.,eE+-]+))?)?"
+)
 _CODE = re.compile(r"(select|with|from|where|group|order)\b.*", re.IGNORECASE | re.DOTALL)
 _RULE = re.compile(r"[-=*#~_\s]*")
 
 
 @dataclass(frozen=True)
 class Remarks:
-    """The title of a statement, empty where no comment gives one, and its expected size."""
+    """What is said of a statement.
+
+    Parameters
+    ----------
+    title
+        Empty where no comment gives one.
+    expected
+        The size of a usual answer.
+    within
+        Tolerances as they are written, by the name of an answer; ``""`` for all others.
+    """
 
     title: str = ""
     expected: float | None = None
+    within: tuple[tuple[str, str], ...] = ()
 
 
 def remarks_before(text: str, start: int) -> Remarks:
@@ -41,13 +62,15 @@ def remarks_before(text: str, start: int) -> Remarks:
     somebody has taken out, are no title.
 
     >>> remarks_before("-- a file\n\n-- Visits\n-- expected: 500\nSELECT 1", 38)
-    Remarks(title='Visits', expected=500.0)
+    Remarks(title='Visits', expected=500.0, within=())
     """
     lines = _comment_lines(text[:start])
     directives = [_DIRECTIVE.fullmatch(line) for line in lines]
-    sizes = [
-        remark[2] for remark in directives if remark and remark[1].lower().startswith("expected")
-    ]
+    values = [(remark[1].lower(), remark) for remark in directives if remark]
+    sizes = [remark["value"] for word, remark in values if word.startswith("expected")]
+    within = {
+        remark["name"] or "": remark["value"] for word, remark in values if word[:6] == "within"
+    }
     words = [
         line
         for line, directive in zip(lines, directives, strict=True)
@@ -56,7 +79,35 @@ def remarks_before(text: str, start: int) -> Remarks:
     title = " ".join(" ".join(words).split()).strip(" -=*#").removesuffix(".")
     if len(title) > MOST_TITLE:
         title = title[: MOST_TITLE - 1].rsplit(" ", 1)[0] + "…"
-    return Remarks(title, _size(sizes[-1]) if sizes else None)
+    return Remarks(title, _size(sizes[-1]) if sizes else None, tuple(within.items()))
+
+
+def tolerance(text: str, expected: float | None) -> float:
+    """Read how near answers must be: a number, or a share of a number or of the expected size.
+
+    >>> tolerance("50", None), tolerance("5 % of 20,000", None), tolerance("5%", 400.0)
+    (50.0, 1000.0, 20.0)
+    """
+    parts = _TOLERANCE.fullmatch(text.strip())
+    if parts is not None and parts["share"] and not parts["size"] and expected is None:
+        raise WorkloadError(
+            f"{text.strip()!r} of what? write a size, as in '5 % of 20000', or `-- expected: 20000`"
+        )
+    try:
+        value = 0.0 if parts is None else _number(parts["number"])
+        if parts is not None and parts["share"]:
+            value *= (_number(parts["size"]) if parts["size"] else expected or 0.0) / 100
+    except ValueError:
+        value = 0.0
+    if not LEAST_TOLERANCE <= value <= MOST_TOLERANCE:
+        raise WorkloadError(
+            f"a tolerance must be a number above 0, such as 50 or '5 % of 20000', not {text!r}"
+        )
+    return value
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
 
 
 def _comment_lines(above: str) -> list[str]:
@@ -82,7 +133,7 @@ def _comment_lines(above: str) -> list[str]:
 
 def _size(text: str) -> float | None:
     try:
-        size = float(text.strip().replace(",", ""))
+        size = _number(text.strip())
     except ValueError:
         size = math.nan
     if 0 < size < math.inf:

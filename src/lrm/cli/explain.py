@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     help="Find the least amount for this root mean squared error of a query.",
 )
 @click.option(
+    "--meet",
+    is_flag=True,
+    help="Find the least amount at which answers are within the tolerances of their statements.",
+)
+@click.option(
     "--expect",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
@@ -50,6 +55,7 @@ def explain(plan: str, **choices: Any) -> None:
     Example:
       lrm explain plan.lrm --epsilon 0.1
       lrm explain plan.lrm --rmse 50
+      lrm explain plan.lrm --meet
       lrm explain plan.lrm --epsilon 0.1 --bound
       lrm explain plan.lrm --epsilon 0.1 --expect 5000
       lrm explain gaussian.lrm --epsilon 1 --delta 1e-9
@@ -62,6 +68,7 @@ def explain(plan: str, **choices: Any) -> None:
     from lrm.views.documents import explanation_document
     from lrm.views.figures import KINDS, errors_drawing
     from lrm.views.plans import explanation_facts
+    from lrm.views.tolerances import met_facts
 
     plot, limit, confidence = choices["plot"], choices["limit"], choices["confidence"]
     expect = choices["expect"]
@@ -70,14 +77,15 @@ def explain(plan: str, **choices: Any) -> None:
     check_output(plot, kinds=KINDS)
     with waiting("reading the plan"):
         loaded = load_plan(plan)
-    privacy = _privacy(loaded, choices)
+    met = loaded.meets(confidence) if choices["meet"] else None
+    privacy = _privacy(loaded, choices) if met is None else met.privacy
     expected = loaded.accuracy(privacy)
     if plot is not None:
         errors_drawing(loaded, expected).save(plot)
     if choices["as_json"]:
         with waiting("errors"):
             facts = explanation_facts(loaded, expected, confidence, limit, expect)
-        print_json({"plan": plan, **facts})
+        print_json({"plan": plan, **facts, **({} if met is None else {"meets": met_facts(met)})})
         return
     with waiting("errors"):
         document = explanation_document(
@@ -87,6 +95,7 @@ def explain(plan: str, **choices: Any) -> None:
             10 if limit is None else limit,
             expect=expect,
             bound=choices["bound"],
+            met=met,
         )
     print_document(document)
     if plot is not None:
@@ -97,8 +106,11 @@ def _check_asked(choices: dict[str, Any]) -> None:
     amount_names = [
         name for name in ("epsilon", "rho", "error", "rmse") if choices[name] is not None
     ]
+    amount_names += ["meet"] if choices["meet"] else []
     if len(amount_names) != 1:
-        raise click.UsageError("give one of --epsilon, --error or --rmse (--rho for Gaussian)")
+        raise click.UsageError(
+            "give one of --epsilon, --error, --rmse or --meet (--rho for Gaussian)"
+        )
     if choices["delta"] is not None and amount_names != ["epsilon"]:
         raise click.UsageError("--delta belongs to --epsilon; give both, or --rho alone")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lrm.cli.options import MECHANISMS, domain_option, json_option, seed_option
+from lrm.cli.options import MECHANISMS, confidence_option, domain_option, json_option, seed_option
 from lrm.cli.terminal import echo
 
 
@@ -33,6 +33,13 @@ from lrm.cli.terminal import echo
     help="What best minimises: the total squared error, the errors of statements beside those "
     "under an even split (the default for several statements), or the largest of these.",
 )
+@click.option(
+    "--meet",
+    is_flag=True,
+    help="Instead: the least epsilon or rho at which answers are within the tolerances of their "
+    "statements (-- within: 50).",
+)
+@confidence_option
 @click.option("-o", "--output", metavar="FILE", help="Save the plan, for instance as plan.lrm.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @seed_option
@@ -79,6 +86,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     Example:
       lrm plan queries.sql --domain domain.yaml -o plan.lrm
       lrm plan queries.sql --domain domain.yaml --noise gaussian -o plan.lrm
+      lrm plan queries.sql --domain domain.yaml --meet -o plan.lrm
       lrm plan workload.csv -o plan.lrm
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
@@ -90,7 +98,9 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.plans.planner import plan as make_plan
     from lrm.views.documents import plan_document
     from lrm.views.plans import plan_facts
+    from lrm.views.tolerances import met_facts
 
+    confidence, meet = choices["confidence"], choices["meet"]
     check_apart({"--output": output}, {"WORKLOAD": workload, "--domain": choices["domain"]})
     check_output(output, force=choices["force"])
     batch = read_questions(workload, choices["domain"])
@@ -101,6 +111,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
             mechanism,
             noise=choices["noise"],
             objective=choices["objective"],
+            meet=confidence if meet else None,
             seed=choices["seed"],
             on_step=on_step,
             max_records=choices["max_records"],
@@ -109,10 +120,12 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
         )
     if output is not None:
         made.save(output)
+    met = made.meets(confidence) if meet else None
     if choices["as_json"]:
-        print_json({**plan_facts(made), "file": output})
+        more = {} if met is None else {"meets": met_facts(met)}
+        print_json({**plan_facts(made), **more, "file": output})
         return
-    print_document(plan_document(made))
+    print_document(plan_document(made, met))
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

@@ -1,7 +1,7 @@
 """Answers that are computed from noisy linear ones: values, errors and intervals."""
 
 from lrm.derived.answers import derived_numbers, derived_values
-from lrm.derived.expected import ExpectedError, expected_error
+from lrm.derived.expected import ExpectedError, expected_error, slopes
 from lrm.derived.noise import JointNoise, Noisy
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "derived_numbers",
     "derived_values",
     "expected_error",
+    "slopes",
 ]

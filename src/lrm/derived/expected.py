@@ -8,7 +8,7 @@ that number of rows: a share from 0 to 1, an average from the least declared num
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -22,7 +22,7 @@ from lrm.derived.quantiles import quantile_half_widths
 from lrm.maps.linear import Floats, LinearMap
 from lrm.workload import Computed, Derived, Formula, Quantile
 
-__all__ = ["ExpectedError", "expected_error"]
+__all__ = ["ExpectedError", "expected_error", "slopes"]
 
 MANY_ROWS = 1e9
 """Rows at which errors are computed where none are given: there, they are in proportion to 1/n."""
@@ -77,6 +77,28 @@ def expected_error(
     return ExpectedError(error * factor, half * factor, expect is None and divided)
 
 
+def slopes(answer: Derived, queries: LinearMap, rows: float | None) -> Floats:
+    """By how much an error of 1 in each input moves the answer at most, with ``rows`` rows."""
+    if isinstance(answer, Quantile):
+        return np.ones(1)
+    index, scales = places(answer, 0, 1)
+    most = np.zeros(len(scales))
+    for direction in _directions(
+        answer, _points(answer.formula.core, index, scales, queries, rows or MANY_ROWS)
+    ):
+        most = np.maximum(most, np.abs(direction * scales))
+    return most
+
+
+def _directions(answer: Computed, points: Sequence[Floats]) -> Iterator[Floats]:
+    """The gradients of a formula at some inputs, where they are finite."""
+    for point in points:
+        (value, gradient), _ = answer.formula.core.dual(point[:, None])
+        direction = gradient[:, 0] * answer.formula.steepness(value)
+        if np.isfinite(direction).all():
+            yield direction
+
+
 def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
     answer: Computed, stop: int, queries: LinearMap, noisy: Noisy, confidence: float, rows: float
 ) -> tuple[float, float]:
@@ -86,13 +108,8 @@ def _computed(  # noqa: PLR0913, PLR0917 - what the error follows from
     error = half = -1.0
     each = 1.0 - (1.0 - confidence) / len(scales)
     directions: list[Floats] = []
-    for point in _points(core, index, scales, queries, rows):
-        inputs = np.tile(point[:, None], stop)
-        (value, gradient), _ = core.dual(inputs)
-        steep = answer.formula.steepness(value)
-        if not (np.isfinite(gradient).all() and np.isfinite(steep).all()):
-            continue
-        direction = gradient.T * steep[:, None]
+    for slope in _directions(answer, _points(core, index, scales, queries, rows)):
+        direction = np.tile(slope, (stop, 1))
         if noise is not None:
             directions.append(direction)
         else:

@@ -46,7 +46,7 @@ def _dropping(plan: Plan) -> tuple[str, ...]:
 
 def _uneven(plan: Plan) -> list[str]:
     """Statements that an even split of the budget would serve better, and what would help."""
-    ratios = plan.statement_ratios
+    ratios = None if plan.even_split is None else plan.statement_ratios
     if ratios is None:
         return []
     return [

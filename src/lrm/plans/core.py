@@ -21,31 +21,20 @@ from lrm.errors import BudgetError, ConvergenceError
 from lrm.exact.measured import Measured
 from lrm.exact.protocols import EXACTNESS, Reconstruction
 from lrm.maps.linear import Floats
-from lrm.plans.balance import Balance
 from lrm.plans.concerns import plan_concerns
+from lrm.plans.goals import Goals, Objective, accuracy_of, column_errors, weighted_error
 from lrm.plans.saving import save_plan
+from lrm.plans.tolerances import Met, least_amount
 from lrm.privacy.budget import ZCDP, Amount, Noise, Privacy, PureDP
-from lrm.privacy.mechanism import law_of
 from lrm.privacy.unit import Neighbours, PrivacyUnit
 from lrm.rendering import compare_with, html_of, write_page
 from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
 from lrm.workload import AnswerTable, Computed, Workload, check_listable
-from lrm.workload.columns import StatementColumns, statement_columns
 from lrm.workload.layout import find_answers
 from lrm.workload.statements import group_columns
 
-__all__ = ["Plan", "weighted_error"]
-
-
-def weighted_error(
-    workload: Workload, measured: Measured, reconstruction: Reconstruction, noise: Noise
-) -> float:
-    """``Σ_i c_i·‖B_i‖²·Δ²`` with the importance c_i of each query, 1 where none is declared."""
-    squared_norm = reconstruction.squared_norm
-    if workload.importance is not None:
-        squared_norm = float(np.dot(workload.importance, reconstruction.row_squared_norms))
-    return squared_norm * (measured.sensitivity_for(noise) / 2.0**measured.bits) ** 2
+__all__ = ["Plan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +59,10 @@ class Plan:
         Rank, condition and the bounds of the paper, from the singular values.
     noise
         Which noise the strategy was chosen for.
-    balance
-        What the statements of the batch are compared with, where they were balanced.
+    objective
+        What was minimised.
+    even_split
+        What the statements of the batch would have alone; found again where it is None.
     details
         Plain facts about how the strategy was found.
     """
@@ -84,7 +75,8 @@ class Plan:
     spectrum: Spectrum | None
     noise: Noise = "laplace"
     exact: bool = True
-    balance: Balance | None = None
+    objective: Objective = "total"
+    even_split: Goals | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -92,8 +84,6 @@ class Plan:
             raise ConvergenceError(
                 "shaped noise needs a strategy with a body, and no other has one"
             )
-        if self.balance is not None:
-            self.balance.check(self.statement_columns)
         if self.exact and not self.reconstruction_map.relative_residual <= EXACTNESS:
             raise ConvergenceError(
                 f"the strategy of {self.mechanism!r} reconstructs a query only to "
@@ -102,26 +92,24 @@ class Plan:
                 "to similar size"
             )
 
-    @property
-    def batch_digest(self) -> str:
-        """The digest of the batch as it was asked for, without weights that balance statements."""
-        return self.workload.digest if self.balance is None else self.balance.batch
-
-    @cached_property
-    def statement_columns(self) -> StatementColumns:
-        """The columns of linear queries that each statement is answered from."""
-        return statement_columns(self.workload)
-
     @cached_property
     def statement_ratios(self) -> Floats | None:
         """The standard error of each statement relative to that under an even split of the budget.
 
-        None where statements were not balanced: a matrix, a single statement, ``"total"``.
+        None where statements were not balanced: a matrix, a single statement, other objectives.
         """
-        if self.balance is None:
+        if self.objective not in {"balanced", "worst"}:
             return None
-        errors = self.reconstruction_map.row_squared_norms * self.sensitivity**2
-        return self.balance.ratios(self.statement_columns, errors, self.noise)
+        goals = self.even_split
+        if goals is None:  # files do not state what would have to be believed
+            from lrm.plans.even_split import even_split  # noqa: PLC0415 - it imports all searches
+
+            noise: Noise = "gaussian" if self.noise == "gaussian" else "laplace"
+            goals = even_split(self.workload, self.objective, noise)
+        if goals is None:
+            return None
+        errors = column_errors(goals.columns, self.measured, self.reconstruction_map, self.noise)
+        return np.sqrt(goals.squares(errors))
 
     @property
     def strategy(self) -> Floats | sp.csr_array:
@@ -250,15 +238,19 @@ class Plan:
         unit
             Whom it protects, where that is not what the plan's domain says.
         """
-        protected = self.unit if unit is None else unit
-        return Accuracy(
-            self.reconstruction_map,
-            law_of(self.measured, privacy, self.moved_counts(protected)),
-            2.0**-self.bits,
-            privacy,
-            protected,
-            self.least_total,
+        return accuracy_of(
+            self.workload, self.measured, self.reconstruction_map, privacy, self.least_total, unit
         )
+
+    def meets(self, confidence: float = 0.95) -> Met:
+        """The least ε (ρ with Gaussian noise) at which all statements meet their tolerances.
+
+        Parameters
+        ----------
+        confidence
+            With which each answer is to be within the tolerance of its statement.
+        """
+        return least_amount(self.workload, self.accuracy, self.noise, confidence)
 
     def expected_squared_error(
         self,
@@ -431,8 +423,8 @@ class Plan:
             self.reconstruction_map.digest,
             f"{self.exact} {float(self.least_error)!r}",
         )
-        if self.balance is not None:
-            parts = (*parts, json.dumps(self.balance.facts))
+        if self.objective != "total":
+            parts = (*parts, self.objective)
         seal = hashlib.sha256(json.dumps(parts).encode())
         if self.spectrum is not None:
             seal.update(self.spectrum.singular_values.tobytes())

@@ -1,5 +1,11 @@
 """Statements planned alone: what each would have under an even split of the budget.
 
+With S statements, an even split gives each of them an S-th of the budget. For Laplace noise that is
+S² times its squared error alone, for Gaussian noise S times (ρ adds up). The error of a statement
+is the mean over its C columns of the mean squared error of the column, each relative to that of the
+column planned alone, a_c, so that counts and sums of money count alike. With E_s of the statement
+planned alone, its goal has ``G_sc = 1/(C·a_c·E_s·S²)``.
+
 Groups are disjoint, so that a statement has the error of one of them; cells that its queries do not
 distinguish are merged. What is left is often a table of one cell, or the same small matrix as that
 of another statement.
@@ -12,24 +18,24 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial import ConvexHull, QhullError
 
-from lrm.clock import Clock
+from lrm.clock import UNLIMITED, Clock
 from lrm.errors import UsageError
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
-from lrm.plans.balance import Balance, Objective
-from lrm.plans.core import weighted_error
+from lrm.plans.goals import Goals, Objective, weighted_error
 from lrm.privacy.budget import Noise
 from lrm.strategies import Problem, Search, build_strategy
 from lrm.workload import Workload
 from lrm.workload.columns import StatementColumns, statement_columns
 from lrm.workload.core import EXPLICIT_QUERIES
 
-__all__ = ["balance_of"]
+__all__ = ["even_split"]
 
 LISTED = 1 << 16
 """Weights of a statement's reduced queries up to which they are searched as one matrix."""
@@ -41,10 +47,10 @@ ALONE_WORK = 0.2
 """Counted seconds of the search for one statement alone."""
 
 
-def balance_of(
-    workload: Workload, objective: Objective, noise: Noise, clock: Clock
-) -> tuple[Balance, StatementColumns] | None:
-    """Find what the statements of a batch would have alone; None where there is one at most."""
+def even_split(
+    workload: Workload, objective: Objective, noise: Noise, clock: Clock = UNLIMITED
+) -> Goals | None:
+    """The errors of statements beside an even split; None where there is one statement at most."""
     if len(workload.statements) < 2:
         if objective == "worst":
             raise UsageError("the worst statement can be planned for where there are several")
@@ -52,7 +58,7 @@ def balance_of(
     if workload.shape[0] > EXPLICIT_QUERIES:
         return None
     columns = statement_columns(workload)
-    if any(not one for one in columns.statements):
+    if any(not own for own in columns.statements):
         return None
     search = Search(0, noise, clock.silent())
     parts = _Parts(workload, columns)
@@ -60,13 +66,16 @@ def balance_of(
         parts.error([column], [1.0], search) / int(size)
         for column, size in enumerate(columns.sizes)
     ]
-    if not all(0 < one < math.inf for one in alone):
+    if not all(0 < error < math.inf for error in alone):
         return None
-    errors = []
-    for own in columns.statements:
-        weights = [1.0 / (len(own) * int(columns.sizes[c]) * alone[c]) for c in own]
-        errors.append(1.0 if len(own) == 1 else parts.error(own, weights, search))
-    return Balance(objective, tuple(alone), tuple(errors), workload.digest), columns
+    count = len(columns.statements)
+    split = count if noise == "gaussian" else count**2
+    shares = sp.lil_array((count, len(alone)))
+    for statement, own in enumerate(columns.statements):
+        weights = np.array([1.0 / (len(own) * int(columns.sizes[c]) * alone[c]) for c in own])
+        error = 1.0 if len(own) == 1 else parts.error(own, weights, search)
+        shares[statement, list(own)] = weights * columns.sizes[list(own)] / (error * split)
+    return Goals(objective, workload, columns, sp.csr_array(shares))
 
 
 class _Parts:

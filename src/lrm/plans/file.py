@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, get_args
 
 from lrm.domain.file import parse_domain
 from lrm.errors import FileFormatError
@@ -12,8 +12,8 @@ from lrm.exact.protocols import Reconstruction
 from lrm.files.archive import blaming, read_archive
 from lrm.files.facts import Arrays, Facts
 from lrm.maps.files import unpack_map
-from lrm.plans.balance import Balance
 from lrm.plans.core import Plan
+from lrm.plans.goals import Objective
 from lrm.plans.measured_file import unpack_measured
 from lrm.plans.saving import FACTS, VERSION
 from lrm.privacy.budget import Noise
@@ -24,6 +24,8 @@ from lrm.workload.display import Display
 __all__ = ["load_plan", "unpack_plan"]
 
 NOISES: dict[str, Noise] = {"laplace": "laplace", "gaussian": "gaussian", "shaped": "shaped"}
+
+MINIMISED: dict[str, Objective] = {name: name for name in get_args(Objective)}
 
 ROUNDED = 1e-6
 """How far rounding may put an error below its bound."""
@@ -45,8 +47,8 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
     merged cells, the reconstruction and the digest are computed again.
     """
     # Files that were written before statements were kept have none: their labels form the tables.
-    # Those before statements were balanced compare them with nothing.
-    older: dict[str, Any] = {"statements": [], "balance": None}
+    # Those before statements were balanced minimise the total error.
+    older: dict[str, Any] = {"statements": [], "objective": "total"}
     facts = Facts({**older, **values} if isinstance(values, dict) else values, FACTS)
     cells = None
     if facts.kind("measured") in {"cells", "shaped"}:
@@ -62,7 +64,7 @@ def unpack_plan(values: Any, arrays: Arrays) -> Plan:
         spectrum=_spectrum(arrays, workload.shape[1]),
         noise=NOISES[facts.choice("noise", *NOISES)],
         exact=facts.flag("exact"),
-        balance=Balance.from_facts(facts.any("balance")),
+        objective=MINIMISED[facts.choice("objective", *MINIMISED)],
         details=_details(facts),
     )
     _check_same(plan, facts)

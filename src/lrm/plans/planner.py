@@ -14,13 +14,15 @@ from lrm.domain import Domain
 from lrm.errors import ConvergenceError, CountsError, UsageError
 from lrm.exact.measured import Measured
 from lrm.exact.protocols import Reconstruction
-from lrm.plans.balance import OBJECTIVES, Balance, Objective
-from lrm.plans.core import Plan, weighted_error
-from lrm.plans.settling import emphasis_of, settle
+from lrm.plans.core import Plan
+from lrm.plans.even_split import even_split
+from lrm.plans.goals import OBJECTIVES, Goals, Objective, weighted_error
+from lrm.plans.settling import settle
+from lrm.plans.tolerances import tolerance_goals
 from lrm.privacy.budget import Noise
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum
-from lrm.strategies import AnyStrategy, Problem, Search, build_strategy
+from lrm.strategies import AnyStrategy, Problem, Search, build_strategy, mechanism_for
 from lrm.strategies.certificate import certificate_seconds, least_error, spectrum_of
 from lrm.strategies.shaped import ShapedChoice, TablesChoice, shaped_strategy
 from lrm.workload import Workload
@@ -56,6 +58,7 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     domain: Domain | None = None,
     noise: AskedNoise = "pure",
     objective: Objective | None = None,
+    meet: float | None = None,
     seed: int = 0,
     on_step: OnStep | None = None,
     time_limit: float | None = None,
@@ -84,6 +87,10 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
         the sum over statements of their squared errors relative to what each would have under an
         even split of the budget; ``"worst"``, the largest of these. By default balanced for batches
         of several SQL or YAML statements, else total. Importances multiply.
+    meet
+        In place of an objective: the confidence, such as 0.95, with which answers are to be
+        within the tolerances of their statements (``-- within: 50``). The strategy is chosen for
+        the least ε or ρ at which all of them are, which ``meets`` of the plan finds.
     seed
         For the random starts of solvers. How long to search is decided by counted operations, so
         the same seed gives the same plan on every machine, however busy it is, up to the rounding
@@ -116,37 +123,50 @@ def plan(  # noqa: PLR0913 - each is a choice of the caller
     clock = Clock(time_limit, on_step)
     timings = Timings()
     batch = as_batch(workload, domain)
-    asked = _objective(batch, mechanism, objective)
     with threadpool_limits(threads), clock.stop_on_interrupt():
-        emphasis = None
-        if asked != "total":
-            with timings.of("search"):
-                emphasis = emphasis_of(batch, asked, kind, clock)
-        problem = Problem(batch if emphasis is None else emphasis.weighted(), timings)
+        with timings.of("search"):
+            goals = _goals(batch, mechanism, objective, meet, kind, clock)
+        problem = Problem(batch, timings)
         search = Search(seed, kind, clock)
         if time_limit is not None:
             search = search.less(min(time_limit / 5, certificate_seconds(problem)))
-
-        def solve(problem: Problem) -> AnyStrategy:
-            return build_strategy(mechanism, problem, search, options)
-
         with timings.of("search"):
-            strategy = solve(problem)
-            if emphasis is not None:
-                problem, strategy = settle(emphasis, problem, strategy, solve, search)
-        balance = None if emphasis is None else emphasis.balance
+            if goals is None:
+                strategy = build_strategy(mechanism, problem, search, options)
+            else:
+                mechanism_for(mechanism, problem, options)  # refuses options that it does not have
+                settled = settle(goals, search, options.get("effort", "normal"), timings)
+                problem, strategy = settled.problem, settled.strategy
         made = plan_of(
             problem,
             strategy,
             noise=kind,
             max_records=max_records,
             clock=clock,
-            balance=balance,
+            goals=goals,
         )
         if noise == "pure" and mechanism == "best" and made.exact:
             effort = options.get("effort", "normal")
-            return _shaped(problem, made, search, effort, max_records) or made
+            return _shaped(problem, made, search, effort, max_records, goals) or made
         return made
+
+
+def _goals(  # noqa: PLR0913, PLR0917 - what they follow from
+    batch: Workload,
+    mechanism: str,
+    objective: Objective | None,
+    meet: float | None,
+    noise: Noise,
+    clock: Clock,
+) -> Goals | None:
+    """What the errors of statements are compared with; None where the total error is minimised."""
+    if meet is not None:
+        if objective is not None:
+            raise UsageError("tolerances are an objective of their own; leave out the other one")
+        _check_best(mechanism)
+        return tolerance_goals(batch, meet)
+    asked = _objective(batch, mechanism, objective)
+    return None if asked == "total" else even_split(batch, asked, noise, clock)
 
 
 def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Objective:
@@ -155,15 +175,25 @@ def _objective(batch: Workload, mechanism: str, asked: Objective | None) -> Obje
         return "balanced" if mechanism == "best" and len(batch.statements) > 1 else "total"
     if asked not in OBJECTIVES:
         raise UsageError(f"objective must be one of {', '.join(OBJECTIVES)}, not {asked!r}")
-    if asked != "total" and mechanism != "best":
-        raise UsageError(f"{mechanism} minimises the total error; an objective is for best")
+    if asked != "total":
+        _check_best(mechanism)
     return asked
 
 
-def _shaped(
-    problem: Problem, laplace: Plan, search: Search, effort: Any, max_records: int | None
+def _check_best(mechanism: str) -> None:
+    if mechanism != "best":
+        raise UsageError(f"{mechanism} minimises the total error; an objective is for best")
+
+
+def _shaped(  # noqa: PLR0913, PLR0917 - what it is compared with
+    problem: Problem,
+    laplace: Plan,
+    search: Search,
+    effort: Any,
+    max_records: int | None,
+    goals: Goals | None,
 ) -> Plan | None:
-    """The plan with shaped noise, where it has less error than the Laplace plan."""
+    """The plan with shaped noise, where it is better than the Laplace plan."""
     with problem.timings.of("search"):
         choice = shaped_strategy(problem, search, laplace.weighted_strategy_error, effort)
     if choice is None:
@@ -171,16 +201,17 @@ def _shaped(
     bounds = choice.least_error, laplace.spectrum
     try:
         made = plan_of(
-            problem,
-            choice,
-            noise="shaped",
-            max_records=max_records,
-            bounds=bounds,
-            balance=laplace.balance,
+            problem, choice, noise="shaped", max_records=max_records, bounds=bounds, goals=goals
         )
     except ConvergenceError:
         return None
-    return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None
+    if goals is None:
+        return made if made.weighted_strategy_error < laplace.weighted_strategy_error else None
+    scores = [
+        goals.score(goals.squares_of(plan.measured, plan.reconstruction_map, plan.noise))
+        for plan in (made, laplace)
+    ]
+    return made if scores[0] < scores[1] else None
 
 
 def plan_of(  # noqa: PLR0913 - what a plan is made of
@@ -191,7 +222,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     max_records: int | None = None,
     bounds: tuple[float, Spectrum | None] | None = None,
     clock: Clock = UNLIMITED,
-    balance: Balance | None = None,
+    goals: Goals | None = None,
 ) -> Plan:
     """Round a strategy to integers and state the accuracy that they guarantee.
 
@@ -205,7 +236,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         Those of the same problem, where they are known already.
     clock
         When the plan must be ready: what bounds there is no time for are left out.
-    balance
+    goals
         What the statements of the batch are compared with.
     """
     timings = problem.timings
@@ -226,7 +257,8 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         spectrum=spectrum,
         noise=noise,
         exact=strategy.exact,
-        balance=balance,
+        objective="total" if goals is None else goals.objective,
+        even_split=None if goals is None or goals.exact_squares else goals,
         details={**strategy.details, "seconds": timings.elapsed(), "timings": stages},
     )
 

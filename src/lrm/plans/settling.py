@@ -1,181 +1,164 @@
-"""Weights of statements for an objective: a first search with even ones, then rounds that settle.
+"""Strategies for goals: a first search with even weights of the goals, then rounds that settle.
 
-For marginals under Laplace noise, rounds keep the sets and bases that were found and change their
-weights: milliseconds each. For other strategies a round is another search, so there are few.
+For marginals and residuals over products, rounds keep the sets and bases that were found and change
+their weights: milliseconds each. Then, where cells are few, their list is searched with the weights
+that these rounds have ended with; further rounds go on from the last strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from lrm.clock import Clock, Step
+from lrm.clock import Step, Timings
 from lrm.errors import StopSolver
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
-from lrm.plans.balance import Balance, Objective
-from lrm.plans.even_split import balance_of
-from lrm.privacy.budget import Noise
-from lrm.solvers.products.reweigh import PartErrors, reweigh
+from lrm.plans.goals import Goals, Objective
+from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import AnyStrategy, Problem, Search
-from lrm.strategies.base import ProductChoice
-from lrm.workload import Workload
-from lrm.workload.columns import StatementColumns
+from lrm.strategies.base import ProductChoice, Strategy
+from lrm.strategies.best import Effort, best_over_cells, best_over_products, refine
+from lrm.strategies.products import reweighed
 
-__all__ = ["Emphasis", "emphasis_of", "settle"]
+__all__ = ["Settled", "settle"]
 
 ROUNDS = 24
-"""Rounds in which the weights of statements are raised at fixed sets and bases."""
+"""Rounds in which the weights of goals are raised at fixed sets and bases."""
 
-SEARCHES: dict[Objective, int] = {"balanced": 3, "worst": 5}
-"""Rounds that are another search, at most."""
+REFINED = 16
+"""Rounds over a list of cells."""
 
-SETTLED = 0.995
-"""Squared ratio to the even split that statements above 1 are brought to, where possible."""
+SHARE = 0.3
+"""The work that rounds over a list of cells may take, beside that of the search before them."""
 
-TOLERATED = 1.01
-"""Squared ratio that is not worth another search."""
-
-STEP = 0.7
-"""Exponent of a round: the weight of a statement grows with its squared ratio to this power."""
+SEARCHES: dict[Objective, int] = {"balanced": 1, "worst": 1, "within": 6}
+"""Searches over products, each with the weights that follow from the one before."""
 
 
 @dataclass(frozen=True, eq=False)
-class Emphasis:
-    """The weights of statements, and the workload that they make.
+class Settled:
+    """A strategy, the batch with the weights that it was found for, and those of the goals."""
 
-    Parameters
-    ----------
-    workload
-        The batch with its own importances.
-    balance, columns
-        What its statements are compared with.
-    """
+    problem: Problem
+    strategy: AnyStrategy
+    emphasis: Floats
 
-    workload: Workload
-    balance: Balance
-    columns: StatementColumns
+    def squares(self, goals: Goals, search: Search) -> Floats:
+        """The squared ratio of each goal."""
+        rounded = self.strategy.rounded(self.problem, search.noise, None)
+        return goals.squares_of(*rounded, search.noise)
 
-    def weighted(self, emphasis: Floats | None = None) -> Workload:
-        """The batch with importances that balance its statements; its own multiply them."""
-        even = np.ones(len(self.balance.statements)) if emphasis is None else emphasis
-        found = self.balance.importance(self.columns, even)[self.columns.of_row]
-        own = self.workload.importance
-        return replace(self.workload, importance=found if own is None else found * own)
 
-    def score(self, squares: Floats) -> tuple[float, float]:
-        """What is minimised: the largest squared ratio (above 1), then their mean."""
-        most, mean = float(squares.max()), float(squares.mean())
-        return (most, mean) if self.balance.objective == "worst" else (max(most, 1.0), mean)
+def settle(goals: Goals, search: Search, effort: Effort, timings: Timings) -> Settled:
+    """Search for a strategy whose largest, or mean, squared ratio of a goal is least."""
+    settled = _over_products(goals, search, effort, timings)
+    if settled is None:
+        problem = Problem(goals.weighted(goals.even), timings)
+        strategy = best_over_cells(problem, search, effort, None)
+        return _over_cells(goals, Settled(problem, strategy, goals.even), search)
+    assert isinstance(settled.strategy, ProductChoice)  # noqa: S101 - over products
+    strategy = best_over_cells(settled.problem, search, effort, settled.strategy)
+    if strategy is settled.strategy:
+        return settled
+    return _over_cells(goals, replace(settled, strategy=strategy), search, settled)
 
-    def raised(self, emphasis: Floats, squares: Floats) -> Floats | None:
-        """Other weights, by which the largest ratios fall; None where none need to."""
-        if self.balance.objective == "worst":
-            return np.asarray(emphasis * (squares / squares.max()) ** STEP)
-        # A statement that its author has made less important may be above 1.
-        if self.workload.importance is not None or squares.max() <= 1.0:
+
+def _over_products(
+    goals: Goals, search: Search, effort: Effort, timings: Timings
+) -> Settled | None:
+    """Search over products of attributes, where there are some, and raise weights in rounds."""
+    emphasis, best, least = goals.even, None, (math.inf, math.inf)
+    queries, searches = goals.workload.products, SEARCHES[goals.objective]
+    for _ in range(searches):
+        problem = Problem(goals.weighted(emphasis), timings)
+        choice = best_over_products(problem, search, effort)
+        if choice is None or queries is None or problem.products is None:
             return None
-        above = np.maximum(squares / SETTLED, 1.0)
-        return np.asarray(emphasis * np.where(squares > SETTLED, above ** (2 * STEP), 1.0))
-
-
-def emphasis_of(
-    workload: Workload, objective: Objective, noise: Noise, clock: Clock
-) -> Emphasis | None:
-    """What the statements of a batch are compared with; None where there is one at most."""
-    found = balance_of(workload, objective, noise, clock)
-    return None if found is None else Emphasis(workload, *found)
-
-
-def settle(
-    emphasis: Emphasis,
-    problem: Problem,
-    strategy: AnyStrategy,
-    solve: Callable[[Problem], AnyStrategy],
-    search: Search,
-) -> tuple[Problem, AnyStrategy]:
-    """Raise the weights of statements in rounds; return the best strategy and its problem."""
-    queries = emphasis.workload.products
-    if (
-        isinstance(strategy, ProductChoice)
-        and isinstance(strategy.found, ProductStrategy)
-        and queries is not None
-        and problem.products is not None
-        and problem.products.terms == queries.batch.terms  # else importances split tables
-    ):
-        return _at_fixed_sets(emphasis, problem, queries, strategy, strategy.found, search.clock)
-    return _by_searches(emphasis, problem, strategy, solve, search)
-
-
-def _at_fixed_sets(  # noqa: PLR0913, PLR0917 - what is settled, and what was found
-    emphasis: Emphasis,
-    problem: Problem,
-    queries: ProductMap,
-    choice: ProductChoice,
-    found: ProductStrategy,
-    clock: Clock,
-) -> tuple[Problem, AnyStrategy]:
-    columns = emphasis.columns
-    parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
-    errors = PartErrors(queries.batch, parts, found)
-
-    def squares_of(strategy: ProductStrategy) -> Floats:
-        means = errors.of(strategy) / columns.sizes
-        return emphasis.balance.squared_ratios(columns, means, "laplace")
-
-    strategy = ProductStrategy.combine(found.groups) if found.combined else found
-    squares = squares_of(strategy)
-    least, best = emphasis.score(squares), (problem, choice)
-    weights = np.ones(len(squares))
-    try:
-        for number in range(ROUNDS):
-            raised = emphasis.raised(weights, squares)
-            if raised is None:
-                break
-            weights = raised
-            workload = emphasis.weighted(weights)
-            strategy = reweigh(weigh_terms(queries.batch, workload.importance), strategy)
-            squares = squares_of(strategy)
-            score = emphasis.score(squares)
-            if score < least:
-                settled = replace(choice, found=strategy)
-                least, best = score, (Problem(workload, problem.timings), settled)
-            clock.tick(Step("statements", number + 1, strategy.error))
-    except StopSolver:
-        pass
+        settled = first = Settled(problem, choice, emphasis)
+        if problem.products.terms == queries.batch.terms:  # else importances split tables
+            settled = _at_fixed_sets(goals, queries, first, choice, search)
+        if searches == 1:
+            return settled
+        score = goals.score(settled.squares(goals, search))
+        if score < least:
+            best, least = settled, score
+        raised = goals.raised(emphasis, first.squares(goals, search))
+        if raised is None or search.clock.ended:
+            break
+        emphasis = raised
     return best
 
 
-def _by_searches(
-    emphasis: Emphasis,
-    problem: Problem,
-    strategy: AnyStrategy,
-    solve: Callable[[Problem], AnyStrategy],
-    search: Search,
-) -> tuple[Problem, AnyStrategy]:
-    def squares_of(problem: Problem, strategy: AnyStrategy) -> Floats:
-        measured, reconstruction = strategy.rounded(problem, search.noise, None)
-        scale = measured.sensitivity_for(search.noise) / 2.0**measured.bits
-        means = emphasis.columns.means(reconstruction.row_squared_norms * scale**2)
-        return emphasis.balance.squared_ratios(emphasis.columns, means, search.noise)
+def _at_fixed_sets(
+    goals: Goals, queries: ProductMap, settled: Settled, choice: ProductChoice, search: Search
+) -> Settled:
+    """Raise weights in rounds at the sets and bases of a choice."""
+    columns, emphasis = goals.columns, settled.emphasis
+    parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
+    batch = weigh_terms(queries.batch, goals.own_importance)
+    reweighing = Reweighing(batch, parts, choice.found, goals.column_weights(emphasis))
+    squares = goals.squares(reweighing.errors(reweighing.at()) / columns.sizes)
+    combined = isinstance(choice.found, ProductStrategy) and choice.found.combined
+    if combined or goals.exact_squares is not None:
+        exact = settled.squares(goals, search)
+        goals, squares = goals.scaled(squares, exact), exact
+    least, best, found = goals.score(squares), settled, choice.found
+    try:
+        for number in range(ROUNDS):
+            raised = goals.raised(emphasis, squares)
+            if raised is None:
+                break
+            emphasis = raised
+            strategy = reweighing.at(goals.column_weights(emphasis))
+            squares = goals.squares(reweighing.errors(strategy) / columns.sizes)
+            if goals.score(squares) < least:
+                least = goals.score(squares)
+                best, found = Settled(settled.problem, choice, emphasis), strategy
+            search.clock.tick(Step("statements", number + 1, strategy.error))
+    except StopSolver:
+        pass
+    if best is settled:
+        return settled
+    problem = Problem(goals.weighted(best.emphasis), settled.problem.timings)
+    best = replace(best, problem=problem, strategy=reweighed(choice, found, problem))
+    return _combined(goals, settled, best, search) if combined else best
 
-    squares = squares_of(problem, strategy)
-    least, best = emphasis.score(squares), (problem, strategy)
-    weights = np.ones(len(squares))
-    for _ in range(SEARCHES[emphasis.balance.objective]):
-        raised = emphasis.raised(weights, squares)
-        enough = emphasis.balance.objective == "balanced" and squares.max() <= TOLERATED
-        if raised is None or enough or search.clock.ended:
+
+def _combined(goals: Goals, first: Settled, settled: Settled, search: Search) -> Settled:
+    """The better of a strategy and what it has become, with two groups answered from both."""
+    assert isinstance(settled.strategy, ProductChoice)  # noqa: S101 - over products
+    assert isinstance(settled.strategy.found, ProductStrategy)  # noqa: S101 - of marginals
+    found = replace(settled.strategy.found, combined=True)
+    both = replace(settled, strategy=replace(settled.strategy, found=found))
+    return min(
+        first, settled, both, key=lambda candidate: goals.score(candidate.squares(goals, search))
+    )
+
+
+def _over_cells(
+    goals: Goals, first: Settled, search: Search, other: Settled | None = None
+) -> Settled:
+    """Raise weights in rounds over a list of cells; ``other`` is a strategy to compare with."""
+    last, squares = first, first.squares(goals, search)
+    least, best = goals.score(squares), first
+    if other is not None and (score := goals.score(other.squares(goals, search))) < least:
+        least, best = score, other
+    most = search.clock.work * (1.0 + SHARE)
+    for _ in range(REFINED):
+        raised = goals.raised(last.emphasis, squares)
+        if raised is None or search.clock.ended or search.clock.work > most:
             break
-        weights = raised
-        own = Problem(emphasis.weighted(weights), problem.timings)
-        found = solve(own)
-        squares = squares_of(own, found)
-        score = emphasis.score(squares)
-        if score < least:
-            least, best = score, (own, found)
+        problem = Problem(goals.weighted(raised), first.problem.timings)
+        refined = None
+        if isinstance(last.strategy, Strategy):
+            refined = refine(problem, search, last.strategy)
+        if refined is None:
+            break
+        last = Settled(problem, refined, raised)
+        squares = last.squares(goals, search)
+        if goals.score(squares) < least:
+            least, best = goals.score(squares), last
     return best

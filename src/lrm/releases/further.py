@@ -79,7 +79,8 @@ def _answered(release: Release, further_batch: Workload) -> Release:
             workload=further_batch,
             reconstruction_map=reconstruction,
             exact=True,
-            balance=None,
+            objective="total",
+            even_split=None,
         )
         return replace(release, plan=further)
     except ConvergenceError:

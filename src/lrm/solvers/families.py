@@ -6,6 +6,7 @@ See ``docs/explanation/best.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, work_of
+from lrm.errors import StopSolver
 from lrm.solvers import settings
 from lrm.solvers.exact import ExactPair, checked_pair
 from lrm.solvers.extra_rows import ExtraRows, assemble, optimise_extra_rows, round_work
@@ -21,7 +23,7 @@ from lrm.solvers.race import Family, Race, Stage
 from lrm.solvers.row_space import optimise_row_space
 from lrm.solvers.starts import random_rows, rotation
 
-__all__ = ["families", "from_start", "search"]
+__all__ = ["families", "from_start", "polish", "search"]
 
 Matrix = NDArray[np.float64]
 NO_STARTS: Mapping[str, Matrix] = MappingProxyType({})
@@ -199,6 +201,13 @@ def _moved(L: Matrix) -> float:
 
 def _same(pair: ExactPair) -> ExactPair:
     return pair
+
+
+def polish(race: Race, name: str, L: Matrix) -> None:
+    """Descend a little from a strategy that is good already."""
+    with suppress(StopSolver):
+        for _, work in _in_general(race, name, L, settings.POLISH):
+            race.clock.spend(work)
 
 
 def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:

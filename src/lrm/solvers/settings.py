@@ -109,6 +109,10 @@ quick effort up to the second number where every query is a product, which rarel
 Each round of the convex program takes that order of work: 1 to 5 CPU s in all at 3e8, measured on
 affine conditions over two attributes (140 queries of 5^5 cells, 174 of 10^4)."""
 
+REFINED_WORK = 1e7
+"""Measurements² × merged cells up to which a descent goes on from a strategy: a tenth of a second
+(`python -m benchmarks statements meet`)."""
+
 FLAT_CELLS = {"quick": 2000, "normal": 5000, "thorough": 5000}
 """Merged cells of a product up to which a list of them is searched for Laplace noise; more take
 seconds even at quick effort, and hundreds of MB."""

@@ -25,6 +25,7 @@ __all__ = [
     "Strategy",
     "build_strategy",
     "check_mechanism",
+    "mechanism_for",
 ]
 
 MECHANISMS: Mapping[str, str] = {
@@ -55,6 +56,13 @@ def build_strategy(
     name: str, problem: Problem, search: Search, options: Mapping[str, Any]
 ) -> AnyStrategy:
     """Run the mechanism called ``name``."""
+    return mechanism_for(name, problem, options)(problem, search, **options)
+
+
+def mechanism_for(
+    name: str, problem: Problem, options: Mapping[str, Any]
+) -> Callable[..., AnyStrategy]:
+    """The mechanism called ``name``; options that it does not have are refused."""
     check_mechanism(name)
     mechanism = _mechanism(name, listed=problem.is_listed)
     known = list(inspect.signature(mechanism).parameters)[2:]
@@ -62,7 +70,7 @@ def build_strategy(
     if unknown:
         takes = f"it takes {', '.join(known)}" if known else "it takes no options"
         raise UsageError(f"mechanism {name!r} has no option {unknown[0]!r}; {takes}")
-    return mechanism(problem, search, **options)
+    return mechanism
 
 
 def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:

@@ -111,14 +111,14 @@ class Problem:
         representatives, so that a column of L in the unit ball is one of sensitivity 1.
         """
         with self.timings.of("reduction"):
-            return reduce_rows(self._weighted) * self._factors
+            return reduce_rows(self._weighted) * self.factors
 
     @cached_property
     def scaled_queries(self) -> LinearMap:
         """A map W with ``WᵀW = RᵀR`` for R as in ``reduced``, in the form of the workload."""
-        if np.all(self._factors == 1.0):
+        if np.all(self.factors == 1.0):
             return self._weighted
-        return self._weighted.scale_columns(self._factors)
+        return self._weighted.scale_columns(self.factors)
 
     @property
     def is_reduced(self) -> bool:
@@ -170,7 +170,7 @@ class Problem:
         ``‖R‖₂² ≤ max_j (|R|ᵀ|R|u)_j/u_j`` for every u > 0 (Collatz and Wielandt), exact for the
         identity; and ``‖R‖_* ≥ ‖R‖_F³/‖RRᵀ‖_F`` (Hölder), where that product is cheap as well.
         """
-        squares = self._weighted.column_squared_sums() * self._factors**2
+        squares = self._weighted.column_squared_sums() * self.factors**2
         used = squares > 0
         if not used.any():
             return 0.0
@@ -189,7 +189,7 @@ class Problem:
         sizes = self._weighted.absolute()
         square, guess = np.inf, used.astype(np.float64)
         for _ in range(QUICK_ROUNDS):
-            image = self._factors * sizes.apply_transpose(sizes.apply(self._factors * guess))
+            image = self.factors * sizes.apply_transpose(sizes.apply(self.factors * guess))
             square = min(square, float((image[used] / guess[used]).max()))
             guess[used] = np.maximum(image[used] / image.max(), 1e-6)
         return float(np.sqrt(square))
@@ -199,7 +199,7 @@ class Problem:
         m, n = self._weighted.shape
         if m * n * min(m, n) > QUICK_STEPS:
             return np.inf
-        R = self._weighted.dense() * self._factors
+        R = self._weighted.dense() * self.factors
         return float(np.linalg.norm(R @ R.T if m <= n else R.T @ R))
 
     @cached_property
@@ -208,13 +208,13 @@ class Problem:
         return weigh_rows(self.merged.queries, self.workload.importance)
 
     @cached_property
-    def _factors(self) -> Floats:
+    def factors(self) -> Floats:
         """How much the largest of the cells that are merged into one counts."""
         return np.maximum(self.merged.cell_map.largest_factors(), 1).astype(np.float64)
 
     def from_reduced(self, strategy: Floats | sp.csr_array) -> LinearMap:
         """A strategy for ``reduced`` as one on merged counts."""
-        shares = 1.0 / self._factors
+        shares = 1.0 / self.factors
         if sp.issparse(strategy):
             return SparseMap(sp.csr_array(strategy @ sp.diags_array(shares)))
         return DenseMap(strategy * shares)

@@ -13,7 +13,7 @@ from lrm.errors import ConvergenceError, UsageError
 from lrm.maps.linear import Floats
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
-from lrm.solvers.families import from_start
+from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
 from lrm.solvers.groups import disjoint_groups, weighted_groups
 from lrm.solvers.race import Candidate, Race
@@ -39,7 +39,7 @@ from lrm.strategies.products import (
     on_representatives,
 )
 
-__all__ = ["best", "has_few_cells"]
+__all__ = ["Effort", "best", "best_over_cells", "best_over_products", "has_few_cells", "refine"]
 
 Effort = Literal["quick", "normal", "thorough"]
 EFFORTS = ("quick", "normal", "thorough")
@@ -47,6 +47,9 @@ EFFORTS = ("quick", "normal", "thorough")
 
 TIE = 1e-6
 """A relative difference of errors that is less than what rounding to integers costs."""
+
+LAST = "last weights"
+"""What a strategy is called that another one starts from."""
 
 PROVEN = 1.0 + 1e-9
 """An error no more above a bound on all strategies is the least, but for rounding."""
@@ -84,19 +87,29 @@ def best(problem: Problem, search: Search, *, effort: Effort = "normal") -> AnyS
     effort
         How long to search: ``"quick"``, ``"normal"`` or ``"thorough"``.
     """
+    product_choice = best_over_products(problem, search, effort)
+    return best_over_cells(problem, search, effort, product_choice)
+
+
+def best_over_products(problem: Problem, search: Search, effort: Effort) -> ProductChoice | None:
+    """The best over products of attributes, where there are some: the first half of `best`."""
     if effort not in EFFORTS:
         raise UsageError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    if problem.products is not None:
-        return _best_of_both(problem, search, effort)
-    return _best_listed(problem, search, effort, {})
-
-
-def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrategy:
-    """The best over products, or over a list of merged cells where these are few."""
-    few = has_few_cells(problem, effort, search.noise)
+    if problem.products is None:
+        return None
     # Over few cells, a longer search over products found no more on any batch of the benchmarks.
+    few = has_few_cells(problem, effort, search.noise)
     brief = few and effort == "normal" and search.noise == "laplace"
-    product_choice = best_products(problem, search, effort="brief" if brief else effort)
+    return best_products(problem, search, effort="brief" if brief else effort)
+
+
+def best_over_cells(
+    problem: Problem, search: Search, effort: Effort, product_choice: ProductChoice | None
+) -> AnyStrategy:
+    """The best over a list of cells, or the one over products: the second half of `best`."""
+    if product_choice is None:
+        return _best_listed(problem, search, effort, {})
+    few = has_few_cells(problem, effort, search.noise)
     proven = _error(product_choice) <= PROVEN * (product_choice.least_error or 0.0)
     if not few or proven or search.clock.must_end():
         return product_choice
@@ -114,6 +127,28 @@ def _best_of_both(problem: Problem, search: Search, effort: Effort) -> AnyStrate
     bound = least_error(flat, search.clock, most=settings.BOUND_SECONDS)
     lifted = [_over_all_cells(strategy, flat, reduction) for strategy in listed]
     return _least(product_choice, lifted, bound)
+
+
+def refine(problem: Problem, search: Search, strategy: Strategy) -> Strategy | None:
+    """Go on from a strategy that was found for other importances of the same queries.
+
+    None where it is not one over a list of few merged cells, which descents can go on from.
+    """
+    flat, reduction = (problem, None) if problem.products is None else flat_problem(problem)
+    (queries, cells), (rows, columns) = flat.merged.queries.shape, strategy.matrix.shape
+    work = cells * min(queries, cells) ** 2 if search.noise == "gaussian" else cells * rows**2
+    if columns != cells or work > settings.REFINED_WORK:
+        return None
+    if search.noise == "gaussian":
+        listed = best_gaussian(flat, search, "normal")
+    else:
+        race = Race(flat.reduced, search.clock)
+        start = strategy.matrix.dense() * flat.factors
+        if race.offer_strategy(LAST, start) < np.inf:
+            polish(race, LAST, start)
+        matrix = flat.from_reduced(race.best().strategy)
+        listed = Strategy("best", flat.merged.cell_map, matrix, record=strategy.record)
+    return listed if reduction is None else _over_all_cells(listed, flat, reduction)
 
 
 def has_few_cells(problem: Problem, effort: Effort, noise: str) -> bool:

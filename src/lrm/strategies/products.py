@@ -18,6 +18,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, marginals_error
 from lrm.exact.products.probing import check_support
 from lrm.exact.products.quadratic import Quadratic
+from lrm.exact.products.residual_strategy import GaussianGroups
 from lrm.exact.products.strategy import Group, ProductStrategy, axes_of
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.matrices import SparseMap
@@ -72,15 +73,31 @@ def best_products(problem: Problem, search: Search, *, effort: Effort = "normal"
     batch = _batch(problem)
     if search.noise == "gaussian":
         residuals = optimise_gaussian_groups(batch, clock=search.clock)
-        bound = residuals.bound * (1.0 - ROUNDING) or product_bound(batch)
         record = _record("residuals", residuals.error, effort, search)
-        return ProductChoice("best", residuals, bound, record=record)
+        return ProductChoice("best", residuals, _bound(residuals, batch), record=record)
     several = effort == "normal" and len(problem.workload.statements) > 1
     seconds = settings.STATEMENTS_SECONDS if several else settings.EFFORT_SECONDS[effort]
     clock = search.clock.part(seconds)
     strategy = optimise_products(batch, effort=effort, seed=search.seed, clock=clock)
     record = _record("weighted marginals", strategy.error, effort, search)
-    return ProductChoice("best", strategy, product_bound(batch), record=record)
+    return ProductChoice("best", strategy, _bound(strategy, batch), record=record)
+
+
+def _bound(found: ProductStrategy | GaussianGroups, batch: ProductBatch) -> float:
+    """A number that no strategy for the weighted terms of a batch is below."""
+    proven = found.bound * (1.0 - ROUNDING) if isinstance(found, GaussianGroups) else 0.0
+    return proven or product_bound(batch)
+
+
+def reweighed(
+    choice: ProductChoice, found: ProductStrategy | GaussianGroups, problem: Problem
+) -> ProductChoice:
+    """The same choice with what was found for other importances, those of ``problem``."""
+    record = choice.record and replace(
+        choice.record, candidates=(Candidate(choice.record.winner, found.error, 0),)
+    )
+    bound = _bound(found, _batch(problem))
+    return replace(choice, found=found, least_error=bound, record=record)
 
 
 def _record(winner: str, error: float, effort: str, search: Search) -> SearchRecord:

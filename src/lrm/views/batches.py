@@ -27,7 +27,7 @@ def batch_section(plan: Plan, errors: Table | None) -> Document:
     queries, cells = workload.shape
     query_count = many(queries, "query", "queries")
     sentence = f"{query_count} over {cells:,} cells. All of this is public; nothing of it is data."
-    if plan.balance is not None:
+    if plan.objective != "total":
         sentence += " The plan is balanced: each table has a share of the accuracy."
     elif workload.importance is not None:
         sentence += " Some queries were declared more important than others."

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lrm.accuracy import Accuracy
 from lrm.ledger import Budget, Entry
 from lrm.plans import Plan
+from lrm.plans.tolerances import Met
 from lrm.releases import Preview, Release
 from lrm.spelling import many, number
 from lrm.views.answers import grouped_tables, single_numbers, statement_table, usable_words
@@ -18,6 +19,7 @@ from lrm.views.plans import bound_lines, error_lines, plan_lines, worst_blocks
 from lrm.views.previews import preview_lines
 from lrm.views.releases import release_lines
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines, usable_sentence
+from lrm.views.tolerances import met_blocks
 from lrm.workload.layout import find_statement
 
 __all__ = [
@@ -59,9 +61,10 @@ def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
     return _apart([Facts(tuple(pairs))])
 
 
-def plan_document(plan: Plan) -> Document:
-    """A plan, with errors at ε = 1 or ρ = 1."""
-    return _apart([Facts(tuple(plan_lines(plan))), *_warned(plan.warnings)])
+def plan_document(plan: Plan, met: Met | None = None) -> Document:
+    """A plan, with errors at ε = 1 or ρ = 1, and the amount at which it meets its tolerances."""
+    lines = [Facts(tuple(plan_lines(plan))), *_warned(plan.warnings)]
+    return _apart(lines, [] if met is None else met_blocks(met))
 
 
 def explanation_document(  # noqa: PLR0913 - what may be asked for
@@ -72,14 +75,16 @@ def explanation_document(  # noqa: PLR0913 - what may be asked for
     *,
     expect: float | None = None,
     bound: bool = False,
+    met: Met | None = None,
 ) -> Document:
     """The errors of a plan: by statement, the largest query by query, and of derived answers."""
-    errors = StatementErrors(plan).at(expected, confidence)
+    errors = StatementErrors(plan, plan.statement_ratios).at(expected, confidence)
     bounds = bound_lines(plan, expected) if bound else []
     lines = Facts((*error_lines(plan, expected), *kind_lines(errors), *bounds))
     sentence = usable_sentence(errors, expected.privacy)
     return _apart(
         [lines],
+        [] if met is None else met_blocks(met),
         [error_table(errors, confidence)] if len(errors) > 1 else [],
         _said([sentence] if sentence else []),
         worst_blocks(plan, expected, confidence, limit),

@@ -118,19 +118,20 @@ def _typical_lines(plan: Plan) -> Lines:
 def balance_facts(plan: Plan) -> dict[str, Any]:
     """What was minimised, and each statement's error beside that under an even split."""
     ratios = plan.statement_ratios
-    if plan.balance is None or ratios is None:
-        return {"objective": "total", "of_even_split": None}
-    return {"objective": plan.balance.objective, "of_even_split": ratios.tolist()}
+    return {
+        "objective": plan.objective,
+        "of_even_split": None if ratios is None else ratios.tolist(),
+    }
 
 
 def balance_lines(plan: Plan) -> Lines:
     """The same as text."""
     ratios = plan.statement_ratios
-    if plan.balance is None or ratios is None:
+    if ratios is None:
         return []
     typical = math.exp(float(np.log(ratios).mean()))
     return [
-        ("objective", f"{plan.balance.objective}: of their errors under an even split, statements"),
+        ("objective", f"{plan.objective}: of their errors under an even split, statements"),
         ("", f"have {ratios.min():.2f} to {ratios.max():.2f}, typically {typical:.2f}"),
     ]
 
@@ -333,6 +334,8 @@ def explanation_facts(
         "noise": plan.noise,
         **expected.privacy.facts,
         **error_facts(plan, expected, confidence, limit),
-        "statements": statement_facts(StatementErrors(plan).at(expected, confidence)),
+        "statements": statement_facts(
+            StatementErrors(plan, plan.statement_ratios).at(expected, confidence)
+        ),
         "derived": expected_facts(plan, expected, confidence, expect),
     }

@@ -35,6 +35,7 @@ __all__ = [
     "error_table",
     "kind_lines",
     "named_parts",
+    "part_title",
     "statement_facts",
     "statement_parts",
     "typical_count",
@@ -236,7 +237,7 @@ class StatementError:
         Half of the interval of an answer with the typical error.
     ratio
         The error of the whole statement beside that under an even split of the budget; None where
-        statements were not balanced.
+        that is not stated.
     """
 
     part: Part
@@ -262,13 +263,19 @@ class StatementErrors:
 
     Standard errors at two guarantees differ by one factor, which is that of the noise. So the
     norms of the rows are computed once.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    ratios
+        The errors of its statements beside an even split (`Plan.statement_ratios`), to state them.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, ratios: Floats | None = None) -> None:
         self.plan = plan
         self.parts = statement_parts(plan.workload)
         self._ratios: dict[float, Floats] = {}
-        ratios = plan.statement_ratios
         self._even: dict[int, float] = {}
         if ratios is not None:
             pairs = zip(plan.workload.statements, ratios.tolist(), strict=True)

@@ -389,7 +389,10 @@ class Actions:
             raise UsageError("correct the errors of the domain and the questions first")
         questions = compile_whole(batch, outcome.domain)
         plan_domain = plan.workload.domain
-        if plan_domain != outcome.domain or questions.digest != plan.batch_digest:
+        if (
+            plan_domain != outcome.domain
+            or questions.unweighted_digest != plan.workload.unweighted_digest
+        ):
             raise UsageError(
                 "the plan is of other questions than those in the editor; choose the plan of these "
                 "questions, or release that one with lrm release"

@@ -153,9 +153,17 @@ class Workload:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the queries, their labels and importances, of derived answers and displays."""
+        return self._digest(self.importance)
+
+    @property
+    def unweighted_digest(self) -> str:
+        """The digest of the same batch without importances."""
+        return self._digest(None)
+
+    def _digest(self, importance: Floats | None) -> str:
         seal = hashlib.sha256(self.queries.digest.encode() + self.labels.digest.encode())
-        if self.importance is not None:
-            seal.update(self.importance.tobytes())
+        if importance is not None:
+            seal.update(importance.tobytes())
         for derived_answer in self.derived:
             seal.update(json.dumps(derived_answer.facts(lines=False)).encode() + b"\n")
         for display in self.display:

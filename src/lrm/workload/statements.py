@@ -137,6 +137,8 @@ class Statement:
         The position of its display (HAVING, ORDER BY, LIMIT) among those of the batch.
     expected
         The size of a usual answer, where the author has stated one: ``-- expected: 500``.
+    within
+        How near answers must be, by their name; ``""`` is for all that are not named.
 
     Examples
     --------
@@ -153,6 +155,7 @@ class Statement:
     line: int | None = None
     display: int | None = None
     expected: float | None = None
+    within: tuple[tuple[str, float], ...] = ()
 
     @property
     def count(self) -> int:
@@ -182,6 +185,7 @@ class Statement:
             "line": self.line,
             "display": self.display,
             "expected": self.expected,
+            "within": [list(pair) for pair in self.within],
         }
 
     @classmethod
@@ -199,17 +203,19 @@ class Statement:
                 facts["line"],
                 facts["display"],
                 facts["expected"],
+                tuple((name, limit) for name, limit in facts.get("within", [])),
             )
-        except (TypeError, KeyError, ValueError):
+        except (TypeError, KeyError, ValueError, AttributeError):
             raise WorkloadError("a statement is not of the expected form") from None
         texts = [statement.name, statement.title, *statement.answers]
+        texts += [name for name, _ in statement.within]
         integers = [value for value in (statement.line, statement.display) if value is not None]
-        size = 1.0 if statement.expected is None else statement.expected
+        sizes = [1.0 if statement.expected is None else statement.expected]
+        sizes += [limit for _, limit in statement.within]
         if not (
             all(isinstance(value, str) for value in texts)
             and all(type(value) is int and value >= 0 for value in integers)
-            and type(size) is float
-            and 0 < size < float("inf")
+            and all(type(size) is float and 0 < size < float("inf") for size in sizes)
         ):
             raise WorkloadError("a statement is not of the expected form")
         return statement

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lrm.batches.remarks import Remarks, remarks_before
+from lrm.batches.remarks import Remarks, remarks_before, tolerance
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer
 from lrm.batches.sql.build import build, same_table, unknown_table
@@ -361,11 +361,30 @@ def _compile_statement(
                 table.answers, [column.name for column in table.columns]
             )
             name = "" if number else table.answers[0]
-            table = replace(table, name=name, title=title, expected=remarks.expected)
+            table = replace(
+                table,
+                name=name,
+                title=title,
+                expected=remarks.expected,
+                within=_within(remarks, read.selects),
+            )
             selects.append((select_answers, display, table))
             for sentence, node in select.cells.warnings.items():
                 notices.append(placed(fail("constant", sentence, node), chunk))
     return Made(selects, notices)
+
+
+def _within(remarks: Remarks, selects: Sequence[Answers]) -> tuple[tuple[str, float], ...]:
+    """The tolerances of a statement; the names are those of its answers."""
+    names = {item.name for select in selects for item in select.items if item.name}
+    for name, _ in remarks.within:
+        if name and name not in names:
+            sentence = f"no answer of this statement is called {name!r}, as its tolerance says"
+            raise SqlError(sentence, code="within")
+    try:
+        return tuple((name, tolerance(text, remarks.expected)) for name, text in remarks.within)
+    except WorkloadError as error:
+        raise SqlError(str(error), code="within") from None
 
 
 def _shared_names(read: Sequence[_Read | SqlError | None], numbers: Sequence[int]) -> set[str]:

@@ -136,6 +136,7 @@ CODES: dict[str, str] = {
     "unknown-column": "a name that no attribute has",
     "unknown-table": "a table that the domain does not declare",
     "window": "a window function that is not supported",
+    "within": "a tolerance that is not a number above 0, or of no answer of the statement",
 }
 """Each code with its meaning; `docs/reference/sql-errors.md` has an example of each."""
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,14 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
 
-__all__ = ["optimise_gaussian_groups", "optimise_gaussian_products", "residual_error"]
+__all__ = [
+    "optimise_gaussian_groups",
+    "optimise_gaussian_products",
+    "residual_demands",
+    "residual_error",
+    "residual_shares",
+    "residual_strategy",
+]
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
@@ -89,10 +97,29 @@ def _evaluate(
         residual[numbers], total[numbers] = statistic.residual, statistic.total
         statistics.append(statistic)
     v = quadratic.demands(residual, total)
+    return statistics, residual, total, v, _spread(quadratic, bases)
+
+
+def _spread(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
+    """``Π_{i∈A}(κ_i − 1)`` of each subset A."""
     inside = members_of(quadratic.index.masks, quadratic.d)
     logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
-    spread = np.exp(sums_over(inside, logs))
-    return statistics, residual, total, v, spread
+    return np.asarray(np.exp(sums_over(inside, logs)))
+
+
+def residual_demands(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
+    """``v_A`` of each subset."""
+    return _evaluate(quadratic, bases)[3]
+
+
+def residual_shares(
+    quadratic: Quadratic, bases: Sequence[GramBasis], v: Floats
+) -> tuple[Floats, Floats]:
+    """The best share of each subset in the squared L2 norm, and what 1 of v costs there."""
+    spread = _spread(quadratic, bases)
+    share = np.sqrt(v * spread)
+    share /= share.sum()
+    return share, np.divide(spread, share, out=np.zeros(len(v)), where=share > 0)
 
 
 def residual_error(quadratic: Quadratic, bases: Sequence[GramBasis] | None = None) -> float:
@@ -138,17 +165,30 @@ def optimise_gaussian_products(
             plain = [np.eye(quadratic.sizes[i]) for i in needy]
             optimised = _optimise_bases(quadratic, bases, needy, plain, clock, max_rounds)
         bases = optimised
-    *_, v, spread = _evaluate(quadratic, bases)
-    error = float(np.sqrt(v * spread).sum() ** 2)
+    empty = np.zeros(0)
+    start = GaussianStrategy(
+        axes_of(reduced.labels), tuple(bases), quadratic.index.masks[:0], empty, 0.0, float(optimal)
+    )
+    return residual_strategy(quadratic, start, residual_demands(quadratic, bases))
+
+
+def residual_strategy(
+    quadratic: Quadratic, strategy: GaussianStrategy, v: Floats
+) -> GaussianStrategy:
+    """The strategy with the same bases whose weights are best for the demands ``v``."""
+    share, variances = residual_shares(quadratic, strategy.bases, v)
     nonzero = v > 0
     subsets = quadratic.index.masks[nonzero]
-    return GaussianStrategy(
-        axes_of(reduced.labels),
-        tuple(bases),
-        subsets,
-        _weights(subsets, bases, v[nonzero], spread[nonzero]),
-        error,
-        error if optimal else 0.0,
+    kappas = np.array([basis.kappa for basis in strategy.bases])
+    inside = members_of(subsets, len(kappas))
+    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300))))
+    error = float(v @ variances)
+    return replace(
+        strategy,
+        subsets=subsets,
+        weights=np.sqrt(share[nonzero] / norms),
+        error=error,
+        bound=error if strategy.bound else 0.0,
     )
 
 
@@ -181,15 +221,6 @@ def optimise_gaussian_groups(
 
 def _residual_root(batch: ProductBatch) -> float:
     return math.sqrt(residual_error(Quadratic(batch)))
-
-
-def _weights(subsets: Masks, bases: Sequence[GramBasis], v: Floats, spread: Floats) -> Floats:
-    """ω: a subset's share of the squared L2 norm is proportional to ``sqrt(v_A·Π(κ_i − 1))``."""
-    kappas = np.array([basis.kappa for basis in bases])
-    inside = members_of(subsets, len(bases))
-    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300))))
-    share = np.sqrt(v * spread)
-    return np.asarray(np.sqrt(share / share.sum() / norms))
 
 
 def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments

@@ -1,0 +1,65 @@
+"""What a plan says about the tolerances of its statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from lrm.plans.tolerances import Met
+from lrm.privacy.amounts import spell_amount
+from lrm.spelling import number
+from lrm.views.blocks import Block, Cell, Facts, Heading, Prose, Table
+from lrm.views.statement_errors import part_title
+
+__all__ = ["met_blocks", "met_facts"]
+
+
+def met_facts(met: Met) -> dict[str, Any]:
+    """The least amount, and the interval of each tolerance at it, as JSON holds them."""
+    return {
+        **met.privacy.facts,
+        "confidence": met.confidence,
+        "tolerances": [
+            {
+                "statement": tolerance.statement.name,
+                "answer": tolerance.name,
+                "within": tolerance.within,
+                "half_width": ratio * tolerance.within,
+                "determines": tolerance in met.determining,
+            }
+            for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True)
+        ],
+    }
+
+
+def met_blocks(met: Met) -> list[Block]:
+    """The same as a line, a table and a sentence."""
+    ((name, amount),) = met.privacy.amounts.items()
+    percent = f"{100 * met.confidence:.4g} %"
+    headings = (
+        Heading("answers", words=True, label=True),
+        Heading("within"),
+        Heading(f"{percent} interval"),
+        Heading("", words=True),
+    )
+    counts = Counter(tolerance.statement.name for tolerance in met.tolerances)
+    rows = [
+        (
+            Cell(
+                part_title(
+                    tolerance.statement.title,
+                    tolerance.name if counts[tolerance.statement.name] > 1 else "",
+                )
+            ),
+            Cell(number(tolerance.within), value=tolerance.within),
+            Cell(f"±{number(ratio * tolerance.within)}", value=ratio * tolerance.within),
+            Cell("determines it" if tolerance in met.determining else ""),
+        )
+        for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True)
+    ]
+    line = f"{name} {spell_amount(amount, 'up')} meets all tolerances with {percent} intervals"
+    return [
+        Facts((("least amount", line),)),
+        Table("", headings, tuple(rows)),
+        Prose(("wider tolerances for what determines it lower the amount",)),
+    ]

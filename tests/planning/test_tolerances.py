@@ -1,0 +1,231 @@
+"""Tolerances of statements, and the least amount at which a plan meets them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import lrm
+from lrm.cli import main
+from lrm.domain.file import write_domain
+from lrm.errors import BudgetError, SqlError, UsageError, WorkloadError
+from lrm.plans.goals import Goals, column_errors
+from lrm.plans.tolerances import tolerance_goals, tolerances_of
+
+BATCH = """
+-- within: 20
+SELECT COUNT(*) AS everybody FROM visits;
+-- within: 5 % of 600
+SELECT ward, COUNT(*) AS by_ward FROM visits GROUP BY ward;
+-- expected: 200
+-- within: 2000
+-- within mean: 2
+SELECT ward, SUM(stay) AS days, AVG(stay) AS mean FROM visits GROUP BY ward;
+-- within: 40
+SELECT MEDIAN(stay) AS middle FROM visits;
+SELECT month, COUNT(*) AS by_month FROM visits GROUP BY month;
+"""
+
+
+@pytest.fixture(scope="module")
+def domain():
+    return lrm.Domain(
+        [
+            lrm.Categories("ward", ["a", "b", "c"]),
+            lrm.Integers("month", 1, 6),
+            lrm.Integers("stay", 0, 9),
+        ],
+        "visits",
+    )
+
+
+@pytest.fixture(scope="module")
+def batch(domain):
+    return lrm.sql(BATCH, domain)
+
+
+@pytest.fixture(scope="module", params=["pure", "gaussian"])
+def plan(batch, request):
+    return lrm.plan(batch, noise=request.param, meet=0.95, effort="quick")
+
+
+def test_tolerances_are_read(batch):
+    found = {entry.name: entry.within for entry in tolerances_of(batch)}
+    assert found == {"everybody": 20, "by_ward": 30, "days": 2000, "mean": 2, "middle": 40}
+
+
+def test_the_amount_is_the_least_that_meets_them(plan):
+    met = plan.meets()
+    assert plan.objective == "within"
+    assert 0.999 < max(met.ratios) <= 1.0
+    assert met.determining
+    less = type(met.privacy)(next(iter(met.privacy.amounts.values())) * 99 / 100)
+    ratios = [entry.ratio(plan.workload, plan.accuracy(less), 0.95) for entry in met.tolerances]
+    assert max(ratios) > 1.0
+
+
+def test_intervals_at_the_amount_are_within_the_tolerances(plan):
+    met = plan.meets()
+    amounts = {name: str(value) for name, value in met.privacy.amounts.items()}
+    table = plan.errors(**amounts, expect=200).to_pandas()
+    for name, most in {"everybody": 20, "by_ward": 30, "days": 2000, "mean": 2}.items():
+        halves = table.loc[table["query"] == name, "half_width"]
+        assert len(halves)
+        assert halves.max() <= most * (1 + 1e-9)
+
+
+def test_planning_for_tolerances_needs_less_than_other_objectives(batch, plan):
+    noise = "gaussian" if plan.noise == "gaussian" else "pure"
+    balanced = lrm.plan(batch, noise=noise, effort="quick")
+    amounts = [next(iter(one.meets().privacy.amounts.values())) for one in (plan, balanced)]
+    assert amounts[0] < amounts[1]
+
+
+def test_the_amount_for_tables_is_the_least_of_all_strategies(domain):
+    """By any weights of tables, no Gaussian strategy has a smaller weighted mean than the best.
+
+    The optimum for the weights that the search has ended with bounds every maximum from below.
+    """
+    text = """
+    -- within: 20
+    SELECT COUNT(*) AS everybody FROM visits;
+    -- within: 12
+    SELECT ward, COUNT(*) AS by_ward FROM visits GROUP BY ward;
+    -- within: 15
+    SELECT ward, month, COUNT(*) AS both FROM visits GROUP BY ward, month;
+    -- within: 30
+    SELECT month, stay, COUNT(*) AS stays FROM visits GROUP BY month, stay;
+    """
+    plan = lrm.plan(lrm.sql(text, domain), noise="gaussian", meet=0.95)
+    goals = tolerance_goals(plan.workload, 0.95)
+    strategy = plan.measured, plan.reconstruction_map, "gaussian"
+    goals = goals.scaled(
+        goals.squares(column_errors(goals.columns, *strategy)), goals.squares_of(*strategy)
+    )
+    # The weight of the one column of a goal is Gᵀe/n.
+    shares = goals.shares.toarray()
+    first = [int(np.flatnonzero(goals.columns.of_row == c)[0]) for c in shares.argmax(axis=1)]
+    sizes = goals.columns.sizes[shares.argmax(axis=1)]
+    emphasis = plan.workload.importance[first] * sizes / shares.max(axis=1)
+    most = goals.squares_of(*strategy).max()
+    assert most <= 1.005 * plan.least_error / emphasis.sum()
+
+
+def test_a_wider_tolerance_needs_no_more(domain, batch):
+    wider = lrm.sql(BATCH.replace("within: 40", "within: 80"), domain)
+    amounts = [
+        lrm.plan(one, noise="gaussian", meet=0.95, effort="quick").meets().privacy.rho
+        for one in (batch, wider)
+    ]
+    assert amounts[1] < amounts[0]
+
+
+def test_more_confidence_needs_more(plan):
+    amounts = [
+        next(iter(plan.meets(level).privacy.amounts.values())) for level in (0.9, 0.95, 0.99)
+    ]
+    assert amounts == sorted(amounts)
+    assert amounts[0] < amounts[2]
+
+
+def test_tolerances_are_kept_in_files(plan, tmp_path):
+    plan.save(tmp_path / "plan.lrm")
+    again = lrm.load_plan(tmp_path / "plan.lrm")
+    assert again.meets().privacy == plan.meets().privacy
+    assert again.statement_ratios is None
+
+
+@pytest.mark.parametrize(
+    ("remark", "expected", "word"),
+    [
+        ("-- within: 0", SqlError, "above 0"),
+        ("-- within: many", SqlError, "above 0"),
+        ("-- within: 5 %", SqlError, "of what"),
+        ("-- within m: 5", SqlError, "called 'm'"),
+        ("-- within: 1e400", SqlError, "above 0"),
+        ("-- within: 5 % of 0", SqlError, "above 0"),
+    ],
+)
+def test_tolerances_that_make_no_sense(domain, remark, expected, word):
+    with pytest.raises(expected, match=word):
+        lrm.sql(f"{remark}\nSELECT COUNT(*) AS n FROM visits", domain)
+
+
+def test_what_cannot_be_planned_for_is_said(domain):
+    def plan(text, **options):
+        return lrm.plan(lrm.sql(text, domain), effort="quick", meet=0.95, **options)
+
+    with pytest.raises(UsageError, match="-- within: 50"):
+        plan("SELECT COUNT(*) AS n FROM visits")
+    with pytest.raises(UsageError, match="-- expected: 2000"):
+        plan("-- within: 1\nSELECT AVG(stay) AS mean FROM visits")
+    with pytest.raises(UsageError, match="its own value"):
+        plan("-- within: 1\nSELECT STDDEV(stay) AS spread FROM visits")
+    with pytest.raises(UsageError, match="leave out"):
+        plan("-- within: 1\nSELECT COUNT(*) AS n FROM visits", objective="worst")
+    with pytest.raises(UsageError, match="for best"):
+        lrm.plan(lrm.sql(BATCH, domain), "noise-on-data", meet=0.95)
+    with pytest.raises(BudgetError, match="confidence"):
+        lrm.plan(lrm.sql(BATCH, domain), effort="quick", meet=95)
+    with pytest.raises(BudgetError, match="wider"):
+        plan("-- within: 1e-12\nSELECT COUNT(*) AS n FROM visits").meets()
+
+
+def test_a_share_of_the_expected_size(domain):
+    text = "-- expected: 1,000\n-- within: 5 %\nSELECT COUNT(*) AS n FROM visits"
+    (entry,) = tolerances_of(lrm.sql(text, domain))
+    assert entry.within == 50
+    plan = lrm.plan(lrm.sql(text, domain), noise="laplace", meet=0.95)
+    # One count: half-width ln(20)/ε.
+    assert float(plan.meets().privacy.epsilon) == pytest.approx(math.log(20) / 50, rel=1e-4)
+
+
+def test_yaml_has_tolerances_too(domain, tmp_path):
+    text = """
+lrm-batch: 1
+queries:
+  - {kind: total, name: all, within: 50}
+  - {kind: marginals, of: [[ward], [ward, month]], name: cross, within: 5 % of 400}
+  - kind: sql
+    text: SELECT ward, COUNT(*) AS n, AVG(stay) AS mean FROM visits GROUP BY ward
+    within: {n: 30, mean: 1.5}
+    expected: 200
+"""
+    (tmp_path / "q.yaml").write_text(text)
+    batch = lrm.read_batch(tmp_path / "q.yaml", domain)
+    found = sorted(entry.within for entry in tolerances_of(batch))
+    assert found == [1.5, 20, 30, 50]
+    for wrong in ("within: 0", "within: {x: 3}", "within: a lot"):
+        (tmp_path / "q.yaml").write_text(text.replace("within: 50", wrong))
+        with pytest.raises(WorkloadError, match="line 4"):
+            lrm.read_batch(tmp_path / "q.yaml", domain)
+
+
+def test_the_commands_find_the_amount(domain, tmp_path):
+    (tmp_path / "q.sql").write_text(BATCH)
+    write_domain(domain, tmp_path / "d.yaml")
+    options = ["--domain", str(tmp_path / "d.yaml"), "--effort", "quick", "--noise", "gaussian"]
+    plan = str(tmp_path / "p.lrm")
+    run = CliRunner().invoke(
+        main, ["plan", str(tmp_path / "q.sql"), *options, "--meet", "-o", plan]
+    )
+    assert run.exit_code == 0
+    assert "meets all tolerances" in run.output
+    assert "determines it" in run.output
+    run = CliRunner().invoke(main, ["explain", plan, "--meet", "--json"])
+    facts = json.loads(run.output)
+    assert facts["rho"] == facts["meets"]["rho"]
+    for entry in facts["meets"]["tolerances"]:
+        assert entry["half_width"] <= entry["within"]
+    run = CliRunner().invoke(main, ["explain", plan, "--meet", "--rho", "1"])
+    assert run.exit_code == 2
+
+
+def test_goals_without_a_tolerance_have_little_weight(batch):
+    goals = tolerance_goals(batch, 0.95)
+    assert isinstance(goals, Goals)
+    weights = goals.column_weights(goals.even)
+    (by_month,) = goals.columns.statements[4]
+    assert 0 < weights[by_month] < np.delete(weights, by_month).min()
