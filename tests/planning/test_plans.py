@@ -188,3 +188,11 @@ def test_a_plan_is_constructed_and_checked_once(mechanism, monkeypatch):
     monkeypatch.setattr(lrm.Plan, "__post_init__", lambda self: (made.append(self), check(self)))
     lrm.plan(np.tri(6), mechanism, noise="gaussian")
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", ["lowrank", "matrix", "made-for-lists"])
+def test_a_mechanism_for_lists_of_cells_refuses_products(name, monkeypatch):
+    """One that was added to `MECHANISMS` alone ended in a KeyError."""
+    monkeypatch.setitem(MECHANISMS, "made-for-lists", "naive:noise_on_data")
+    with pytest.raises(UsageError, match="works on a list of all cells"):
+        lrm.plan(families.marginals([10] * 12, [1]), name)

@@ -77,7 +77,7 @@ def _mechanism(name: str, *, listed: bool) -> Callable[..., AnyStrategy]:
     """The function of a mechanism; another one where cells are too many to be listed."""
     if name != "best" and not listed:
         products = import_module("lrm.strategies.products")
-        mechanism: Callable[..., AnyStrategy] = products.PRODUCT_MECHANISMS[name]
+        mechanism: Callable[..., AnyStrategy] = products.product_mechanism(name)
         return mechanism
     module, function = {**MECHANISMS, **FOR_PRODUCTS}[name].split(":")
     listing: Callable[..., AnyStrategy] = getattr(

@@ -36,12 +36,12 @@ from lrm.strategies.base import Problem, ProductChoice, Search, SearchRecord
 from lrm.workload import Workload
 
 __all__ = [
-    "PRODUCT_MECHANISMS",
     "best_products",
     "flat_problem",
     "lift",
     "merged_rows",
     "on_representatives",
+    "product_mechanism",
 ]
 
 Floats = NDArray[np.float64]
@@ -182,7 +182,11 @@ def marginals(problem: Problem, search: Search, *, effort: Effort = "normal") ->
     return ProductChoice("marginals", strategy, record=record)
 
 
-def _listed_only(name: str) -> Callable[..., ProductChoice]:
+def product_mechanism(name: str) -> Callable[..., ProductChoice]:
+    """The function of a mechanism for products; one that refuses if it needs a list of cells."""
+    if name in PRODUCT_MECHANISMS:
+        return PRODUCT_MECHANISMS[name]
+
     def refuse(problem: Problem, search: Search) -> ProductChoice:
         del problem, search
         raise UsageError(
@@ -202,15 +206,13 @@ def _only_laplace(search: Search, name: str) -> None:
 
 PRODUCT_MECHANISMS: Mapping[str, Callable[..., ProductChoice]] = {
     "best": best_products,
-    "lowrank": _listed_only("lowrank"),
     "noise-on-data": noise_on_data,
     "noise-on-results": noise_on_results,
     "wavelet": wavelet,
     "hierarchical": hierarchical,
-    "matrix": _listed_only("matrix"),
     "marginals": marginals,
 }
-"""Mechanisms for products whose cells are too many to be listed."""
+"""Mechanisms for products whose cells are too many to be listed; others are refused there."""
 
 
 def flat_problem(problem: Problem) -> tuple[Problem, Reduction]:
