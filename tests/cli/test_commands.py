@@ -204,6 +204,7 @@ def test_show_a_plan(run, run_json, plan_file):
 
 def test_show_a_release(run, run_json, release_file, in_folder):
     result = run("show", release_file, "--csv", "out.csv", "--plot", "out.png")
+    assert result.stdout.endswith("written: out.csv, out.png\n")
     assert result.exit_code == 0, result.output
     assert "95 % interval" in result.stdout
     assert fits(result.stdout)

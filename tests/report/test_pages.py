@@ -157,7 +157,7 @@ def test_answers_stand_with_their_intervals():
     low, high = made.intervals(0.9)[0]
     found = next(row for row in rows if "&lt;script&gt;" in row)
     assert f'<td class="number">{made.answers[0]:,.0f}</td>' in found
-    assert f"<caption>± {(high - low) / 2:.3g}</caption>" in release_page(made, confidence=0.9)
+    assert f"<caption>± {(high - low) / 2:.0f}</caption>" in release_page(made, confidence=0.9)
 
 
 def test_processed_answers_are_named_with_their_bias(pages):

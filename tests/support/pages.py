@@ -41,6 +41,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-±]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 _CHANGING = [
     (re.compile(r"(?:\b[\d,]+ +)?\b\d[\d,.]* s\b"), "# s"),  # and before it, measurements
     (re.compile(r"\b[\d,]+ measurements\b"), "# measurements"),
+    (re.compile(r"± ([\d,]+) each"), r"± \1.0 each"),  # near, not the same: a search ends by time
     (re.compile(r"\b\d+ of \d+ tables are within\b"), "# tables are within"),
     (re.compile(r"^measurements +[\d,]+"), "measurements #"),
     (re.compile(r"\b[0-9a-f]{16}\b|\b[0-9a-f]{64}\b"), "digest"),

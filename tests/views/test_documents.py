@@ -144,3 +144,14 @@ def test_every_kind_of_block_has_both_forms():
     assert text.count("<b>&\\x1b[2J") >= 8
     assert 'href="a%20b.csv"' in html
     assert "a b.csv" in text
+
+
+def test_an_answer_of_far_larger_error_has_fewer_digits():
+    domain = lrm.Domain([lrm.Categories("g", ["a", "b", "c", "few"]), lrm.Integers("x", 0, 9)])
+    counts = np.repeat([10_000, 10_000, 10_000, 40], 10)
+    text = "SELECT g, AVG(CASE WHEN x < 5 THEN 1.0 ELSE 0.0 END) AS share FROM t GROUP BY g"
+    plan = lrm.plan(lrm.sql(text, domain), "noise-on-data")
+    made = lrm.release(plan, counts, epsilon="0.2")
+    table = statement_table(made, plan.workload.tables[0])
+    texts = [row[1].text for row in table.table().rows]
+    assert len(texts[0]) > len(texts[3].lstrip("-"))

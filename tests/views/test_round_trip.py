@@ -16,7 +16,13 @@ import lrm
 from lrm.domain import Categories, Dates, Domain, Integers
 from lrm.errors import WorkloadError
 from lrm.views.answers import statement_tables
-from lrm.views.exports import LONG_FILE, export_folder, export_workbook, wide_rows
+from lrm.views.exports import (
+    LONG_FILE,
+    export_folder,
+    export_workbook,
+    statement_facts,
+    wide_rows,
+)
 from lrm.views.release_page import release_page
 from lrm.views.releases import release_facts
 
@@ -67,6 +73,21 @@ def test_every_number_is_that_of_the_long_table(release, tables):
                 for key in ("answer", "standard_error", "low", "high"):
                     value = float(table.numbers[key][row, place])
                     assert one[key] == (value if math.isfinite(value) else None)
+
+
+def test_one_statement_as_json_has_the_rows_of_its_file(release, tables):
+    for name, table in tables.items():
+        header, rows = wide_rows(table)
+        facts = statement_facts(release, name)
+        assert facts["columns"] == header
+        for row, told in zip(rows, facts["rows"], strict=True):
+            assert [isinstance(value, float) for value in row] == [
+                isinstance(value, float) for value in told
+            ]
+            assert [value for value in row if isinstance(value, float)] == [
+                value for value in told if isinstance(value, float)
+            ]
+    assert statement_facts(release, "visits_by_month") == statement_facts(release, "by_month")
 
 
 def test_wide_files_hold_the_table_of_each_statement(release, tables, tmp_path):

@@ -318,3 +318,37 @@ def test_while_a_release_is_made(page, small):
         assert all(disabled for disabled, _, said in seen if "being made" in said)
         assert "0.75" in making[-1]
         assert "0.75" in tab.evaluate(text("#budgets"))
+
+
+def test_who_asks_while_a_check_runs_waits_for_the_next_one(page, small):
+    """Else a dry run that is asked for while a text is saved is of the text before."""
+    tab = page
+    with workbench(small) as (address, _):
+        tab.go(address)
+        runs = tab.evaluate(
+            "import('/elements.js').then(async ({newest}) => { let done = 0; const run = newest("
+            "async () => { await new Promise((r) => setTimeout(r, 50)); done += 1; }); run(); "
+            "await run(); return done; })"
+        )
+        assert runs == 2
+
+
+def test_a_search_has_ended_when_its_plan_is_there(page, small):
+    """A dry run that is made as soon as the page says so stays valid."""
+    tab = page
+    with workbench(small) as (address, _):
+        tab.go(address)
+        planned(tab)
+        tab.evaluate(
+            "window.real = window.fetch; window.fetch = async (...given) => { "
+            "const answer = await window.real(...given); "
+            "if (given[0] === '/api/compile') await new Promise((r) => setTimeout(r, 1500)); "
+            "return answer; }; true"
+        )
+        append(tab, "SELECT COUNT(*) AS everybody FROM visits;")
+        tab.wait(f"{text('#statements')}.includes('everybody')", 120)
+        planned(tab)
+        plan = tab.evaluate(text("#job-words"))
+        time.sleep(4)
+        assert tab.evaluate(text("#job-words")) == plan
+        tab.console.clear()

@@ -38,10 +38,10 @@ ALL_ROWS = 100_000
 def show(file: str, statement: str | None, **choices: Any) -> None:
     r"""Show FILE, a plan or a release: what it holds, and how accurate it is.
 
-    STATEMENT shows one table of a release: the name of a statement or of one of its answers, or
-    its number. --plot draws the answers of a release with their intervals. --post-process adds
-    processed answers to what --csv, --xlsx and --export write; the raw ones stay, and intervals
-    are for them.
+    STATEMENT shows one table of a release: the name of a statement or of one of its answers, its
+    title, or its number; with --json its columns and rows, nothing rounded. --plot draws the
+    answers of a release with their intervals. --post-process adds processed answers to what --csv,
+    --xlsx and --export write; the raw ones stay, and intervals are for them.
 
     \b
     Example:
@@ -97,33 +97,44 @@ def _is_folder(path: str) -> bool:
 
 
 def _show_release(release: "Release", statement: str | None, choices: dict[str, Any]) -> None:
-    from lrm.cli.terminal import print_document, print_json
+    from lrm.cli.terminal import echo, print_document, print_json
     from lrm.views.documents import answers_document, release_document
+    from lrm.views.exports import statement_facts
+    from lrm.views.releases import summary_facts
+
+    confidence, limit = choices["confidence"], choices["limit"]
+    written = _write_files(release, confidence, choices)
+    if choices["as_json"] and statement is None:
+        print_json({"kind": "release", **summary_facts(release, confidence)})
+        return
+    if choices["as_json"]:
+        print_json({"kind": "release", **statement_facts(release, str(statement), confidence)})
+        return
+    if statement is None:
+        print_document(release_document(release, confidence, 20 if limit is None else limit))
+    else:
+        most = ALL_ROWS if limit is None else limit
+        print_document(answers_document(release, confidence, most, statement))
+    if written:
+        echo(f"written: {', '.join(written)}")
+
+
+def _write_files(release: "Release", confidence: float, choices: dict[str, Any]) -> list[str]:
+    """Write the files that were asked for; return their names."""
     from lrm.views.exports import export_folder, export_workbook
     from lrm.views.figures import answers_drawing
-    from lrm.views.releases import export_csv, export_json, summary_facts
+    from lrm.views.releases import export_csv, export_json
 
-    confidence = choices["confidence"]
     processed = processed_answers(release, choices["post_process"])
     if processed is not None and not (choices["csv"] or choices["xlsx"] or choices["export"]):
         raise click.UsageError("--post-process shows in files: give --csv, --xlsx or --export too")
-    if choices["csv"] is not None and _is_folder(choices["csv"]):
-        export_folder(release, choices["csv"], confidence, processed=processed)
-    elif choices["csv"] is not None:
-        export_csv(release, choices["csv"], confidence, processed=processed)
+    if choices["csv"] is not None:
+        export = export_folder if _is_folder(choices["csv"]) else export_csv
+        export(release, choices["csv"], confidence, processed=processed)
     if choices["xlsx"] is not None:
         export_workbook(release, choices["xlsx"], confidence, processed=processed)
     if choices["export"] is not None:
         export_json(release, choices["export"], confidence, processed=processed)
     if choices["plot"] is not None:
         answers_drawing(release, confidence).save(choices["plot"])
-    if choices["as_json"]:
-        print_json({"kind": "release", **summary_facts(release, confidence)})
-    else:
-        limit = choices["limit"]
-        if statement is None:
-            limit = 20 if limit is None else limit
-            print_document(release_document(release, confidence, limit))
-        else:
-            limit = ALL_ROWS if limit is None else limit
-            print_document(answers_document(release, confidence, limit, statement))
+    return [choices[name] for name in ("csv", "xlsx", "export", "plot") if choices[name]]

@@ -14,7 +14,7 @@ from lrm.maps.linear import Floats
 from lrm.releases import Release
 from lrm.releases.core import shown_values
 from lrm.releases.postprocess import Processed
-from lrm.spelling import beside, many, number
+from lrm.spelling import beside, many
 from lrm.views.blocks import Cell, Heading, Table
 from lrm.views.labels import is_time, label_texts
 from lrm.views.verdicts import USABLE, percent, verdict
@@ -161,6 +161,10 @@ ALIKE = 1.04
 """Half-widths that differ by less are stated once, by the largest."""
 
 
+FAR_LARGER = 5.0
+"""An error beside the usual one of its table from which on an answer has digits of its own."""
+
+
 @dataclass(frozen=True, eq=False)
 class StatementTable:
     """The answers of one statement: which groups they are of, and numbers about them.
@@ -215,7 +219,7 @@ class StatementTable:
         if np.any(gap > 0.02 * self.half_widths[:, place]):
             return ""  # not in the middle of its interval
         same = float(known.max()) <= ALIKE * float(known.min())
-        return f"± {number(float(known.max()), 3)}" if same else ""
+        return f"± {beside(float(known.max()), self._error(place))}" if same else ""
 
     @property
     def relative(self) -> float:
@@ -286,7 +290,7 @@ class StatementTable:
         answer = float(self.numbers["answer"][row, place])
         if math.isnan(answer):
             return Cell("")
-        error = self._error(place)
+        error = self._own_error(row, place)
         text = beside(answer, error)
         if "processed" in self.numbers:
             done = float(self.numbers["processed"][row, place])
@@ -302,11 +306,11 @@ class StatementTable:
         if math.isinf(low) and math.isinf(high):
             return " unbounded"
         if math.isinf(half):
-            spread = self._error(place)
+            spread = self._own_error(row, place)
             return f" {_end(low, spread)} … {_end(high, spread)}"
         if abs((low + high) / 2 - answer) > 0.02 * half:
             return f" {beside(low, half)} … {beside(high, half)}"
-        return f" ± {number(half, 3)}"
+        return f" ± {beside(half, self._own_error(row, place))}"
 
     def _error(self, place: int) -> float:
         """The usual standard error of an answer, by which its digits are chosen."""
@@ -317,6 +321,13 @@ class StatementTable:
         halves = self.half_widths[:, place]
         known = halves[np.isfinite(halves) & (halves > 0)]
         return float(np.median(known)) / 2 if len(known) else 0.0
+
+    def _own_error(self, row: int, place: int) -> float:
+        """By which the digits of one answer are chosen: its own error where that is far larger."""
+        usual, half = self._error(place), float(self.half_widths[row, place])
+        if math.isinf(half):  # nothing is known but the answer itself
+            return max(usual, 0.1 * abs(float(self.numbers["answer"][row, place])))
+        return half / 2 if half > FAR_LARGER * 2 * usual else usual
 
     def across(self, most: int) -> int | None:
         """The column whose labels stand side by side; None for a list.

@@ -109,11 +109,15 @@ def _derived(
 
 
 def preview_document(preview: Preview, confidence: float, limit: int) -> Document:
-    """What a release would cost, and its errors."""
+    """What a release would cost, and its errors: by statement, or the largest query by query."""
+    plan, accuracy = preview.plan, preview.accuracy
+    errors = StatementErrors(plan).at(accuracy, confidence)
+    several = len(errors) > 1
     return _apart(
         [Facts(tuple(preview_lines(preview)))],
-        worst_blocks(preview.plan, preview.accuracy, confidence, limit),
-        _derived(preview.plan, preview.accuracy, confidence, None),
+        [error_table(errors[:limit], confidence)] if several and limit else [],
+        [] if several else worst_blocks(plan, accuracy, confidence, limit),
+        _derived(plan, accuracy, confidence, None),
         [
             *_warned(preview.plan.warnings),
             Prose(("a dry run: nothing was spent, and no row was read",)),

@@ -14,11 +14,12 @@ from lrm.files.csv_cells import csv_document
 from lrm.files.writing import write_bytes, write_text
 from lrm.releases import Release
 from lrm.releases.postprocess import Processed
-from lrm.views.answers import StatementTable, statement_tables
+from lrm.views.answers import StatementTable, statement_table, statement_tables
 from lrm.views.releases import export_csv
 from lrm.workload.label_columns import typed_values
+from lrm.workload.layout import find_statement
 
-__all__ = ["export_folder", "export_workbook", "wide_rows"]
+__all__ = ["export_folder", "export_workbook", "statement_facts", "wide_rows"]
 
 MOST_SHEET_ROWS = 1_048_576
 """Rows of a sheet that Excel can open, its header included."""
@@ -56,6 +57,21 @@ def wide_rows(table: StatementTable) -> tuple[list[str], list[list[Any]]]:
             line += [None if math.isnan(number) else number for number in numbers]
         rows.append(line)
     return header, rows
+
+
+def statement_facts(release: Release, name: str, confidence: float = 0.95) -> dict[str, Any]:
+    """One statement as JSON can hold it: the columns and rows of its file."""
+    table = statement_table(release, find_statement(release.plan.workload, name), confidence)
+    header, rows = wide_rows(table)
+    return {
+        "statement": table.statement.name,
+        "title": table.statement.title,
+        "simulated": release.simulated,
+        "confidence": confidence,
+        "columns": header,
+        "rows": [[None if value is None else _spelt(value) for value in row] for row in rows],
+        "note": table.note,
+    }
 
 
 def export_folder(

@@ -131,8 +131,8 @@ def balance_lines(plan: Plan) -> Lines:
         return []
     typical = math.exp(float(np.log(ratios).mean()))
     return [
-        ("objective", f"{plan.objective}: of their errors under an even split, statements"),
-        ("", f"have {ratios.min():.2f} to {ratios.max():.2f}, typically {typical:.2f}"),
+        ("objective", f"{plan.objective}: statements have {ratios.min():.2f} to"),
+        ("", f"{ratios.max():.2f} of their errors under an even split, typically {typical:.2f}"),
     ]
 
 

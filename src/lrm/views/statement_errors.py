@@ -385,10 +385,12 @@ def error_table(errors: Sequence[StatementError], confidence: float, title: str 
             share = error.relative
             row += [Cell("" if share is None else percent(share), value=share), Cell(error.verdict)]
         rows.append(tuple(row))
-    note = ""
+    notes = []
+    if balanced:
+        notes.append("Of even split: the error as a share of that with the budget split evenly.")
     if any(error.part.kind == "derived" for error in errors):
-        note = "Rates and averages: the errors of their numerators, before the division."
-    return Table(title, tuple(headings), tuple(rows), note)
+        notes.append("Rates and averages: the errors of their numerators, before the division.")
+    return Table(title, tuple(headings), tuple(rows), " ".join(notes))
 
 
 def kind_lines(errors: Sequence[StatementError]) -> list[tuple[str, str]]:
@@ -432,7 +434,7 @@ def usable_sentence(errors: Sequence[StatementError], privacy: Privacy) -> str:
     counts = sum(error.part.kind == "count" for error in errors)
     some = "" if len(judged) == counts else " with an expected size"
     sign, amounts = usable_amounts(errors, privacy)
-    rest = "" if usable == len(judged) else f"; all are from {sign} = {amounts[-1]:.2g} on"
+    rest = "" if usable == len(judged) else f"; all would be at {sign} = {amounts[-1]:.2g}"
     return (
         f"at {privacy.symbols}, {usable} of {many(len(judged), 'table', 'tables')}{some} "
         f"{'is' if len(judged) == 1 else 'are'} within ±{100 * USABLE:.0f} %{rest}"

@@ -43,7 +43,7 @@ details { margin: .9rem 0; padding: .1rem .9rem; background: var(--card);
   border: 1px solid var(--line); border-radius: .5rem; }
 summary { padding: .45rem 0; cursor: pointer; }
 summary h3 { display: inline; margin: 0; overflow-wrap: anywhere; }
-summary .note { display: inline; margin-left: .4rem; }
+summary .note { display: inline-block; margin-left: .4rem; }
 .search input { width: min(22rem, 100%); padding: .35rem .6rem; color: var(--ink);
   background: var(--card); border: 1px solid var(--soft); border-radius: .4rem; font: inherit; }
 .search output { color: var(--soft); font-size: .875rem; }
@@ -148,7 +148,7 @@ _MEDIA = """\
   table { font-size: 8.5pt; }
   th, td { padding: .15rem .2rem; }
   .heat { padding: 0 .15rem; }
-  td .note { display: inline; font-size: 7pt; }
+  td .note { display: inline; margin-left: .3em; font-size: 7pt; }
   .search { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
   figure svg { min-width: 0; }

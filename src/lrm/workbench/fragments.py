@@ -86,8 +86,8 @@ def table_of(
         Heading("of expected", field="relative"),
         Heading("importance", field="importance"),
     ]
-    if beside is not None:
-        headings[3:3] = [Heading(beside.name, field="other"), Heading("times", field="times")]
+    if beside is not None:  # in place of the largest error, for which there is no room
+        headings[3:4] = [Heading(beside.name, field="other"), Heading("times", field="times")]
     counts = [error.half for error in errors.values() if error.part.kind == "count"]
     most = max(counts, default=0.0) or 1.0
     rows = []
@@ -96,7 +96,7 @@ def table_of(
             error = errors.get((place, k))
             row = _row(statement, title, count, error, most, first=k == 0)
             if beside is not None:
-                row[3:3] = _other(error, beside.errors.get((place, k)))
+                row[3:4] = _other(error, beside.errors.get((place, k)))
             rows.append(tuple(row))
     hidden = len(statements) - LISTED
     title = "Errors by statement" + (f"; {hidden:,} more are not listed" if hidden > 0 else "")

@@ -139,12 +139,17 @@ def find_statement(batch: Workload, name: str) -> Statement:
         return statement or tables[users[0] - 1]
     if name.isascii() and name.isdigit() and 0 < int(name) <= len(tables):
         return tables[int(name) - 1]
-    titled = [table for table in tables if table.title == name]
+    titled = [table for table in tables if _folded(table.title) == _folded(name)]
     if len(titled) == 1:
         return titled[0]
     listed = ", ".join(repr(table.name) for table in tables[:8])
     more = f" and {len(tables) - 8:,} more" if len(tables) > 8 else ""
     raise WorkloadError(f"no statement is called {name!r}; there are {listed}{more}")
+
+
+def _folded(title: str) -> str:
+    """A title as one may type it: ``by_age`` is ``By age``."""
+    return " ".join(re.findall(r"\w+", title.casefold().replace("_", " ")))
 
 
 def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
