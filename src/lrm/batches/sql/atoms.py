@@ -235,8 +235,9 @@ def compare(attribute: Attribute, operation: str, value: Constant) -> Truths:
     result = np.full(attribute.size, NULL, dtype=np.uint8)
     if isinstance(attribute, Categories):
         _compare_categories(attribute, operation, value, result)
-    elif operation == "=":
-        return AND[compare(attribute, "<=", value), compare(attribute, ">=", value)]
+    elif isinstance(attribute, Bins | SteppedAttribute) and operation == "=":
+        equal = _equal_some(attribute, [value])
+        result[: len(equal)] = equal
     elif isinstance(attribute, Bins | SteppedAttribute):
         first, last = Intervals.of(attribute).ends()
         point = first.dtype.type(_point(attribute, operation, value))
@@ -271,6 +272,13 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
                 result[other] = TRUE | FALSE
         return result
     assert isinstance(attribute, Bins | SteppedAttribute)  # noqa: S101 - the only other kinds
+    equal = _equal_some(attribute, values)
+    result[: len(equal)] = equal
+    return result
+
+
+def _equal_some(attribute: Bins | SteppedAttribute, values: Sequence[Constant]) -> Truths:
+    """Truths of a number being one of some, on each cell that holds numbers."""
     first, last = Intervals.of(attribute).ends()
     known = {_point(attribute, "=", value) for value in values} - {None}
     points = np.array(sorted(known), dtype=first.dtype)  # type: ignore[type-var]
@@ -280,8 +288,8 @@ def among(attribute: Attribute, values: Sequence[Constant]) -> Truths:
         # Exact beyond 2^53, and where a cell without an end has 2^63 values.
         gaps = last.astype(np.uint64) - first.astype(np.uint64)
         is_covered = np.maximum(counts - 1, 0).astype(np.uint64) == gaps
-    result[: len(first)] = np.where(counts == 0, FALSE, np.where(is_covered, TRUE, TRUE | FALSE))
-    return result
+    truths = np.where(counts == 0, FALSE, np.where(is_covered, TRUE, TRUE | FALSE))
+    return truths.astype(np.uint8)
 
 
 def undivided(attribute: Numbers, done: str) -> str:

@@ -87,12 +87,22 @@ class _Rules:
 
     # expressions
 
-    def put(self, node: Expr, env: Env) -> Expr:
-        """Put what columns and sub-selects stand for in their place."""
+    def put(self, node: Expr, env: Env, sums: Answers | None = None) -> Expr:
+        """Put what columns and sub-selects stand for in their place.
+
+        With ``sums``, the answers of a sub-select are added up: ``SUM(n)`` is n over all of their
+        groups, and no answer may stand outside of an aggregate.
+        """
 
         def put(inner_node: Expr) -> Expr | None:
+            if sums is not None and isinstance(inner_node, ir.Aggregate):
+                return self._sum(sums, inner_node)
             if isinstance(inner_node, ir.Column):
-                return env[inner_node.table, inner_node.name]
+                column_expr = env[inner_node.table, inner_node.name]
+                if sums is not None and column_expr.has(ir.Aggregate, ir.Window):
+                    what = f"answer {inner_node.name!r} next to sums of answers"
+                    raise refuse("nested", what, _SUMS, inner_node)
+                return column_expr
             if isinstance(inner_node, ir.Scalar):
                 return self._apart(inner_node)
             if isinstance(inner_node, ir.LookedUp):
@@ -135,9 +145,7 @@ class _Rules:
 
     def _into(self, answers: Answers, node: Expr) -> Expr:
         """An expression of a SELECT over what its FROM offers."""
-        if answers.sums:
-            return self._summed(answers, node)
-        return self.put(node, answers.env)
+        return self.put(node, answers.env, answers if answers.sums else None)
 
     # rules
 
@@ -278,26 +286,6 @@ class _Rules:
         if inner.joined:
             feature = "SUM over a JOIN of answers over different rows"
             raise refuse("nested", feature, _UNEVEN, at)
-
-    def _summed(self, answers: Answers, node: Expr) -> Expr:
-        """``SUM(n)`` of answers as n over all of their groups."""
-
-        def put(inner_node: Expr) -> Expr | None:
-            if isinstance(inner_node, ir.Aggregate):
-                return self._sum(answers, inner_node)
-            if isinstance(inner_node, ir.Column):
-                column_expr = answers.env[inner_node.table, inner_node.name]
-                if column_expr.has(ir.Aggregate, ir.Window):
-                    what = f"answer {inner_node.name!r} next to sums of answers"
-                    raise refuse("nested", what, _SUMS, inner_node)
-                return column_expr
-            if isinstance(inner_node, ir.LookedUp):
-                return self.put(inner_node, answers.env)
-            if isinstance(inner_node, ir.Scalar):
-                return self._apart(inner_node)
-            return self._plain(inner_node, put)
-
-        return _bounded(node.mapped(put))
 
     def _sum(self, answers: Answers, node: ir.Aggregate) -> Expr:
         inner = node.args[0] if node.args else None

@@ -76,10 +76,6 @@ class Binder:
         known = [child.at for child in children if child.at is not None]
         return min([*known, node_start]) if node_start is not None else min(known, default=None)
 
-    def aggregate(self, node: exp.Expr) -> Expr:
-        """Build an aggregate that sqlglot does not know."""
-        return aggregates.aggregate(self, node)
-
     # literals and names
 
     def _column(self, node: exp.Expr) -> Expr:

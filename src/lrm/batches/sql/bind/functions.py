@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
+from lrm.batches.sql.bind.aggregates import aggregate
 from lrm.batches.sql.bind.conversions import as_text, cast, converted, pieces_call
 from lrm.batches.sql.bind.scope import Binds, folded, only, place, refuse_node
 from lrm.batches.sql.expr import Expr
@@ -378,7 +379,7 @@ def named_function(bind: Binds, node: exp.Expr) -> Expr:
     if name == "choose" and len(operands) > 1:
         return _picked(bind, node)
     if name.upper() in STATISTICS:
-        return bind.aggregate(node)
+        return aggregate(bind, node)
     if name not in _NAMED:
         raise refuse_node(node, EXPRESSIONS)
     if name in {"date_part", "datepart", "date_diff"}:

@@ -106,9 +106,6 @@ class Binds(Protocol):
     def at(self, node: exp.Expr, *children: Expr) -> int | None:
         """Where an expression begins."""
 
-    def aggregate(self, node: exp.Expr) -> Expr:
-        """Build an aggregate that sqlglot does not know."""
-
 
 @dataclass(frozen=True, eq=False)
 class Source:
