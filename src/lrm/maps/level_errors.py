@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lrm.maps.linear import Floats, LinearMap
 
-__all__ = ["level_energies", "level_sizes", "range_squared_norms"]
+__all__ = ["level_energies", "level_sizes", "range_energy", "range_squared_norms"]
 
 SPARSE_PAYS = 8
 """How many times fewer entries than places a matrix must have to be summed by its entries."""
@@ -65,7 +65,7 @@ def level_energies(queries: LinearMap, fanouts: tuple[int, ...]) -> Floats:
     if queries.has_closed_forms:
         seen = np.array([queries.block_energy(size) for size in level_sizes(fanouts)])
     elif ends is not None:
-        seen = np.array([_range_energy(*ends, size).sum() for size in level_sizes(fanouts)])
+        seen = np.array([range_energy(*ends, size).sum() for size in level_sizes(fanouts)])
     elif SPARSE_PAYS * queries.entry_count < prod(queries.shape):
         seen = _sparse_energies(queries.sparse(), fanouts)
     else:
@@ -82,11 +82,11 @@ def range_squared_norms(
     inverse = np.diff(1.0 / eigenvalues, prepend=0.0)
     result = np.zeros(len(first))
     for size, step in zip(level_sizes(fanouts), inverse, strict=True):
-        result += step * _range_energy(first, last, size)
+        result += step * range_energy(first, last, size)
     return result
 
 
-def _range_energy(first: NDArray[np.int64], last: NDArray[np.int64], size: int) -> Floats:
+def range_energy(first: NDArray[np.int64], last: NDArray[np.int64], size: int) -> Floats:
     """``wᵀA w`` for the ranges [first, last]: whole blocks, and the two ends."""
     low, high = first // size, last // size
     inside = (last - first + 1) ** 2 / size

@@ -19,6 +19,7 @@ from lrm.exact.integers import CARRIER_BITS, CellBasis
 from lrm.exact.measured import Measured
 from lrm.exact.products.integers import MarginalBasis, ProductBasis, ResidualBasis
 from lrm.exact.products.strategy import Axis
+from lrm.exact.products.trees import TreeBasis, tree_levels
 from lrm.files.facts import Arrays, Facts
 from lrm.files.reading import FILE_LIMIT
 from lrm.maps.files import pack_map, unpack_map
@@ -136,7 +137,7 @@ def _pack_group(group: MeasuredGroup, pieces: list[Integers]) -> dict[str, Any]:
     for k, basis in enumerate(group.product_bases):
         contents = basis.contents()
         if contents:
-            bases.append([k, len(contents["rows"])])
+            bases.append([k, len(contents.get("rows", ()))])
             pieces += [array for _, array in sorted(contents.items())]
     return {
         "axes": [list(axis.attributes) for axis in group.axes],
@@ -263,6 +264,8 @@ def _heights(listed: Any, axes: int) -> dict[int, int]:
 def _basis(size: int, rows: int | None, pieces: _Pieces, *, residual: bool) -> ProductBasis:
     if rows is None:
         return ResidualBasis(size) if residual else MarginalBasis.identity(size)
+    if residual and rows == 0:
+        return TreeBasis(size, pieces.take(tree_levels(size)))
     if residual:
         null = pieces.take(size)
         return ResidualBasis(size, pieces.take(rows, size), null)

@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of, sums_over
+from lrm.exact.products.trees import RealTree
 from lrm.maps.kron import kronecker
 
 __all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis"]
@@ -33,15 +34,25 @@ inverse is right. A search would take such an inverse for a small error."""
 class GramBasis:
     """A Gram of unit diagonal over one attribute; the identity has ``columns`` None.
 
-    ``columns`` is S (r x n) with columns of L2 norm 1.
+    ``columns`` is S (r x n) with columns of L2 norm 1. Of an attribute of many values, ``levels``
+    are the weights of a tree, ``G = norm²·RᵀR + 11ᵀ/κ`` with its R (`trees`).
     """
 
     size: int
     columns: Floats | None = None
+    levels: Floats | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the identity."""
+        return self.columns is None and self.levels is None
 
     @cached_property
     def gram(self) -> Floats:
         """``G = SᵀS``."""
+        if self.levels is not None:
+            rows = self.norm * RealTree(self.size, self.levels).times(np.eye(self.size))
+            return np.asarray(rows.T @ rows + 1.0 / self.kappa)
         columns = np.eye(self.size) if self.columns is None else self.columns
         return np.asarray(columns.T @ columns)
 
@@ -60,6 +71,8 @@ class GramBasis:
     @cached_property
     def h(self) -> Floats:
         """``H·1``."""
+        if self.levels is not None:
+            return RealTree(self.size, self.levels).h
         return np.ones(self.size) if self.columns is None else self.inverse.sum(axis=1)
 
     @cached_property
@@ -84,8 +97,10 @@ class GramBasis:
         """The L2 norm of the columns of R."""
         return math.sqrt(max(1.0 - 1.0 / self.kappa, 1e-300))
 
-    def residual(self) -> RealResidual:
+    def residual(self) -> RealResidual | RealTree:
         """R with columns of norm 1."""
+        if self.levels is not None:
+            return RealTree(self.size, self.levels)
         rows = None if self.columns is None else self.residual_rows() / self.norm
         return RealResidual(self.size, rows, self.h, 1.0 / self.norm)
 

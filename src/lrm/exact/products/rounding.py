@@ -31,6 +31,7 @@ from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrateg
 from lrm.exact.products.residuals import RealResidual
 from lrm.exact.products.strategy import Axis, Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import members_of, sums_over, tuples_of
+from lrm.exact.products.trees import RealTree, TreeBasis
 from lrm.exact.protocols import EXACTNESS
 from lrm.exact.rounding import (
     DEFAULT_MAX_RECORDS,
@@ -49,6 +50,9 @@ WEIGHT_BITS = (9, 6, 4, 2)
 
 MOST_ENTRY_BITS = 10
 """Bits of the entries of a basis: more gained less than 1e-5 of the error."""
+
+TREE_BITS = 12
+"""Bits of the largest weight of a tree; the others follow it to 1/4096."""
 
 BLENDS = (0.0, 1e-4, 1e-3, 1e-2)
 """Shares of the identity in a Gram that is rounded, where less of it costs too much."""
@@ -145,7 +149,7 @@ def _rounded_gaussian(
 def _residual_rooms(group: GaussianStrategy) -> Iterator[tuple[float, float]]:
     """Yield, for each subset, how many bases share its bits, and the bits that identities take."""
     members = members_of(group.subsets, len(group.bases))
-    needy = np.array([basis.columns is not None for basis in group.bases])
+    needy = np.array([not basis.plain for basis in group.bases])
     # An identity without its mean has entries up to n; the others share what is left.
     log_sizes = np.where(needy, 0.0, np.log2([basis.size for basis in group.bases]))
     counts, taken = (sums_over(members, each) for each in (needy.astype(float), log_sizes))
@@ -162,7 +166,7 @@ def _residual_group(  # noqa: PLR0913, PLR0917 - what a group is made of
 ) -> MeasuredGroup:
     bases: list[ProductBasis] = [ResidualBasis(basis.size) for basis in group.bases]
     targets = group.norms
-    if any(basis.columns is not None for basis in group.bases):
+    if not all(basis.plain for basis in group.bases):
         bases, targets = _rounded_residuals(batch.take(terms), group, entry_bits)
     members = members_of(group.subsets, len(group.bases))
     return _group(terms, group.axes, bases, members, share * targets, bits)
@@ -177,7 +181,13 @@ def _rounded_residuals(
         shares.put(i, basis.residual())
     rounded: list[ProductBasis] = []
     for i, basis in enumerate(strategy.bases):
-        best = ResidualBasis(basis.size)
+        best: ResidualBasis | TreeBasis = ResidualBasis(basis.size)
+        if basis.levels is not None:
+            largest = (1 << min(entry_bits, TREE_BITS)) / basis.levels.max()
+            best = TreeBasis(
+                basis.size, np.maximum(np.rint(largest * basis.levels), 1).astype(np.int64)
+            )
+            shares.put(i, best.real())
         if basis.columns is not None:
             best = _rounded_residual(basis, entry_bits, shares.cost_of(i))
             shares.put(i, best.real())
@@ -216,7 +226,7 @@ class _ResidualShares:
         self._residual, self._total = np.zeros((2, len(quadratic.grams)))
         self._kappas = np.ones(quadratic.d)
 
-    def put(self, i: int, basis: RealResidual) -> None:
+    def put(self, i: int, basis: RealResidual | RealTree) -> None:
         """Set the basis of one attribute."""
         numbers = self.quadratic.of_attribute(i)
         grams = [self.quadratic.grams[n] for n in numbers]

@@ -32,6 +32,7 @@ from lrm.exact.products.quadratic import PairGram, Quadratic
 from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrategy, GramBasis
 from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over
+from lrm.exact.products.trees import is_tractable, level_spreads
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
@@ -48,8 +49,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 Masks = NDArray[np.uint64]
 
-#: Attributes of more merged values keep the identity: a Gram is dense.
+#: Attributes of more merged values have the identity or a tree: a Gram is dense.
 MOST_VALUES = 1024
+#: What a level of a tree has of the errors, at least: each must be measured.
+LEAST_SPREAD = 1e-8
 
 
 class _Statistics:
@@ -58,6 +61,10 @@ class _Statistics:
     def __init__(self, basis: GramBasis, grams: Sequence[PairGram]) -> None:
         self.basis, self.grams = basis, grams
         h, kappa = basis.h, basis.kappa
+        if basis.levels is not None:  # of a tree, which is not optimised any further
+            spread, self.total = basis.residual().numbers(grams)
+            self.residual = spread / basis.norm**2
+            return
         if basis.columns is None:
             self.phi = np.array([float(g.squares.sum()) for g in grams])
             ones = np.ones((basis.size, 1))
@@ -156,7 +163,7 @@ def optimise_gaussian_products(
         for i, n in enumerate(quadratic.sizes)
         if n <= MOST_VALUES and quadratic.needs_basis(i) and quadratic.affords_basis(i, n)
     ]
-    bases = [GramBasis(n) for n in quadratic.sizes]
+    bases = _with_trees(quadratic, [GramBasis(n) for n in quadratic.sizes])
     optimal = not any(quadratic.needs_basis(i) for i in range(quadratic.d))
     if needy:
         own_columns = [_own_columns(quadratic, i) for i in needy]
@@ -190,6 +197,25 @@ def residual_strategy(
         error=error,
         bound=error if strategy.bound else 0.0,
     )
+
+
+def _with_trees(quadratic: Quadratic, bases: list[GramBasis]) -> list[GramBasis]:
+    """Differences along a tree in place of identities of many values, where that has less error."""
+    for i, n in enumerate(quadratic.sizes):
+        grams = [quadratic.grams[g] for g in quadratic.of_attribute(i)]
+        if n <= MOST_VALUES or not quadratic.needs_basis(i) or not all(map(is_tractable, grams)):
+            continue
+        spreads = sum(
+            level_spreads(gram.left) / max(float(gram.squares.sum()), 1e-300)
+            for gram in grams
+            if gram.tells and gram.left is gram.right
+        )
+        weights = np.maximum(spreads, LEAST_SPREAD * np.max(spreads)) ** 0.25
+        tree = GramBasis(n, levels=np.asarray(weights / np.linalg.norm(weights)))
+        candidate = [*bases[:i], tree, *bases[i + 1 :]]
+        if residual_error(quadratic, candidate) < residual_error(quadratic, bases):
+            bases = candidate
+    return bases
 
 
 def optimise_gaussian_groups(
