@@ -51,13 +51,13 @@ STEP = 0.7
 """Exponent of a round: the weight of a goal grows with its squared ratio to this power."""
 
 UNWANTED = 0.01
-"""Weight of a column that no goal is about, beside the least of the others."""
+"""Weight of a column that no goal is about, relative to the least of the others."""
 
 LEAST_EMPHASIS = 1e-3
-"""Weight of a goal that is met by far, beside the largest."""
+"""Weight of a goal that is met by far, relative to the largest."""
 
 EQUAL = 1.002
-"""The largest squared ratio beside the mean by their weights, which bounds it from below, where
+"""The largest squared ratio over the mean by their weights, which bounds it from below, where
 both are as good as equal."""
 
 Calibrate = Callable[[Measured, Reconstruction, Noise], Floats]

@@ -66,7 +66,7 @@ class Tolerance:
     derived: tuple[Derived, ...] = ()
 
     def ratio(self, workload: Workload, accuracy: Accuracy, confidence: float) -> float:
-        """The largest half-width of an answer beside the tolerance."""
+        """The largest half-width of an answer relative to the tolerance."""
         if not self.derived:
             return _largest_half_width(self.rows, accuracy, confidence) / self.within
         halves = []
@@ -185,7 +185,7 @@ class Met:
     confidence
         Of the intervals.
     tolerances, ratios
-        Each tolerance, and the largest half-width of its answers beside it: 1 at most.
+        Each tolerance, and the largest half-width of its answers relative to it: 1 at most.
     """
 
     privacy: PureDP | ZCDP

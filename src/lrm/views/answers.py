@@ -162,7 +162,7 @@ ALIKE = 1.04
 
 
 FAR_LARGER = 5.0
-"""An error beside the usual one of its table from which on an answer has digits of its own."""
+"""From this ratio to the usual error of its table on, an answer has digits of its own."""
 
 
 @dataclass(frozen=True, eq=False)

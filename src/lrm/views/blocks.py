@@ -127,7 +127,7 @@ class Prose:
     kind
         How they are set.
     file
-        A file beside the page that the last sentence ends with.
+        A file next to the page that the last sentence ends with.
     """
 
     sentences: tuple[str, ...]
@@ -158,7 +158,7 @@ class Document:
     blocks
         Its contents.
     note
-        A few words beside the heading; of a page, the sentence below its title.
+        A few words next to the heading; of a page, the sentence below its title.
     parts
         Sections below it.
     folded

@@ -158,7 +158,7 @@ def _part(document: Document) -> str:
 
 
 def _fold(document: Document) -> str:
-    """A part that the reader can fold, with its heading and a note beside it.
+    """A part that the reader can fold, with its heading and a note.
 
     A table below it does not repeat the heading.
     """
@@ -308,7 +308,7 @@ def _cells(
 
 
 def _bar(places: tuple[float, float, float, float]) -> str:
-    """A bar from zero to the answer, and its interval; the numbers beside it say the same."""
+    """A bar from zero to the answer, and its interval; the numbers next to it say the same."""
     low, high = (f"{100 * place:.4g}" for place in places[2:])
     start, width = min(places[:2]), abs(places[1] - places[0])
     whisker = f'<path d="M{low} 2V8M{low} 5H{high}M{high} 2V8"/>' if low != high else ""

@@ -230,7 +230,7 @@ def _tables(
 def answers_section(
     release: Release, tables: Sequence[StatementTable], file: str | None = None
 ) -> Document:
-    """All statements that are listed, as parts that fold; ``file`` beside the page has the rest."""
+    """The listed statements, as parts that fold; ``file`` next to the page has the rest."""
     batch, opened = release.plan.workload, MOST_OPEN
     parts: list[Document] = []
     for part in grouped_tables(tables):

@@ -269,7 +269,7 @@ class StatementErrors:
     plan
         The plan.
     ratios
-        The errors of its statements beside an even split (`Plan.statement_ratios`), to state them.
+        The errors of its statements relative to an even split (`Plan.statement_ratios`).
     """
 
     def __init__(self, plan: Plan, ratios: Floats | None = None) -> None:
