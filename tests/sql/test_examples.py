@@ -1,4 +1,4 @@
-"""Every statement of the reference page, compiled and compared with DuckDB on the same rows."""
+"""Statements of the reference page, and further ones, compared with DuckDB on the same rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ DOMAIN = Domain(
     ],
 )
 TYPES = {"dep_delay": "DOUBLE", "distance": "DOUBLE", "late": "BOOLEAN", "day": "DATE"}
-STATEMENTS = [
-    statement.strip()
-    for block in re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    for statement in block.split(";")
-    if statement.strip()
+FURTHER = pathlib.Path(__file__).with_name("further_statements.sql").read_text("utf-8")
+BLOCKS = [
+    *re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL),
+    re.sub(r"^--.*\n", "", FURTHER),
 ]
+STATEMENTS = [part.strip() for block in BLOCKS for part in block.split(";") if part.strip()]
 
 
 def _rows():
