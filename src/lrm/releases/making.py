@@ -71,7 +71,9 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
         - how many records fall in each cell: whole numbers, not negative, and no more in all
           than the plan admits;
         - a table: what ``lrm.open_table`` returned, a frame of pandas, Polars, Arrow or Spark,
-          or an address such as ``"visits.parquet"``. The plan needs a domain then.
+          or an address such as ``"visits.parquet"``. The plan needs a domain then;
+        - a file of counts that is read after the charge:
+          ``lrm.releases.counts_file.CountsFile(path)``.
     epsilon, delta, rho
         The guarantee: epsilon for Laplace plans; rho, or epsilon with delta, for Gaussian ones.
         A float is taken at its decimal spelling: 0.1 is 1/10.
