@@ -32,7 +32,7 @@ from lrm.exact.products.reconstruction import ProductReconstruction
 from lrm.exact.products.strategy import Axis, over_cells
 from lrm.exact.protocols import Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
-from lrm.exact.shaped import one_way_rows, shaped_reconstruction, table_coordinates
+from lrm.exact.shaped import MOST_DENSE, one_way_rows, shaped_reconstruction, table_coordinates
 from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.map import ProductMap
@@ -50,8 +50,6 @@ Integers = NDArray[np.int64]
 MOST_MEASUREMENTS = 1 << 30
 """Measurements of a strategy, and counts that it is made of; a release admits fewer."""
 
-MOST_DENSE = 1 << 24
-"""Entries of a strategy that is written out as an array."""
 
 MOST_SHAPED_CELLS = 1 << 20
 """Merged cells of a strategy with a body, whose columns are checked one by one."""

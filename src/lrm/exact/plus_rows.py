@@ -34,6 +34,8 @@ from lrm.maps.words import chain_blocks
 
 __all__ = [
     "BLOCK",
+    "MOST_WEIGHTS",
+    "SPARSE_SHARE",
     "Band",
     "PlusRows",
     "PlusRowsInverse",

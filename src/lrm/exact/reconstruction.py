@@ -16,7 +16,7 @@ from lrm.exact.answering import Answering, RowWeights
 from lrm.exact.rows import reduce_rows
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
-__all__ = ["FlatReconstruction"]
+__all__ = ["EXPLICIT_ENTRIES", "FlatReconstruction"]
 
 CLOSED_FORM = 1e-9
 """Most that rounding may move a count that goes through a closed form and back."""

@@ -20,6 +20,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.privacy.bodies.base import Body
 
 __all__ = [
+    "MOST_DENSE",
     "ShapedReconstruction",
     "one_way_rows",
     "shaped_reconstruction",
@@ -30,7 +31,7 @@ __all__ = [
 Integers = NDArray[np.int64]
 
 MOST_DENSE = 1 << 24
-"""Entries of queries that are written out as an array."""
+"""Entries of queries or of a strategy that are written out as an array."""
 
 RANK = 1e-11
 """Singular values below this share of the largest are rounding errors."""

@@ -24,12 +24,15 @@ from numpy.typing import NDArray
 from lrm.maps.equal_columns import equal_columns
 from lrm.maps.whole import WholeSums, exact_totals, whole_numbers
 
-__all__ = ["BLOCK_ENTRIES", "CANCELLED", "Floats", "LeftInverse", "LinearMap", "is_whole"]
+__all__ = ["BLOCK_ENTRIES", "CANCELLED", "TINY", "Floats", "LeftInverse", "LinearMap", "is_whole"]
 
 Floats = NDArray[np.float64]
 
 BLOCK_ENTRIES = 1 << 22
 """How many float64 entries (32 MB) one block of rows may have."""
+
+TINY = 1e-300
+"""A number that stands for 0 where one is divided by or a logarithm taken."""
 
 CANCELLED = 1e-7
 """A difference that is a smaller share of its terms than this has lost too many digits."""

@@ -14,6 +14,7 @@ from scipy.linalg import solve
 
 from lrm.clock import Clock, Step
 from lrm.errors import StopSolver
+from lrm.maps.linear import TINY
 
 __all__ = ["GaussianResult", "WeightAscent"]
 
@@ -132,6 +133,6 @@ class WeightAscent(ABC):
         steps = np.diff(np.array(self.points), axis=0)
         weighted = turns * v
         normal = weighted @ turns.T
-        normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + 1e-300
+        normal[np.diag_indices_from(normal)] += 1e-10 * np.trace(normal) + TINY
         share = solve(normal, weighted @ self.moves[-1], assume_a="pos")
         return np.asarray(self.moves[-1] - share @ (steps + turns))

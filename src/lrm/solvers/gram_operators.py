@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lrm.exact.plus_rows import PlusRows
+from lrm.exact.plus_rows import SPARSE_SHARE, PlusRows
 from lrm.maps.linear import LinearMap
 from lrm.maps.words import chain_times, running_totals
 from lrm.solvers import settings
@@ -156,7 +156,7 @@ def _compact(matrix: Matrix | sp.csr_array) -> Matrix | sp.csr_array:
     """An array, or a sparse matrix of few entries or of few differences."""
     if isinstance(matrix, np.ndarray):
         return matrix
-    few = matrix.nnz < settings.SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
+    few = matrix.nnz < SPARSE_SHARE * matrix.shape[0] * matrix.shape[1]
     if few or _few_differences(matrix) is not None:
         return sp.csr_array(matrix)
     return np.asarray(matrix.toarray())

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from lrm.clock import UNLIMITED, Clock, Step
+from lrm.maps.linear import TINY
 from lrm.solvers import settings
 from lrm.solvers.quasi_newton import descend
 
@@ -65,7 +66,7 @@ def weighted_groups(
         shares = (loads / top) ** settings.GROUPS_POWER
         total = float(shares.sum())
         by_row = -2.0 * c * c * np.square(C @ S).sum(axis=1) / trace
-        by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, 1e-300))) / total
+        by_row += 2.0 * c * (sizes @ (shares / np.maximum(loads, TINY))) / total
         value = np.log(trace) + 2.0 * (np.log(top) + np.log(total) / settings.GROUPS_POWER)
         return float(value), np.bincount(group, by_row, minlength=len(logs)).astype(np.float64)
 

@@ -166,8 +166,6 @@ DIFFERENCES_PAY = 3
 SQUARE_CELLS = 2048
 """Blocks up to which G may be held as an array, where W has twice as many rows."""
 
-SPARSE_SHARE = 0.1
-"""A matrix with a smaller share of entries is held sparse."""
 
 DENSE_SHARE = 0.15
 """Rows with a larger share of entries are moved as arrays."""

@@ -18,7 +18,7 @@ from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
 from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["BaselineResult", "baselines", "best_baseline", "is_proven", "own_rows"]
+__all__ = ["PROVEN", "BaselineResult", "baselines", "best_baseline", "is_proven", "own_rows"]
 
 
 MOST_ROWS = 512

@@ -26,7 +26,14 @@ from lrm.strategies.base import (
     SearchRecord,
     Strategy,
 )
-from lrm.strategies.baselines import BaselineResult, baselines, best_baseline, is_proven, own_rows
+from lrm.strategies.baselines import (
+    PROVEN,
+    BaselineResult,
+    baselines,
+    best_baseline,
+    is_proven,
+    own_rows,
+)
 from lrm.strategies.certificate import least_error
 from lrm.strategies.gaussian import best_gaussian, has_fast_optimum
 from lrm.strategies.large import add_rows, best_long, has_long_ranges
@@ -51,8 +58,6 @@ TIE = 1e-6
 LAST = "last weights"
 """What a strategy is called that another one starts from."""
 
-PROVEN = 1.0 + 1e-9
-"""An error no more above a bound on all strategies is the least, but for rounding."""
 
 DENSE_ENTRIES = 3e7
 """Rank × merged cells up to which the solvers run: they hold several arrays of that size."""

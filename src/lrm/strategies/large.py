@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from lrm.clock import Step
 from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
+from lrm.exact.plus_rows import MOST_WEIGHTS
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.maps.level_errors import level_energies, level_sizes
 from lrm.maps.levels import LevelMap
@@ -34,10 +35,6 @@ from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
 __all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges"]
-
-
-MOST_WEIGHTS = 1 << 28
-"""Weights of a batch that is looked at one by one."""
 
 
 MOST_OWN_ROWS = 2048

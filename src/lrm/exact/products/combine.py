@@ -45,7 +45,7 @@ from lrm.exact.products.common_tables import (
     shared_attributes,
 )
 from lrm.exact.products.strategy import Group, ProductStrategy
-from lrm.maps.linear import LinearMap
+from lrm.maps.linear import TINY, LinearMap
 from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.words import Identity, Total
@@ -105,7 +105,7 @@ def _diagonalised(
     """The component of these matrices, in coordinates that diagonalise ``R·C·Rᵀ`` of both."""
     total = sum(q / w**2 for q, w in zip(information, shares.tolist(), strict=True))
     values, vectors = np.linalg.eigh(np.asarray(total))
-    nonzero = values > 1e-11 * max(float(values.max(initial=0.0)), 1e-300)
+    nonzero = values > 1e-11 * max(float(values.max(initial=0.0)), TINY)
     root = vectors[:, nonzero] / np.sqrt(values[nonzero])
     first = root.T @ (information[0] / shares[0] ** 2) @ root
     basis = root @ np.linalg.eigh((first + first.T) / 2)[1]

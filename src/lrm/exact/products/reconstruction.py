@@ -30,6 +30,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
+from lrm.exact.reconstruction import EXPLICIT_ENTRIES
 from lrm.maps.products.batch import ProductBatch
 
 if TYPE_CHECKING:  # what is measured knows its way back
@@ -43,9 +44,6 @@ Integers = NDArray[np.int64]
 
 Places = list[dict[int, slice]]
 """The columns of the measurements of each set, group by group."""
-
-EXPLICIT_ENTRIES = 1 << 26
-"""B is built as an array up to this many entries (512 MB)."""
 
 
 COMBINED_ENTRIES = 1 << 20

@@ -18,6 +18,7 @@ from lrm.exact.products.strategy import Axis
 from lrm.exact.products.subsets import members_of, sums_over
 from lrm.exact.products.trees import RealTree
 from lrm.maps.kron import kronecker
+from lrm.maps.linear import TINY
 
 __all__ = ["GaussianGroups", "GaussianStrategy", "GramBasis"]
 
@@ -89,13 +90,13 @@ class GramBasis:
     def residual_rows(self) -> Floats:
         """R with ``RᵀR = G − 11ᵀ/κ``."""
         values, vectors = np.linalg.eigh(self.gram - 1.0 / self.kappa)
-        nonzero = values > 1e-12 * max(values[-1], 1e-300)
+        nonzero = values > 1e-12 * max(values[-1], TINY)
         return np.asarray(np.sqrt(values[nonzero])[:, None] * vectors[:, nonzero].T)
 
     @property
     def norm(self) -> float:
         """The L2 norm of the columns of R."""
-        return math.sqrt(max(1.0 - 1.0 / self.kappa, 1e-300))
+        return math.sqrt(max(1.0 - 1.0 / self.kappa, TINY))
 
     def residual(self) -> RealResidual | RealTree:
         """R with columns of norm 1."""

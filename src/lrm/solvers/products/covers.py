@@ -17,6 +17,7 @@ from lrm.exact.products.subsets import (
     masks_of,
     members_of,
 )
+from lrm.maps.linear import TINY
 from lrm.solvers import settings
 
 __all__ = ["greedy_cover"]
@@ -51,7 +52,7 @@ def greedy_cover(
     numbers = point.quadratic.index.find(need)
     v = np.where(numbers >= 0, point.v[np.maximum(numbers, 0)], 0.0)
     alone = np.cbrt(v / point.set_factors(need))
-    alone = np.maximum(alone, 1e-12 * alone.max(initial=0.0) + 1e-300)
+    alone = np.maximum(alone, 1e-12 * alone.max(initial=0.0) + TINY)
     if rng is not None:
         alone = alone * rng.uniform(0.5, 1.5, len(alone))
     if len(need) > settings.MANY_SUBSETS or sums:
@@ -72,7 +73,7 @@ def greedy_cover(
             inside = contained(need[open_], trials)
             contained_sums = np.stack([v[open_], alone[open_]]) @ inside
             cost = np.cbrt(contained_sums[0] / point.set_factors(trials))
-            worth = contained_sums[1] / np.maximum(cost, 1e-300) ** power
+            worth = contained_sums[1] / np.maximum(cost, TINY) ** power
             place = int(np.argmax(worth))
             if place == 0 or worth[place] <= best * (1 + 1e-12):
                 break
@@ -153,13 +154,13 @@ def _grow(members: Integers, tensor: Floats, kappa: Floats, power: float) -> Int
     k = tensor.ndim - 1
     both = tensor[tuple(members)]
     costs = math.prod(kappa[members].tolist()) * kappa
-    ratio = both[1] / max(both[0] * costs[0] / kappa[0], 1e-300) ** power
+    ratio = both[1] / max(both[0] * costs[0] / kappa[0], TINY) ** power
     # What each attribute would add: all (k − 1)-subsets of the members with it.
     added = tensor[tuple(members[place] for place in _lower(k, k - 1))].sum(axis=0)
     attributes = members.tolist()
     while True:
         more = added + both
-        ratios = more[:, 1] / np.maximum(more[:, 0] * costs, 1e-300) ** power
+        ratios = more[:, 1] / np.maximum(more[:, 0] * costs, TINY) ** power
         ratios[attributes] = 0.0
         best = int(ratios.argmax())
         if not ratios[best] > ratio * (1 + 1e-12):

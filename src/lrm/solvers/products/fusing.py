@@ -23,6 +23,7 @@ from lrm.exact.products.basis import Basis, identity_basis
 from lrm.exact.products.marginals import Marginals, Point
 from lrm.exact.products.quadratic import FactorPairs, PairGram, Quadratic
 from lrm.exact.products.strategy import Axis, Group, on_axes
+from lrm.maps.linear import TINY
 from lrm.maps.products.batch import ProductBatch
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import optimise_extra_rows, round_work
@@ -108,7 +109,7 @@ def _share_of_several(batch: ProductBatch, axes: Sequence[Axis]) -> float:
     several = np.zeros(batch.terms, dtype=bool)
     np.logical_or.at(several, batch.term_of, on.sum(axis=0) > 1)
     size = batch.weights**2 * batch.term_queries()
-    return float(size[several].sum() / max(float(size.sum()), 1e-300))
+    return float(size[several].sum() / max(float(size.sum()), TINY))
 
 
 def _differing(batch: ProductBatch, axes: Sequence[Axis]) -> tuple[int, int]:

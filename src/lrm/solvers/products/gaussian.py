@@ -33,6 +33,7 @@ from lrm.exact.products.residual_strategy import GaussianGroups, GaussianStrateg
 from lrm.exact.products.strategy import axes_of
 from lrm.exact.products.subsets import members_of, sums_over
 from lrm.exact.products.trees import is_tractable, level_spreads
+from lrm.maps.linear import TINY
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers.products.grouping import group_terms
@@ -110,7 +111,7 @@ def _evaluate(
 def _spread(quadratic: Quadratic, bases: Sequence[GramBasis]) -> Floats:
     """``Π_{i∈A}(κ_i − 1)`` of each subset A."""
     inside = members_of(quadratic.index.masks, quadratic.d)
-    logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], 1e-300))
+    logs = np.log(np.maximum([basis.kappa - 1.0 for basis in bases], TINY))
     return np.asarray(np.exp(sums_over(inside, logs)))
 
 
@@ -188,7 +189,7 @@ def residual_strategy(
     subsets = quadratic.index.masks[nonzero]
     kappas = np.array([basis.kappa for basis in strategy.bases])
     inside = members_of(subsets, len(kappas))
-    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, 1e-300))))
+    norms = np.exp(sums_over(inside, np.log(np.maximum(1.0 - 1.0 / kappas, TINY))))
     error = float(v @ variances)
     return replace(
         strategy,
@@ -279,7 +280,7 @@ def _optimise_bases(  # noqa: PLR0913, PLR0917 - one family of arguments
         if not best or value < best[0][0]:
             best[:] = [(value, current)]
         clock.tick(Step.of_log("products", value))
-        slope = np.sqrt(spread / np.maximum(v, 1e-300)) / root_sum
+        slope = np.sqrt(spread / np.maximum(v, TINY)) / root_sum
         slope[v <= 0] = 0.0
         by_r, by_s = quadratic.pull_back(residual, total, slope)
         by_log_spread = inside.T @ (roots / root_sum)
@@ -309,7 +310,7 @@ def _own_columns(quadratic: Quadratic, attribute: int) -> Floats:
     Under Gaussian noise ``G ∝ M^(1/2)`` is the optimum where its diagonal is constant.
     """
     grams = [quadratic.grams[g] for g in quadratic.of_attribute(attribute) if quadratic.tells[g]]
-    mix = sum((g.dense() / max(float(g.squares.sum()), 1e-300) for g in grams), np.zeros(()))
+    mix = sum((g.dense() / max(float(g.squares.sum()), TINY) for g in grams), np.zeros(()))
     values, vectors = np.linalg.eigh(np.asarray(mix))
     root = np.maximum(values, 1e-6 * values[-1]) ** 0.25
     columns = (vectors * root) @ vectors.T
