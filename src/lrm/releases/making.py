@@ -2,7 +2,7 @@
 
 All that is public is checked first. Then the budget is spent, and only then the data are looked
 at, whatever they are: counts in memory, a file of counts, a table. What is wrong with the data
-themselves is found after the payment and costs it.
+themselves is found after the charge, which stays.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def release(  # noqa: PLR0913 - what is asked, of what, for whom, and what is ch
     """Answer the plan's batch on private data under differential privacy.
 
     Everything public is checked first, then the ledger is charged, then the data are read: an error
-    before the payment costs nothing, and one after it (its note states it) costs all of it.
+    before the charge costs nothing; after it the charge stays, and a note on the error states it.
 
     Parameters
     ----------
