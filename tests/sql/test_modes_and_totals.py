@@ -11,6 +11,7 @@ DOMAIN = lrm.Domain(
         lrm.Categories("ward", ["a", "b"]),
         lrm.Categories("diagnosis", ["x", "y", "z"], null="cell"),
         lrm.Integers("age", 0, 9),
+        lrm.Bins("cost", [0, 10, 20]),
     ],
     "stays",
 )
@@ -59,6 +60,8 @@ def test_a_mode_is_counts_by_value():
         "SELECT ward, MODE(diagnosis) FROM stays GROUP BY ROLLUP (ward)",
         "SELECT ward, MODE(ward) FROM stays GROUP BY ward",
         "SELECT MODE() FROM stays",
+        "SELECT MODE(cost) FROM stays",
+        "SELECT MODE(x) FROM (SELECT cost AS x FROM stays)",
         "SELECT GROUPING(ward) AS g, COUNT(*) FROM stays GROUP BY ROLLUP (ward)",
         "SELECT ward, COUNT(*) FROM stays GROUP BY ROLLUP (ward) ORDER BY GROUPING(ward)",
     ],
@@ -86,6 +89,17 @@ def test_totals_are_labelled(column):
     ]
     plain = sql("SELECT ward AS w, COUNT(*) AS n FROM stays GROUP BY ROLLUP (ward)", DOMAIN)
     assert (batch.queries.dense()[:3] == plain.queries.dense()).all()
+
+
+def test_totals_are_sorted_by_their_labels():
+    text = (
+        "SELECT CASE WHEN GROUPING(ward) = 1 THEN 'all' ELSE ward END AS w, COUNT(*) AS n "
+        "FROM stays GROUP BY ROLLUP (ward) ORDER BY w"
+    )
+    (key,) = sql(text, DOMAIN).display[0].order
+    assert key.labels == ("a", "all", "b")
+    (key,) = sql(text.replace("ORDER BY w", "ORDER BY ward"), DOMAIN).display[0].order
+    assert key.labels == ("a", "b")  # NULL of the total is last
 
 
 def test_distinct_on_is_the_first_of_each_group():

@@ -42,6 +42,7 @@ __all__ = [
     "has_window",
     "of_groups",
     "over_rows",
+    "total_label",
 ]
 
 
@@ -308,7 +309,7 @@ def completed(answers: Answers) -> Answers:
     items = list(answers.items)
     for place, item in enumerate(answers.items):
         node = item.expr
-        labelled = _total_label(node) if len(sets) > 1 else None
+        labelled = total_label(node) if len(sets) > 1 else None
         if labelled is not None and labelled[0] in every:
             totals[labelled[0]] = labelled[1]
             items[place] = replace(item, expr=labelled[0])
@@ -323,8 +324,10 @@ def completed(answers: Answers) -> Answers:
             raise refuse("group-by", construct, advice, node)
         if of_groups(node, answers.keys):
             added.append(node)
-    for key in (*answers.order, *answers.having):
-        _check_grouping(key)
+    for node in (*(key.this for key in answers.order), *answers.having):
+        labelled = total_label(node)
+        if labelled is None or labelled[0] not in totals:
+            _check_grouping(node)
     sets = (tuple(dict.fromkeys((*sets[0], *added))), *sets[1:])
     return replace(answers, sets=sets, items=tuple(items), totals=totals)
 
@@ -334,7 +337,7 @@ def _check_grouping(node: Expr) -> None:
         raise refuse("aggregate", *ADVICE["grouping"], node)
 
 
-def _total_label(node: Expr) -> tuple[Expr, str] | None:
+def total_label(node: Expr) -> tuple[Expr, str] | None:
     """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``."""
     if not isinstance(node, ir.Case) or len(node.outcomes) != 2:
         return None

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
+from lrm.batches.sql.atoms import is_binned
 from lrm.batches.sql.expr import Expr, conjuncts
 from lrm.batches.sql.forms import is_whole
 from lrm.batches.sql.formulas import is_linear
@@ -129,6 +130,12 @@ class _Rules:
                 if isinstance(attribute, Dates) and attribute.by == "day":
                     return inner
             return replace(node, this=inner)
+        if isinstance(node, ir.Call) and node.name == "MODE":
+            inner = node.args[0].mapped(put)
+            if any(is_binned(self.domain.attributes[axis]) for axis in inner.axes):
+                advice = "its cells are intervals; GROUP BY it, ORDER BY the count DESC LIMIT 1"
+                raise refuse("aggregate", f"MODE({shown(inner)})", advice, node)
+            return inner
         return None
 
     def _check_key(self, key: Expr, lookup: str, at: int | None) -> None:

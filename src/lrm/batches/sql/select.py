@@ -28,7 +28,7 @@ from lrm.batches.sql.groups import (
     note_groups,
 )
 from lrm.batches.sql.inputs import DerivedAnswer, QuantileAnswer
-from lrm.batches.sql.plan import Answers
+from lrm.batches.sql.plan import Answers, total_label
 from lrm.batches.sql.refusals import AGGREGATES, fail, refuse
 from lrm.batches.sql.render import shown
 from lrm.batches.sql.statistics import Asked, Leaf, Size
@@ -199,7 +199,13 @@ class Select:
         if self.wanted is None:
             return None
         names = {node: name for name, node in reversed(self.named.items())}
-        return self.wanted.display(list(self.named)[: len(self.columns)], names, self.groups)
+        groups = dict(self.groups)
+        for key in self.wanted.order:
+            labelled = total_label(key.this)
+            if labelled is not None and labelled[0] in groups:  # a text among the others
+                column, labels = groups[labelled[0]]
+                groups[key.this] = column, tuple(sorted({*labels, labelled[1]}))
+        return self.wanted.display(list(self.named)[: len(self.columns)], names, groups)
 
     def table(self) -> Statement:
         """The table that the answers form: its columns of groups in the order of SELECT."""

@@ -320,12 +320,13 @@ def _by_mode(mode: Expr, answers: Selected) -> Selected:
     (this,), groups = mode.children[:1], answers.sets[0]
     if len(answers.sets) > 1:
         advice = "write one statement per set"
-        raise refuse("aggregate", "MODE() beside several grouping sets", advice, mode)
+        raise refuse("aggregate", "MODE() with several grouping sets", advice, mode)
     if this in groups:
         raise refuse("aggregate", "MODE() of a column of GROUP BY", "select the column", mode)
-    instead = {mode: this}.get
+    value = ir.Call("MODE", (this,), at=this.at)  # `rewrite` checks it, and puts ``this`` there
+    instead = {mode: value}.get
     items = [
-        replace(item, expr=this, alias=item.alias or "mode", name=item.name or "mode")
+        replace(item, expr=value, alias=item.alias or "mode", name=item.name or "mode")
         if item.expr == mode
         else item
         for item in answers.items
@@ -334,14 +335,14 @@ def _by_mode(mode: Expr, answers: Selected) -> Selected:
     rest = [*(item.expr for item in items), *keys, *answers.having, *answers.qualify]
     if any(part.has(ir.Aggregate, ir.Window) for part in rest):
         advice = "select it with the columns of GROUP BY alone"
-        raise refuse("aggregate", "MODE() beside other aggregates", advice, mode)
+        raise refuse("aggregate", "MODE() next to other aggregates", advice, mode)
     plan = answers.plan
     for condition in (ir.Not(ir.IsNull(this, at=this.at), at=this.at), *mode.children[1:]):
         plan = rel.Filter(plan, condition)
     return replace(
         answers,
         plan=plan,
-        sets=((*groups, this),),
+        sets=((*groups, value),),
         items=[*items, rel.Item(_ROWS, "rows", "rows")],
         keys=keys,
         qualify=(_is_first(groups, (ir.SortKey(_ROWS, descending=True),)),),
