@@ -70,6 +70,13 @@ def _bomb(size):
     return bytes(data)
 
 
+def test_more_labels_than_python_can_count_are_refused(saved):
+    def numbered(facts, arrays):
+        facts["labels"] = [{"numbered": 2**63, "first": 1}]
+
+    _refused(resealed(saved, numbered))
+
+
 def test_an_archive_that_unpacks_to_gigabytes_is_refused_before_it_does(tmp_path):
     (tmp_path / "bomb.lrm").write_bytes(_bomb(5 << 28))
     script = (

@@ -18,6 +18,7 @@ from math import isqrt
 from typing import Any, Literal, get_args, overload
 
 from lrm.errors import WorkloadError
+from lrm.maps.products.batch import MOST_QUERIES
 from lrm.maps.products.factors import LARGEST_SIZE, Kind
 
 __all__ = [
@@ -388,7 +389,7 @@ def blocks_from_facts(facts: Any) -> list[LabelBlock]:
 def _block(fact: Any) -> LabelBlock:
     if isinstance(fact, dict) and set(fact) == {"numbered", "first"}:
         count, first = fact["numbered"], fact["first"]
-        if type(count) is int and type(first) is int and count > 0 and first > 0:
+        if type(count) is type(first) is int and min(count, first) > 0 and count <= MOST_QUERIES:
             return LabelBlock(NumberedLabels("queries", count, first))
     elif isinstance(fact, dict) and {"query"} <= set(fact) <= _MEMBERS:
         query, line, hidden = fact["query"], fact.get("line"), fact.get("hidden", False)
