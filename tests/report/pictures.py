@@ -51,6 +51,7 @@ def keep(tab, name, width, height, colours=64):
     """Keep what a window of this size shows, with few colours."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     tab.call("Emulation.setDeviceMetricsOverride", **size)
+    tab.call("Emulation.setScrollbarsHidden", hidden=True)
     shot = tab.call("Page.captureScreenshot")
     image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
     image.quantize(colours, dither=Image.Dither.NONE).save(PLACE / f"{name}.png", optimize=True)
@@ -166,13 +167,13 @@ def main():
         for columns in (80, 120):
             shown = terminal(["show", "answers.lrm", "--limit", "6"], folder, columns)
             page = folder / "terminal.html"
-            lines = "\n".join(shown.splitlines()[:55])
+            lines = "\n".join(shown.splitlines()[:55]).rpartition("\n\n")[0]  # whole tables
             body = (
                 f"<style>{TERMINAL}</style><pre>$ lrm show answers.lrm\n{html.escape(lines)}</pre>"
             )
             page.write_text(f"<meta charset=utf-8>{body}", encoding="utf-8")
             tab.open(page, width=8 * columns + 32)
-            keep(tab, f"terminal-{columns}", 8 * columns + 32, 1010, 16)
+            keep(tab, f"terminal-{columns}", 8 * columns + 32, 18 * (lines.count("\n") + 3), 16)
         records = (made[TABLE], made.plan)
         cells = "".join(f"<div>{one._repr_html_()}</div>" for one in records)
         page = folder / "notebook.html"

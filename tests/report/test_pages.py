@@ -216,12 +216,17 @@ def test_each_table_has_its_part(pages):
 
 def test_many_answers_are_folded(pages):
     assert pages["tables"].count("<details id") == pages["tables"].count(" open>")
-    wide = lrm.plan(np.eye(1000), "noise-on-data")
-    text = release_page(lrm.release(wide, np.ones(1000, int), epsilon=1))
-    assert len(re.findall(r"<details id=[^>]*>", text)) == text.count("<details id") == 1
-    assert " open>" not in text
-    assert text.count('class="bar"') == 1000
-    assert len(text) < 750_000
+    domain = lrm.Domain([lrm.Integers("a", 0, 999), lrm.Categories("b", ["x", "y"])])
+    one = "SELECT a, COUNT(*) AS n FROM t GROUP BY a"
+    for sql, opened in ((one, 1), (f"{one}; SELECT b, COUNT(*) AS m FROM t GROUP BY b", 1)):
+        plan = lrm.plan(lrm.sql(sql, domain), "noise-on-data")
+        text = release_page(lrm.release(plan, np.ones(2000, int), epsilon=1))
+        assert text.count("<details id") == 1 + sql.count(
+            ";"
+        )  # the long one among others is folded
+        assert text.count(" open>") == opened
+        assert text.partition("What was asked")[0].count('class="bar"') == 1000 + 2 * sql.count(";")
+        assert len(text) < 750_000
 
 
 def test_a_batch_without_error_has_a_page():

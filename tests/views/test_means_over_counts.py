@@ -5,10 +5,10 @@ import pytest
 
 import lrm
 from lrm.views.baselines import errors_by_mechanism
+from lrm.views.budgets import preview_lines
 from lrm.views.figures import errors_drawing
 from lrm.views.plan_page import plan_page
 from lrm.views.plans import plan_lines
-from lrm.views.previews import preview_lines
 from lrm.views.statement_errors import StatementErrors, comparable_rows, kind_lines
 
 DOMAIN_TEXT = """\

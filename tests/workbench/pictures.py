@@ -22,6 +22,7 @@ def take(tab, name, top="0", width=1280, height=900):
     """Scroll an element to the top, and keep what a window of this size shows."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     tab.call("Emulation.setDeviceMetricsOverride", **size)
+    tab.call("Emulation.setScrollbarsHidden", hidden=True)
     place = f"document.querySelector({top!r})" if top != "0" else "document.body"
     tab.evaluate(f"{place}.scrollIntoView({{behavior: 'instant'}})")
     tab.evaluate("new Promise(r => setTimeout(r, 500))")  # the editors measure themselves again

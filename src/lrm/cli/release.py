@@ -147,8 +147,8 @@ def _print_release(answered: "Release", choices: dict[str, Any]) -> None:
 def _print_preview(preview: "Preview", choices: dict[str, Any]) -> None:
     from lrm.cli.progress import waiting
     from lrm.cli.terminal import print_document, print_json
+    from lrm.views.budgets import preview_facts
     from lrm.views.documents import preview_document
-    from lrm.views.previews import preview_facts
 
     confidence = choices["confidence"]
     if choices["as_json"]:

@@ -1,4 +1,4 @@
-"""What the budgets and the entries of a ledger tell."""
+"""What the budgets and the entries of a ledger tell, and what a release would cost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Any
 
 from lrm.ledger import Budget, Entry
 from lrm.privacy.amounts import spell_amount
+from lrm.privacy.budget import PureDP
+from lrm.releases import Preview
+from lrm.views.plans import Lines, error_facts
+from lrm.views.statement_errors import StatementErrors, kind_lines
 
 __all__ = [
     "BUDGET_COLUMNS",
@@ -14,6 +18,8 @@ __all__ = [
     "budget_row",
     "entry_facts",
     "entry_row",
+    "preview_facts",
+    "preview_lines",
 ]
 
 BUDGET_COLUMNS = ("table", "accounting", "limit", "spent", "remaining")
@@ -61,3 +67,48 @@ def entry_row(entry: Entry) -> tuple[str, ...]:
     amount = spell_amount(entry.amount, "down" if kind == "create" else "up")
     spelt = f"{amount} {entry.accounting.value}"
     return (str(entry.sequence), entry.time[:10], entry.table, kind, spelt, entry.purpose)
+
+
+def preview_facts(preview: Preview, confidence: float) -> dict[str, Any]:
+    """What a release would cost, and how accurate it would be."""
+    after, budget = preview.budget, None
+    if after is not None:
+        budget = {
+            "name": after.table,
+            "accounting": after.accounting.value,
+            "unit": after.unit.facts,
+            "limit": str(after.limit),
+            "cost": str(after.cost(preview.cost, preview.unit)),
+            "remaining_after": str(after.remaining),
+        }
+    return {
+        "dry_run": True,
+        "privacy": preview.privacy.facts,
+        "cost": preview.cost.facts,
+        "budget": budget,
+        "unit": preview.unit.facts,
+        "warnings": list(preview.plan.warnings),
+        **error_facts(preview.plan, preview.accuracy, confidence, None),
+    }
+
+
+def preview_lines(preview: Preview) -> Lines:
+    """The same as text, without the queries."""
+    errors = StatementErrors(preview.plan).at(preview.accuracy)
+    promise = ("guarantee", preview.privacy.words(preview.unit))
+    return [promise, *_cost_lines(preview), *kind_lines(errors)]
+
+
+def _cost_lines(preview: Preview) -> Lines:
+    after, cost = preview.budget, preview.cost
+    if after is None:
+        name, amount = ("epsilon", cost.epsilon) if isinstance(cost, PureDP) else ("rho", cost.rho)
+        spelt = f"{spell_amount(amount, 'up')} {name}"
+        return [("would spend", f"{spelt}, which no ledger would record")]
+    name = after.accounting.value
+    paid = spell_amount(after.cost(cost, preview.unit), "up")
+    left, limit = (spell_amount(amount, "down") for amount in (after.remaining, after.limit))
+    return [
+        ("would spend", f"{paid} {name} from the budget of '{after.table}'"),
+        ("would leave", f"{left} of {limit} {name}"),
+    ]

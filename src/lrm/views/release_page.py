@@ -240,7 +240,7 @@ def answers_section(
             name = part[0].statement.name
             parts.append(Document(SINGLE, (block,), note, folded=False, name=name))
             continue
-        folded = part.count > min(OPEN, opened)
+        folded = part.count > min(OPEN, opened) and len(tables) > 1
         opened -= 0 if folded else part.count
         parts.append(statement_document(part, folded=folded))
     if len(tables) < len(batch.tables) or any(t.count < t.total and not t.note for t in tables):

@@ -91,6 +91,8 @@ thead th { position: sticky; top: 0; background: var(--card);
   border-bottom: 2px solid var(--line); color: var(--soft); font-size: .8125rem;
   font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 400; white-space: nowrap; }
+.scroll th:first-child { position: sticky; left: 0; background: var(--card); }
+.scroll thead th:first-child { z-index: 1; }
 .long tbody th { min-width: 8rem; white-space: normal; overflow-wrap: anywhere; }
 th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }

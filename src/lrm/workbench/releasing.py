@@ -24,9 +24,8 @@ from lrm.releases import preview
 from lrm.releases.file import load_release
 from lrm.spelling import many
 from lrm.views.blocks import Facts
-from lrm.views.budgets import budget_facts
+from lrm.views.budgets import budget_facts, preview_lines
 from lrm.views.html import render
-from lrm.views.previews import preview_lines
 from lrm.views.release_page import write_release_page
 from lrm.workbench.commands import Ran, run, typed
 from lrm.workbench.folder import Folder
