@@ -86,3 +86,10 @@ def test_a_matrix_has_queries_of_any_weights():
     assert (names, len(rows)) == (("query", "queries"), 2)
     errors = StatementErrors(plan).at(plan.accuracy(plan.privacy(1)))
     assert [name for name, _ in kind_lines(errors)] == ["error of a query"]
+
+
+def test_the_amount_for_an_error_is_for_counts(plan):
+    privacy = plan.privacy_for(rmse=10)
+    errors = StatementErrors(plan).at(plan.accuracy(privacy))
+    assert _typical(errors) == pytest.approx(10, rel=1e-4)
+    assert _typical(errors) <= 10

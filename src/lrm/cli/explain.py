@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--rmse",
     type=float,
     metavar="X",
-    help="Find the least amount for this root mean squared error of a query.",
+    help="Find the least amount for this root mean squared error of a count.",
 )
 @click.option(
     "--meet",

@@ -31,7 +31,7 @@ from lrm.rendering import compare_with, html_of, write_page
 from lrm.solvers.bounds import Spectrum
 from lrm.spelling import many
 from lrm.workload import AnswerTable, Computed, Workload, check_listable
-from lrm.workload.layout import find_answers
+from lrm.workload.layout import count_ranges, find_answers
 from lrm.workload.statements import group_columns
 
 __all__ = ["Plan"]
@@ -370,7 +370,7 @@ class Plan:
         expected_squared_error
             The expected squared error, summed over the batch.
         rmse
-            Instead: the root mean squared error of a query.
+            Instead: the root mean squared error of a count; of a sum, where nothing is counted.
         """
         if (expected_squared_error is None) == (rmse is None):
             raise BudgetError("give either expected_squared_error or rmse")
@@ -378,7 +378,7 @@ class Plan:
             if not (math.isfinite(rmse) and rmse > 0):
                 raise BudgetError(f"the wanted error must be a number above 0, not {rmse:g}")
             # Beyond these no amount has the error, and a square is not finite, or 0.
-            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2 * self.workload.shape[0]
+            expected_squared_error = min(max(rmse, 1e-140), 1e140) ** 2 * self._total_of_one_count
         target = float(expected_squared_error or 0.0)
         promise = ZCDP if self.noise == "gaussian" else PureDP
 
@@ -386,6 +386,17 @@ class Plan:
             return self.accuracy(promise(amount)).squared_error
 
         return promise(amount_for_error(error_at, target))
+
+    @cached_property
+    def _total_of_one_count(self) -> float:
+        """The total error when the mean squared error of a count is 1: sums have other units."""
+        ranges, total = count_ranges(self.workload), self.reconstruction_map.squared_norm
+        counts = sum(stop - start for start, stop in ranges)
+        if counts in {0, self.workload.shape[0]}:
+            return float(self.workload.shape[0])
+        norms = self.reconstruction_map.squared_norms
+        mean = sum(float(norms(start, stop).sum()) for start, stop in ranges) / counts
+        return total / mean if mean > 0 else float(self.workload.shape[0])
 
     def compare(
         self, mechanisms: Sequence[str] | None = None, *, time_limit: float | None = None

@@ -25,6 +25,7 @@ from lrm.views.blocks import Cell, Figure, Heading, Table
 from lrm.views.charts import step_chart
 from lrm.views.verdicts import USABLE, percent, verdict
 from lrm.workload import Computed, Derived, Statement, Workload, spans_of
+from lrm.workload.layout import count_ranges
 from lrm.workload.statements import spoken_name
 
 __all__ = [
@@ -170,13 +171,13 @@ def comparable_rows(batch: Workload) -> tuple[tuple[str, str], NDArray[np.int64]
 
     They are the counts; without any, those of the first answer: units are never mixed.
     """
-    parts = statement_parts(batch)
-    parts = [part for part in parts if part.kind == "count"] or parts[:1]
-    rows = [np.arange(start, stop) for part in parts for start, stop, _ in part.rows]
-    listed = all(not part.statement.answers for part in parts)  # of a matrix, with any weights
-    counts = all(part.kind == "count" for part in parts)
-    names = ("query", "queries") if listed else ("count", "counts") if counts else ("sum", "sums")
-    return names, np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+    ranges, names = count_ranges(batch), ("count", "counts")
+    if not ranges:
+        names = ("sum", "sums")
+        ranges = [rows[:2] for part in statement_parts(batch)[:1] for rows in part.rows]
+    elif not any(table.answers for table in batch.tables):  # of a matrix, with any weights
+        names = ("query", "queries")
+    return names, np.concatenate([np.arange(0), *(np.arange(*rows) for rows in ranges)])
 
 
 def scale_of(derived_answer: Derived) -> float | None:

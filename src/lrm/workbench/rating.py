@@ -62,7 +62,7 @@ def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Pr
 
 
 def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str]:
-    """The least amount with which a typical query, or the worst of a statement, has an error."""
+    """The least amount with which a typical count, or the worst of a statement, has an error."""
     plan = rated.plan
     if statement is None:
         privacy = plan.privacy_for(rmse=target)
@@ -77,7 +77,6 @@ def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str
         ]
         if not errors or not errors[0].largest:
             raise BudgetError("the answers of this statement have no error at any amount")
-        rmse = unit.root_mean_squared_error * (target / errors[0].largest)
-        privacy = plan.privacy_for(rmse=rmse)
+        privacy = plan.privacy_for(unit.squared_error * (target / errors[0].largest) ** 2)
     ((name, amount),) = asdict(privacy).items()
     return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}

@@ -152,6 +152,18 @@ def _folded(title: str) -> str:
     return " ".join(re.findall(r"\w+", title.casefold().replace("_", " ")))
 
 
+def count_ranges(batch: Workload) -> list[tuple[int, int]]:
+    """The answers that are counts, as ranges of linear queries; all queries of a matrix."""
+    ranges = []
+    for table in batch.tables:
+        start, stop = table.rows
+        for span in next(spans_of(batch.labels, [(start, stop)])) if start < stop else ():
+            if not span.block.hidden and (not table.answers or batch.is_count(start)):
+                ranges.append((start, start + len(span)))
+            start += len(span)
+    return ranges
+
+
 def layout_of(batch: Workload, statement: Statement, most: int | None = None) -> Layout:
     """Lay out a statement, or the first ``most`` of its answers where it has more."""
     if not statement.answers:

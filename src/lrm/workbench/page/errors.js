@@ -256,7 +256,7 @@ export class Errors {
     const { plan, names, compiled } = this.bench;
     if (!$("more").open || !plan) return;
     const titles = (compiled?.batch.statements || []).slice(0, 300).map(({ title }, i) => [String(i), title]);
-    options($("wanted-of"), [["-1", "a typical query"], ...titles]);
+    options($("wanted-of"), [["-1", "a typical count"], ...titles]);
     try {
       const params = { plan, ...names, ...this.amounts, confidence: Number($("confidence").value) };
       const worst = await ask("worst", params);
