@@ -91,6 +91,13 @@ def test_totals_are_labelled(column):
     assert (batch.queries.dense()[:3] == plain.queries.dense()).all()
 
 
+@pytest.mark.parametrize("order", ["w", "ward", "2"])
+def test_another_case_is_no_label_of_totals(order):
+    case = "CASE WHEN ward = 'a' THEN 'A' WHEN ward = 'b' THEN 'B' END"
+    text = f"SELECT {case} AS w, COUNT(*) AS n FROM stays GROUP BY ward ORDER BY {order}"
+    assert len(sql(text, DOMAIN).labels) == 2
+
+
 def test_totals_are_sorted_by_their_labels():
     text = (
         "SELECT CASE WHEN GROUPING(ward) = 1 THEN 'all' ELSE ward END AS w, COUNT(*) AS n "

@@ -339,7 +339,7 @@ def _check_grouping(node: Expr) -> None:
 
 def total_label(node: Expr) -> tuple[Expr, str] | None:
     """The column and the text of ``CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END``."""
-    if not isinstance(node, ir.Case) or len(node.outcomes) != 2:
+    if not isinstance(node, ir.Case) or len(node.conditions) != 1 or node.default is None:
         return None
     (condition,), (then, other) = node.conditions, node.outcomes
     if not isinstance(condition, ir.Binary) or not isinstance(condition.left, ir.Call):
