@@ -331,24 +331,3 @@ def test_who_asks_while_a_check_runs_waits_for_the_next_one(page, small):
             "await run(); return done; })"
         )
         assert runs == 2
-
-
-def test_a_search_has_ended_when_its_plan_is_there(page, small):
-    """A dry run that is made as soon as the page says so stays valid."""
-    tab = page
-    with workbench(small) as (address, _):
-        tab.go(address)
-        planned(tab)
-        tab.evaluate(
-            "window.real = window.fetch; window.fetch = async (...given) => { "
-            "const answer = await window.real(...given); "
-            "if (given[0] === '/api/compile') await new Promise((r) => setTimeout(r, 1500)); "
-            "return answer; }; true"
-        )
-        append(tab, "SELECT COUNT(*) AS everybody FROM visits;")
-        tab.wait(f"{text('#statements')}.includes('everybody')", 120)
-        planned(tab)
-        plan = tab.evaluate(text("#job-words"))
-        time.sleep(4)
-        assert tab.evaluate(text("#job-words")) == plan
-        tab.console.clear()
