@@ -56,7 +56,7 @@ def search(  # noqa: PLR0913 - each is a choice of the caller
     race = Race(W, clock)
     # The starts are known even to a search that is stopped at once.
     errors = {name: race.offer_strategy(name, L) for name, L in starts.items()}
-    known = [from_start(race, n, L, errors[n]) for n, L in starts.items() if errors[n] < np.inf]
+    known = [from_start(race, n, L) for n, L in starts.items() if errors[n] < np.inf]
     race.run([*known, *families(race, seed)], threshold, patience)
     return race
 
@@ -66,10 +66,7 @@ def families(race: Race, seed: int) -> list[Family]:
     k, n = race.W.shape
     candidates = [_few_rows(race, seed)]
     if k < n:
-        # The best is some start here; the first candidate is the identity.
-        has_start = race.error < settings.GOOD_START * race.candidates[0].error
-        wide = settings.WIDE_BESIDE_START if has_start else settings.WIDE
-        first = min(0.3, 0.1 * n / (k * k)) if n > wide * k * k else 0.0
+        first = min(0.3, 0.1 * n / (k * k)) if n > settings.WIDE * k * k else 0.0
         in_row_space: list[Family] = []
         for width in settings.ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
@@ -210,8 +207,8 @@ def polish(race: Race, name: str, L: Matrix) -> None:
             race.clock.spend(work)
 
 
-def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
-    """One descent in the general form from a strategy of a known error."""
+def from_start(race: Race, name: str, L: Matrix) -> Family:
+    """One descent in the general form from a strategy."""
     k, n = race.W.shape
     cost = _general_seconds(len(L), k, n, _moved(L))
     stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_START]
@@ -221,7 +218,4 @@ def from_start(race: Race, name: str, L: Matrix, error: float) -> Family:
         del number
         return _in_general(race, name, L, settings.GENERAL_SCHEDULE)
 
-    def hope() -> float:
-        return 0.3 if error < settings.FAR_START * race.error else 0.0
-
-    return Family(name, begin, stages, hope, limit=1)
+    return Family(name, begin, stages, hope=lambda: 0.3, limit=1)

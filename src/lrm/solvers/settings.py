@@ -42,16 +42,8 @@ one-way tables of 10×8×5×2×2 values have 432 with those, and 368 with twice 
 OTHER_WIDTH = 1.25
 """A width is tried if another one ended less than this factor above the best."""
 
-FAR_START = 4.0
-"""A start is left as it is if it is more than this factor above the best."""
-
-GOOD_START = 0.5
-"""Beside a start of less than this share of the identity's error, the row space wins less often."""
-
 WIDE = 0.2
-WIDE_BESIDE_START = 1.0
-"""The row space is searched where there are more cells than this share of its rank squared; the
-second is for batches with a good start."""
+"""The row space is searched where there are more cells than this share of its rank squared."""
 
 POLISH = ((1e-2, 100), (1e-4, 100))
 """The schedule of a strategy that is good already."""
@@ -286,9 +278,6 @@ MOST_ITEMS = 60
 
 MOST_MAXIMAL = 200
 """More maximal sets of a group are not weighed."""
-
-GROUPING_PASSES = 2
-"""How often every term is moved to where it adds least."""
 
 HOPELESS_BASES = 4.0
 """Starts whose error is beyond this factor of the best are not followed."""

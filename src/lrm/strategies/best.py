@@ -296,4 +296,4 @@ def _try_papers(problem: Problem, search: Search, race: Race, threshold: float) 
         start = papers.matrix.dense() * factors
         error = race.offer_strategy("lowrank", start)
         if error < settings.NEAR_BASELINE * race.error:
-            race.run([from_start(race, "lowrank", start, error)], threshold)
+            race.run([from_start(race, "lowrank", start)], threshold)

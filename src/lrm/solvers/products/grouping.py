@@ -76,11 +76,6 @@ class Grouping:
         else:
             self.groups.append(item)
 
-    def move(self, item: frozenset[int]) -> None:
-        """Take an item out of its group, and put it where it adds least."""
-        self.groups = [rest for group in self.groups if (rest := group - item)]
-        self.insert(item)
-
 
 def group_terms(
     batch: ProductBatch, clock: Clock, root_of: RootOf = marginals_root
@@ -97,12 +92,6 @@ def group_terms(
     items.sort(key=grouping.root, reverse=True)
     for item in items:
         grouping.insert(item)
-    for _ in range(settings.GROUPING_PASSES):
-        before = grouping.whole_root
-        for item in items:
-            grouping.move(item)
-        if grouping.whole_root >= before:
-            break
     return grouping if len(grouping.groups) > 1 else None
 
 
