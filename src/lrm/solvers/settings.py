@@ -292,17 +292,11 @@ FEW_ATTRIBUTES = 8
 """Over so few attributes sets are kicked more often, which takes a second: 3 % less error of all
 one-way tables of six binary attributes, with each of eight seeds."""
 
-GROUP_GAIN = 2e-5
-"""A gain of the log error that is worth going on."""
-
 ALL_SETS = 11
 """Up to this many attributes every set is a candidate to add."""
 
 MOST_MOVES = 30_000
 """Neighbours that are scored in one scan, at most; more are sampled."""
-
-MOST_OWN_SETS = 40
-"""Terms' own sets that are a start where greedy covers and moves are cheap."""
 
 MOST_SETS = 800
 """Larger families are not moved."""
@@ -320,7 +314,7 @@ TWO_VALUES = 2.5
 """Mean number of values below which most attributes have two."""
 
 MOVE_GAIN = 1e-6
-"""A gain of the log error that is worth a move."""
+"""A gain of the log error that is worth a move, or going on."""
 
 MANY_SUBSETS = 3000
 """Above this number of subsets, a cover looks them up in a dense tensor."""

@@ -228,7 +228,7 @@ class GroupSearch:
                 if search.best is not None:
                     self.offer(search.best, self.bases)
             self._joint(self.family, self.bases)
-            if self.value > before - settings.GROUP_GAIN:
+            if self.value > before - settings.MOVE_GAIN:
                 break
 
     def _refine(self) -> None:
@@ -245,8 +245,8 @@ class GroupSearch:
             if self.needy and exchanges < self.effort.exchanges:
                 middle = self.value
                 self._exchange()
-                exchanges = 0 if self.value < middle - settings.GROUP_GAIN else exchanges + 1
-            misses = 0 if self.value < before - settings.GROUP_GAIN else misses + 10
+                exchanges = 0 if self.value < middle - settings.MOVE_GAIN else exchanges + 1
+            misses = 0 if self.value < before - settings.MOVE_GAIN else misses + 10
         search = self._search(self.bases)
         self.offer(search.descend(self.family.sets, self.family.weights, rough=False), self.bases)
         self._joint(self.family, self.bases, 300)

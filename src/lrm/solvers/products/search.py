@@ -94,9 +94,7 @@ class SetSearch:
         """Families to begin with: one set of all, the terms' own sets, and greedy covers."""
         families = [] if self.huge else [self.whole]
         supports = self.point.quadratic.supports
-        if len(self.maximal) < len(supports) <= settings.MOST_SETS and (
-            self.large or len(supports) <= settings.MOST_OWN_SETS
-        ):
+        if len(self.maximal) < len(supports) <= settings.MOST_SETS:
             families.append(supports)
         if self.large:
             families.extend(self._covers_of_many())
