@@ -372,7 +372,7 @@ class Measured:
         return self._shaped(DenseMap(rows), strategy, body)
 
     def _shaped(self, queries: LinearMap, strategy: LinearMap, body: Body) -> FlatReconstruction:
-        return shaped_reconstruction(queries, strategy, body, self.sensitivity, 2.0**-self.bits)
+        return shaped_reconstruction(queries, strategy, body, self.sensitivity)
 
     def reconstruct(self, queries: LinearMap) -> FlatReconstruction:
         """Least-squares answers to queries over the merged cells of a list."""

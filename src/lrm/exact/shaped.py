@@ -33,8 +33,9 @@ Integers = NDArray[np.int64]
 MOST_DENSE = 1 << 24
 """Entries of queries or of a strategy that are written out as an array."""
 
-RANK = 1e-11
-"""Singular values below this share of the largest are rounding errors."""
+RANK, CLEAR = 1e-11, 1e-6
+"""Singular values below the first share of the largest are rounding errors, those above the second
+are certainly none."""
 
 
 def whitening(covariance: Floats) -> Floats:
@@ -50,21 +51,30 @@ class ShapedReconstruction(FlatReconstruction):
 
     Parameters
     ----------
-    covariance
-        Half of the covariance at scale 1 and sensitivity 1, so that the norms play the part that
-        they have for Laplace noise, whose variance is 2 at scale 1.
+    body, sensitivity
+        The body, and the sensitivity that the strategy states on the integers.
     """
 
-    covariance: Floats | None = None
+    body: Body | None = None
+    sensitivity: int = 1
+
+    @property
+    def half_covariance(self) -> Floats:
+        """Half of the covariance of the noise at scale 1 and sensitivity 1.
+
+        So the norms play the part that they have for Laplace noise, whose variance is 2 at scale 1.
+        """
+        assert self.body is not None  # noqa: S101 - set by `shaped_reconstruction`
+        return self.body.covariance / (2.0 * float(self.sensitivity) ** 2)
 
     @cached_property
     def row_squared_norms(self) -> Floats:
         """``b·C·bᵀ`` of each query: the variance of its answer per unit of noise variance."""
-        assert self.covariance is not None  # noqa: S101 - set by `shaped_reconstruction`
+        covariance = self.half_covariance
         parts = []
         for start, stop in self.row_ranges():
             rows = self.rows(start, stop)
-            parts.append(np.einsum("ij,ij->i", rows @ self.covariance, rows))
+            parts.append(np.einsum("ij,ij->i", rows @ covariance, rows))
         return np.concatenate(parts)
 
     @cached_property
@@ -74,9 +84,12 @@ class ShapedReconstruction(FlatReconstruction):
 
 
 def shaped_reconstruction(
-    queries: LinearMap, strategy: LinearMap, body: Body, sensitivity: int, step: float
+    queries: LinearMap, strategy: LinearMap, body: Body, sensitivity: int
 ) -> ShapedReconstruction:
     """Least squares in the covariance of the noise of a body.
+
+    Independent rows determine the answers in one way, whatever the covariance: it is then
+    computed where errors are asked for.
 
     Parameters
     ----------
@@ -84,16 +97,21 @@ def shaped_reconstruction(
         W and L over the same merged cells, L in units where a record counts about 1.
     body, sensitivity
         The body, and the sensitivity that the strategy states on the integers.
-    step
-        What one measured integer counts for.
     """
-    half = body.covariance / (2.0 * float(sensitivity) ** 2)
-    white = whitening(half * (step * sensitivity) ** 2)
-    matrix = white @ strategy.dense()
+    matrix = strategy.dense()
+    inverse, independent = _pseudo_inverse(matrix)
+    if not independent:
+        white = whitening(body.covariance)
+        inverse = _pseudo_inverse(white @ matrix)[0] @ white
+    return ShapedReconstruction(queries, strategy, Spectral(inverse), None, body, sensitivity)
+
+
+def _pseudo_inverse(matrix: Floats) -> tuple[Floats, bool]:
+    """The inverse of least squares, and whether the rows are clearly independent."""
     left, values, right = la.svd(matrix, full_matrices=False, check_finite=False)
     some = values > values[0] * RANK
-    inverse = (right[some].T / values[some]) @ (left[:, some].T @ white)
-    return ShapedReconstruction(queries, strategy, Spectral(inverse), None, half)
+    inverse = (right[some].T / values[some]) @ left[:, some].T
+    return inverse, len(left) == len(values) and bool(values[-1] > values[0] * CLEAR)
 
 
 def table_coordinates(sizes: list[int]) -> list[Floats]:

@@ -35,8 +35,9 @@ OPTIMAL = 1e-9
 PIVOT = 1e-11
 """Smaller entries of a column leave no point out of a basis."""
 
-BLOCK = 1 << 21
-"""Products of planes and points that are held at a time."""
+BLOCK = 1 << 18
+"""Numbers of inverses, and of products of planes and points, that are held at a time: 2 MB, which
+stay in the cache of a processor."""
 
 ROUNDING = 2.0**-44
 """Relative error of a sum of at most 64 products in float64, with room: 70·2^−53 < 2^−46."""
@@ -84,7 +85,7 @@ def minimise(points: Floats, vectors: Floats, *, undecided_only: bool = False) -
     undecided_only
         Stop where the basis shows that the norm is at most 1, or above 1.
     """
-    size = max(1, BLOCK // len(points))
+    size = max(1, BLOCK // (len(points) + points.shape[1] ** 2))
     parts = [
         _minimise(points, vectors[start : start + size], undecided_only=undecided_only)
         for start in range(0, len(vectors), size)

@@ -25,13 +25,10 @@ __all__ = ["Sample", "sample_hull"]
 PILOT, FIRST, MOST = 1 << 11, 1 << 13, 1 << 15
 """Points for the covariance and the quality of weights, for a first estimate, and in all."""
 
-ENOUGH = 8
-"""Effective points per unknown from which on moments are corrected by a regression."""
-
 MOST_WORK = 3e10
 """Points times dimensions times generators of the hull, times dimensions: about 10 seconds."""
 
-PRECISE = 0.004
+PRECISE = 0.0048
 """Relative standard error of the trace of the covariance at which sampling ends."""
 
 
@@ -58,13 +55,8 @@ class Sample:
     effective: float
 
     @classmethod
-    def of(cls, directions: Floats, planes: Floats, logarithms: Floats) -> Sample:
-        """Points, the planes h·x = 1 of their facets, and the logarithms of their weights.
-
-        By partial integration ``E z_a·h_b`` is 1 where a = b and else 0, so ``k·E d_a·h_b`` is
-        as well. What the sample has beside that is used to correct the moments: a regression on
-        these products leaves a third of the standard error.
-        """
+    def of(cls, directions: Floats, logarithms: Floats) -> Sample:
+        """Points, and the logarithms of their weights up to a constant."""
         weights = np.exp(logarithms - logarithms.max())
         weights /= weights.sum()
         effective = 1.0 / float((weights**2).sum())
@@ -74,28 +66,9 @@ class Sample:
             lower = la.cholesky(moment, lower=True)
         except la.LinAlgError:
             return cls(directions, weights, moment, math.inf, effective)
-        white = la.solve_triangular(lower, directions.T, lower=True).T
-        total = (white**2).sum(axis=1) - k
-        row_index, two = np.triu_indices(k)
-        if effective > ENOUGH * len(row_index):
-            duals = planes @ lower
-            known = 0.5 * (
-                white[:, row_index] * duals[:, two] + white[:, two] * duals[:, row_index]
-            )
-            known -= (row_index == two) / k
-            sides = np.column_stack(
-                [white[:, row_index] * white[:, two] - (row_index == two), total]
-            )
-            weighted = known * weights[:, None]
-            gram = weighted.T @ known
-            gram[np.diag_indices_from(gram)] *= 1.0 + 1e-9
-            slopes = la.solve(gram, weighted.T @ sides, assume_a="pos", check_finite=False)
-            total = total - known @ slopes[:, -1]
-            change = np.zeros((k, k))
-            change[row_index, two] = change[two, row_index] = -(weights @ known) @ slopes[:, :-1]
-            corrected = lower @ (np.eye(k) + change) @ lower.T
-            moment = (corrected + corrected.T) / 2
-        error = math.sqrt(float((weights**2 * (total - weights @ total) ** 2).sum())) / k
+        white = la.solve_triangular(lower, directions.T, lower=True)
+        excess = (white**2).sum(axis=0) - k
+        error = math.sqrt(float((weights**2 * excess**2).sum())) / k
         return cls(directions, weights, moment, error, effective)
 
 
@@ -123,18 +96,20 @@ def sample_hull(
     k = scaled.shape[1]
     round_body = _Ellipsoid(la.cholesky(scaled.T @ scaled / len(scaled), lower=True))
     for count in (PILOT, 2 * PILOT):
-        best = _collect(scaled, [round_body], count, rng)
+        best = Sample.of(*_draw(scaled, [round_body], count, rng))
         moment = (best.directions * best.weights[:, None]).T @ best.directions
         round_body = _Ellipsoid(la.cholesky(moment, lower=True))
     proposals: list[_Ellipsoid | _Product] = [round_body]
     if leaves:
         proposals.append(_Product(leaves, scale))
     most = min(most, MOST_WORK / (len(points) * k * k))
-    best = _collect(scaled, proposals, FIRST, rng)
+    drawn = _draw(scaled, proposals, FIRST, rng)
+    best = Sample.of(*drawn)
     if best.standard_error > PRECISE and most > FIRST:
         share = min(best.standard_error, 1.0) / PRECISE
-        count = round(max(FIRST, min(FIRST * 1.2 * share**2, most)))
-        best = _collect(scaled, proposals, count, rng)
+        count = round(min(FIRST * 1.2 * share**2, most)) - FIRST
+        more = _draw(scaled, proposals, count, rng)
+        best = Sample.of(*map(np.concatenate, zip(drawn, more, strict=True)))
     return Sample(
         best.directions * scale,
         best.weights,
@@ -144,19 +119,21 @@ def sample_hull(
     )
 
 
-def _collect(
+def _draw(
     points: Floats,
     proposals: Sequence[_Ellipsoid | _Product],
     count: int,
     rng: np.random.Generator,
-) -> Sample:
-    """Points of which each proposal has drawn an equal part, weighted by their common density."""
+) -> tuple[Floats, Floats]:
+    """Points of the boundary, and the logarithms of their weights.
+
+    Each proposal draws an equal part, and weights are relative to the common density.
+    """
     vectors = np.vstack([proposal.draw(-(-count // len(proposals)), rng) for proposal in proposals])
-    bases = minimise(points, vectors)
-    norms = bases.norms
+    norms = minimise(points, vectors).norms
     density = np.logaddexp.reduce([proposal.log_density(vectors) for proposal in proposals])
     logarithms = -points.shape[1] * np.log(norms) - density
-    return Sample.of(vectors / norms[:, None], bases.planes, logarithms)
+    return vectors / norms[:, None], logarithms
 
 
 class _Ellipsoid:
