@@ -11,7 +11,7 @@ from hypothesis import given
 import lrm
 from batches import few_slow_examples, matrices
 from lrm.errors import BudgetError
-from lrm.privacy.budget import ZCDP, epsilon_for, rho_for
+from lrm.privacy.budget import ZCDP, ApproxDP, epsilon_for, zcdp_of
 from lrm.privacy.mechanism import calibrate
 from lrm.privacy.noise import calibrate_gaussian
 from lrm.strategies import MECHANISMS
@@ -67,8 +67,9 @@ def test_loss_is_what_the_noise_says_and_at_most_what_was_asked():
     assert release.loss <= Fraction("0.05")
     assert float(release.loss) == pytest.approx(0.05, rel=1e-6)
     approximate = lrm.release(plan, np.arange(8), epsilon=1, delta="1e-6")
-    assert approximate.loss <= rho_for(Fraction(1), Fraction(1, 10**6))
-    assert epsilon_for(approximate.loss, Fraction(1, 10**6)) <= 1
+    allowed = zcdp_of(ApproxDP(Fraction(1), Fraction(1, 10**6))).rho
+    assert approximate.loss <= allowed
+    assert float(approximate.loss) == pytest.approx(float(allowed), rel=1e-6)
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def test_gaussian_noise_is_calibrated_to_the_exact_distance(squared, rho):
     exact = Fraction(squared) / (2 * Fraction(noise.scale) ** 2)
     assert exact <= noise.loss <= rho
     assert exact > rho * (1 - Fraction(1, 10**12))
-    assert gaussian_scale(squared, rho) == pytest.approx(noise.scale, rel=1e-13)
+    assert gaussian_scale(squared, ZCDP(rho)) == pytest.approx(noise.scale, rel=1e-13)
 
 
 @settings(deadline=None)

@@ -25,6 +25,7 @@ from lrm.privacy.amounts import (
     spell_amount,
     upward_float,
 )
+from lrm.privacy.gaussian_profile import largest_rho
 from lrm.privacy.unit import PrivacyUnit
 
 __all__ = [
@@ -248,7 +249,7 @@ class ApproxDP(Guarantee):
             f"plus {spell_amount(self.delta)} ({self.symbols})."
         )
         within = zcdp_of(self).symbols
-        return [times, f"The noise itself keeps the stronger guarantee of zCDP with {within}."]
+        return [times, f"The noise also keeps zCDP with {within}, which adds up over releases."]
 
 
 def _factor(exponent: float) -> str:
@@ -319,9 +320,7 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta)-DP, rounded down.
 
     The inverse of :func:`epsilon_for`, and checked against it before it is returned:
-    ``epsilon_for(rho_for(epsilon, delta), delta) <= epsilon``. Noise for an
-    (epsilon, delta) guarantee is scaled by this rho, and this rho is what a ledger is
-    charged.
+    ``epsilon_for(rho_for(epsilon, delta), delta) <= epsilon``.
 
     >>> float(rho_for(Fraction(1), Fraction(1, 10**6)))
     0.02...
@@ -350,9 +349,18 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def zcdp_of(privacy: Privacy) -> ZCDP:
-    """The rho that Gaussian noise is scaled by, for the guarantee asked for."""
+    """The rho that Gaussian noise is scaled by, for the guarantee asked for.
+
+    For (ε, δ) that is more than the rho which implies it: Gaussian noise keeps more than its
+    zCDP says. See `lrm.privacy.gaussian_profile`.
+
+    >>> rho = zcdp_of(ApproxDP(Fraction(1), Fraction(1, 10**6))).rho
+    >>> round(float(rho / rho_for(Fraction(1), Fraction(1, 10**6))), 3)
+    1.15
+    """
     if isinstance(privacy, ApproxDP):
-        return ZCDP(rho_for(privacy.epsilon, privacy.delta))
+        implied = rho_for(privacy.epsilon, privacy.delta)
+        return ZCDP(largest_rho(privacy.epsilon, privacy.delta, implied, MOST_RHO))
     if isinstance(privacy, ZCDP):
         return privacy
     raise BudgetError("Gaussian noise is not pure differential privacy; give rho, or delta")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrm.errors import BudgetError, CountsError
 from lrm.privacy.bodies.base import Body
-from lrm.privacy.budget import Privacy, PureDP, zcdp_of
+from lrm.privacy.budget import Privacy, PureDP
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.noise import (
     Calibrated,
@@ -212,7 +212,7 @@ def law_of(strategy: Measurable, privacy: Privacy, factor: int) -> NoiseLaw:
         moved = strategy.sensitivity * factor
         return NoiseLaw("laplace", laplace_scale(moved, privacy.epsilon))
     squared = strategy.squared_l2_sensitivity * factor**2
-    return NoiseLaw("gaussian", gaussian_scale(squared, zcdp_of(privacy).rho))
+    return NoiseLaw("gaussian", gaussian_scale(squared, privacy))
 
 
 def check_fit(counts: TrueCounts | ArrayLike, cells: int) -> None:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from lrm.errors import BudgetError
 from lrm.privacy.amounts import upward_float
-from lrm.privacy.budget import Privacy, PureDP, zcdp_of
+from lrm.privacy.budget import ApproxDP, Privacy, PureDP, rho_for, zcdp_of
+from lrm.privacy.gaussian_profile import SPREAD
 from lrm.privacy.laws import NoiseLaw
 
 __all__ = [
@@ -107,7 +108,6 @@ def _integer_vectors() -> Any:
 def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated:
     """Discrete Gaussian noise on integers that one unit moves by so much in squared L2.
 
-    For an (ε, δ) guarantee the noise is that of the largest ρ for which ρ-zCDP implies it.
     ρ-zCDP of the discrete Gaussian with ``σ² = Δ²/(2ρ)`` is theorem 4 of Canonne, Kamath and
     Steinke (2020), coordinate by coordinate, by composition.
 
@@ -119,7 +119,7 @@ def calibrate_gaussian(squared_sensitivity: int, privacy: Privacy) -> Calibrated
     (True, True)
     """
     rho = zcdp_of(privacy).rho
-    law = NoiseLaw("gaussian", gaussian_scale(squared_sensitivity, rho))
+    law = NoiseLaw("gaussian", gaussian_scale(squared_sensitivity, privacy))
     distance = _upward_root(Fraction(squared_sensitivity))
     _check_scale(law.scale, distance, "rho")
     # Not from opendp.prelude, which imports Polars and all else that it supports: 0.2 s.
@@ -151,9 +151,21 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
     return upward_float(Fraction(sensitivity) / epsilon)
 
 
-def gaussian_scale(squared_sensitivity: int, rho: Fraction) -> float:
-    """The least scale of Gaussian noise that keeps ``rho``: √(Δ²/(2ρ)), rounded up."""
-    return _upward_root(Fraction(squared_sensitivity) / (2 * rho))
+def gaussian_scale(squared_sensitivity: int, privacy: Privacy) -> float:
+    """The least scale of Gaussian noise that is proved to keep the guarantee, rounded up.
+
+    ``σ² = Δ²/(2ρ)`` for ρ-zCDP. For (ε, δ) it is that of a ρ that implies it, or
+    ``σ² = Δ²/(2ρ) + SPREAD`` for the larger ρ of `zcdp_of`: less, unless σ² is small.
+    """
+    least = Fraction(squared_sensitivity) / (2 * zcdp_of(privacy).rho)
+    if isinstance(privacy, ApproxDP):
+        least = min(least + SPREAD, _implied_variance(squared_sensitivity, privacy))
+    return _upward_root(least)
+
+
+def _implied_variance(squared_sensitivity: int, privacy: ApproxDP) -> Fraction:
+    """σ² of noise whose zCDP implies an (ε, δ) guarantee."""
+    return Fraction(squared_sensitivity) / (2 * rho_for(privacy.epsilon, privacy.delta))
 
 
 def _upward_root(squared: Fraction) -> float:
@@ -179,9 +191,16 @@ def check_laplace(sensitivity: int, privacy: PureDP, scale: float, loss: Fractio
 def check_gaussian(
     squared_sensitivity: int, privacy: Privacy, scale: float, loss: Fraction
 ) -> None:
-    """Refuse a scale or a loss that `calibrate_gaussian` does not come to."""
+    """Refuse a scale or a loss that `calibrate_gaussian` does not come to.
+
+    Older releases of an (ε, δ) guarantee have the scale of the ρ that implies it: more noise.
+    """
     rho = zcdp_of(privacy).rho
-    _check_stated(scale, gaussian_scale(squared_sensitivity, rho))
+    least = gaussian_scale(squared_sensitivity, privacy)
+    if isinstance(privacy, ApproxDP):
+        older = _upward_root(_implied_variance(squared_sensitivity, privacy))
+        least = older if scale >= older else least
+    _check_stated(scale, least)
     _check_loss(loss, Fraction(squared_sensitivity) / (2 * Fraction(scale) ** 2), rho)
 
 
