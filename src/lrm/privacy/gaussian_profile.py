@@ -10,8 +10,9 @@ v, and σ² = s² + r². Draw X from N(v, s²) and round it to the integer k wit
 ∝ exp(−(X − k)²/(2r²)). The result has the law P' with ``P'(k) = ∫ φ_s(x − v)·exp(−(x − k)²/(2r²)) /
 Θ(x) dx``, Θ(x) = Σ_j exp(−(x − j)²/(2r²)). By Poisson summation Θ(x) is within the factors 1 ± η of
 r·√(2π), η = 2·Σ_{m≥1} exp(−2π²r²m²). Without Θ the integral is ∝ exp(−(k − v)²/(2σ²)), so that
-P(k)/P'(k) is between 1/κ and κ = (1 + η)/(1 − η), for every k and v. For n coordinates the factor is
-κ^n. P' is a function of Gaussian noise of scale s, so for all sets S and shifts v of norm at most Δ
+P(k)/P'(k) is between 1/κ and κ = (1 + η)/(1 − η), for every k and v, and κ^n for
+n coordinates. P' is a function of Gaussian noise of scale s, so for all sets S and shifts v of norm
+at most Δ
 
     P(S) ≤ κ^n·P'(S) ≤ κ^n·(e^ε'·Q'(S) + δ') ≤ κ^(2n)·e^ε'·Q(S) + κ^n·δ',  δ' = δ(Δ/s, ε').
 

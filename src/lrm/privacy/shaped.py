@@ -80,18 +80,24 @@ class ShapedLaw(NoiseLaw):
         The noise is ``S·d``, where S has a Gamma distribution and does not depend on the direction
         d. So ``P(|b·noise| ≤ h)`` is the mean of ``F(h/|b·d|)`` over directions, F the distribution
         function of S: smooth, and exact but for the simulated directions, for which some standard
-        errors are added. Rounding to integers moves an answer by at most half the sum of |b|.
+        errors are added. The sizes |b·d| are made to have the mean square that the covariance
+        gives them, which is known better than by their sample. Rounding to integers moves an
+        answer by at most half the sum of |b|.
         """
         size = self.scale / self.sensitivity
         widths = np.empty(len(weights))
         rounding = 0.5 * np.abs(weights).sum(axis=1)
         step = max(1, (1 << 22) // len(self.body.directions))
-        table = _gamma_table(self.body.variables, confidence)
+        shape = self.body.variables
+        table = _gamma_table(shape, confidence)
+        squares = np.einsum("bc,cd,bd->b", weights, self.body.covariance, weights, optimize=True)
+        weighting = self.body.direction_weights
         for start in range(0, len(weights), step):
             part = slice(start, start + step)
             sizes = np.abs(weights[part] @ self.body.directions.T)
-            weighting = self.body.direction_weights
-            widths[part] = [
+            means = np.average(sizes**2, axis=1, weights=weighting) * shape * (shape + 1.0)
+            factors = np.sqrt(squares[part] / np.where(means > 0, means, 1.0))
+            widths[part] = factors * [
                 _half_width(row_sizes, table, confidence, weighting) for row_sizes in sizes
             ]
         return np.asarray(widths * size + rounding)

@@ -549,7 +549,7 @@ def _split_candidates(
     if not search.clock.affords(SPLIT_SECONDS[effort]):
         return []
     sample = estimate_hull(columns)
-    error = k * (k + 1) / 2 * float(np.trace(sample.second_moment))
+    error = float(np.trace(sample.second_moment)) / 2
     known = sample.effective >= LEAST_EFFECTIVE
     if known and not error < SPLIT_WORTH * least:
         return []
@@ -563,7 +563,7 @@ def _split_candidates(
     if not known:
         sample = estimate_hull(body.points.astype(np.float64), body.leaves)
         back = la.lstsq(split.rows.T, columns, check_finite=False)[0] * 2.0**-split.bits
-        error = k * (k + 1) / 2 * float(np.trace(back.T @ sample.second_moment @ back))
+        error = float(np.trace(back.T @ sample.second_moment @ back)) / 2
         if sample.effective < LEAST_EFFECTIVE or not error < SPLIT_WORTH * least:
             return []
     factors = np.maximum(problem.merged.cell_map.largest_factors(), 1).astype(np.float64)

@@ -102,7 +102,10 @@ class Body(ABC):
 
     @property
     def standard_error(self) -> float:
-        """Relative standard error of the covariance, where it is simulated; 0 if it is exact."""
+        """Relative standard error of one variance, where it is simulated; 0 if it is exact.
+
+        That is two standard errors of the standard deviation.
+        """
         return 0.0
 
     @property

@@ -1,18 +1,23 @@
-r"""Moments of hulls whose facets are too many to be listed: weighted points of the boundary.
+r"""Moments of hulls whose facets are too many to be listed: facets met by random directions.
 
-For z of density ∝ exp(−‖z‖_K), z = S·d with S ~ Gamma(k) and d on the boundary of K, independent of
-S; so E z·zᵀ = k(k + 1)·E d·dᵀ. Directions of uniform points x of a body E have the density
-∝ ‖x‖_E^−k, so that d = x/‖x‖_K has the weight (‖x‖_E/‖x‖_K)^k. Half of the points come from an
-ellipsoid with the covariance of K, half from the product of the leaves of a split hull, and
-weights are relative to the mean of the two densities. All in float64, and always the same: for
-errors and intervals, never for the noise of a release.
+A direction x meets the boundary of K in a facet F. If directions have a known density q, those that
+are weighted by ‖x‖_K^−k/q meet each facet in proportion to the volume p_F of the cone over it.
+Given F, noise of density ∝ exp(−‖z‖_K) is a sum of its vertices times exponential variables, so
+
+    E z·zᵀ = Σ_F p_F·(Σ_i v_i·v_iᵀ + s_F·s_Fᵀ),  s_F = Σ_i v_i,
+
+and the weighted mean over the facets that were met has a small part of the variance of one over the
+directions themselves. Points are moved by 10⁻⁶, so that all facets are simplices. Half of the
+directions come from an ellipsoid with the covariance of K, half from uniform points of the product
+of the leaves of a split hull, q the mean of the two densities. All in float64, and always the same:
+for errors and intervals, never for the noise of a release.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg as la
@@ -23,29 +28,40 @@ from lrm.privacy.bodies.gauges import minimise
 __all__ = ["Sample", "sample_hull"]
 
 PILOT, FIRST, MOST = 1 << 11, 1 << 13, 1 << 15
-"""Points for the covariance and the quality of weights, for a first estimate, and in all."""
+"""Directions for the covariance and the quality of weights, for a first estimate, and in all."""
 
 MOST_WORK = 3e10
-"""Points times dimensions times generators of the hull, times dimensions: about 10 seconds."""
+"""Directions times dimensions times generators of the hull, times dimensions: about 10 seconds."""
 
-PRECISE = 0.0048
-"""Relative standard error of the trace of the covariance at which sampling ends."""
+PRECISE = 0.02
+"""Relative standard error of the variance along one axis at which sampling ends: that of the total
+of all axes is below a fifth of it."""
+
+ENOUGH = 4
+"""Effective directions per condition from which on weights are calibrated."""
+
+MOVED = 1e-6
+"""How far points are moved, so that no more than k lie in one facet."""
+
+BLOCK = 1 << 18
+"""Coordinates of vertices that are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Points d of the boundary with weights that sum to 1.
+    """Facets that directions have met, with weights that sum to 1.
 
     Parameters
     ----------
     directions, weights
-        One row per point, and the weight of each.
+        A point of the boundary for each facet, by the law of the noise, and its weight.
     second_moment
-        E d·dᵀ.
+        E z·zᵀ of the noise at scale 1.
     standard_error
-        Of its trace, in coordinates in which it is the identity, as a share of it.
+        Of the variance along one axis, before weights were calibrated, as a share of it: the root
+        mean square over the axes in whose coordinates the moment is the identity.
     effective
-        The number of equally weighted points that are as good.
+        The number of equally weighted facets that are as good.
     """
 
     directions: Floats
@@ -54,22 +70,82 @@ class Sample:
     standard_error: float
     effective: float
 
-    @classmethod
-    def of(cls, directions: Floats, logarithms: Floats) -> Sample:
-        """Points, and the logarithms of their weights up to a constant."""
-        weights = np.exp(logarithms - logarithms.max())
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """Facets by the signed numbers of their vertices (from 1), planes, logarithms of weights."""
+
+    facets: Integers
+    planes: Floats
+    logarithms: Floats
+
+    def and_more(self, more: _Met) -> _Met:
+        return _Met(
+            np.concatenate([self.facets, more.facets]),
+            np.concatenate([self.planes, more.planes]),
+            np.concatenate([self.logarithms, more.logarithms]),
+        )
+
+    def sample(self, points: Floats, rng: np.random.Generator) -> Sample:
+        """Moments, and a direction for each facet."""
+        weights = np.exp(self.logarithms - self.logarithms.max())
         weights /= weights.sum()
         effective = 1.0 / float((weights**2).sum())
-        moment = (directions * weights[:, None]).T @ directions
-        k = directions.shape[1]
+        k = points.shape[1]
+        directions, sums = np.empty((len(weights), k)), np.empty((len(weights), k))
+        for part, corners in self._blocks(points):
+            shares = rng.standard_exponential((len(corners), k))
+            shares /= shares.sum(axis=1)[:, None]
+            directions[part] = np.einsum("ni,nic->nc", shares, corners)
+            sums[part] = corners.sum(axis=1)
+        moment = self._moment(points, sums, weights)
         try:
             lower = la.cholesky(moment, lower=True)
         except la.LinAlgError:
-            return cls(directions, weights, moment, math.inf, effective)
-        white = la.solve_triangular(lower, directions.T, lower=True)
-        excess = (white**2).sum(axis=0) - k
-        error = math.sqrt(float((weights**2 * excess**2).sum())) / k
-        return cls(directions, weights, moment, error, effective)
+            return Sample(directions, weights, moment, math.inf, effective)
+        inverse = la.inv(lower, check_finite=False)
+        squares, white_sums = 0.0, sums @ inverse.T
+        for part, corners in self._blocks(points):
+            variances = ((corners @ inverse.T) ** 2).sum(axis=1) + white_sums[part] ** 2
+            squares += float(weights[part] ** 2 @ ((variances - 1.0) ** 2).sum(axis=1))
+        error = math.sqrt(squares / k)
+        if effective > ENOUGH * k * (k + 1) / 2:
+            weights = _calibrated(weights, white_sums, self.planes @ lower)
+            moment = self._moment(points, sums, weights)
+        return Sample(directions, weights, moment, error, effective)
+
+    def _moment(self, points: Floats, sums: Floats, weights: Floats) -> Floats:
+        moment = (sums * weights[:, None]).T @ sums
+        for part, corners in self._blocks(points):
+            scaled = (corners * np.sqrt(weights[part])[:, None, None]).reshape(-1, points.shape[1])
+            moment += scaled.T @ scaled
+        return moment
+
+    def _blocks(self, points: Floats) -> Iterator[tuple[slice, Floats]]:
+        """Vertices of some facets at a time."""
+        height = max(1, BLOCK // points.shape[1] ** 2)
+        for start in range(0, len(self.facets), height):
+            part = slice(start, start + height)
+            facets = self.facets[part]
+            yield part, points[np.abs(facets) - 1] * np.sign(facets)[:, :, None]
+
+
+def _calibrated(weights: Floats, sums: Floats, planes: Floats) -> Floats:
+    """Weights, little changed, for which ``Σ_F p_F·s_F·h_Fᵀ`` is the identity, as it should be.
+
+    By partial integration ``E z_a·h_b`` is 1 where a = b and else 0, h the plane of the facet that
+    z points to, and ``E z`` is s_F given F. The smallest change in squares relative to the
+    weights is linear in these products (generalised regression).
+    """
+    row, column = np.triu_indices(sums.shape[1])
+    known = sums[:, row] * planes[:, column] + sums[:, column] * planes[:, row]
+    known -= 2.0 * (row == column)
+    weighted = known * weights[:, None]
+    gram = weighted.T @ known
+    gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
+    slopes = la.solve(gram, -weighted.sum(axis=0), assume_a="pos", check_finite=False)
+    changed = np.maximum(weights * (1.0 + known @ slopes), 0.0)
+    return np.asarray(changed / changed.sum())
 
 
 def sample_hull(
@@ -92,48 +168,42 @@ def sample_hull(
         Number of points at most.
     """
     scale = float(np.abs(points).max())
-    scaled = points / scale
+    scaled = points / scale * (1.0 + MOVED * rng.random((len(points), 1)))
     k = scaled.shape[1]
     round_body = _Ellipsoid(la.cholesky(scaled.T @ scaled / len(scaled), lower=True))
     for count in (PILOT, 2 * PILOT):
-        best = Sample.of(*_draw(scaled, [round_body], count, rng))
-        moment = (best.directions * best.weights[:, None]).T @ best.directions
-        round_body = _Ellipsoid(la.cholesky(moment, lower=True))
+        pilot = _meet(scaled, [round_body], count, rng).sample(scaled, rng)
+        round_body = _Ellipsoid(la.cholesky(pilot.second_moment, lower=True))
     proposals: list[_Ellipsoid | _Product] = [round_body]
     if leaves:
         proposals.append(_Product(leaves, scale))
     most = min(most, MOST_WORK / (len(points) * k * k))
-    drawn = _draw(scaled, proposals, FIRST, rng)
-    best = Sample.of(*drawn)
+    met = _meet(scaled, proposals, FIRST, rng)
+    best = met.sample(scaled, rng)
     if best.standard_error > PRECISE and most > FIRST:
         share = min(best.standard_error, 1.0) / PRECISE
         count = round(min(FIRST * 1.2 * share**2, most)) - FIRST
-        more = _draw(scaled, proposals, count, rng)
-        best = Sample.of(*map(np.concatenate, zip(drawn, more, strict=True)))
-    return Sample(
-        best.directions * scale,
-        best.weights,
-        best.second_moment * scale**2,
-        best.standard_error,
-        best.effective,
+        best = met.and_more(_meet(scaled, proposals, count, rng)).sample(scaled, rng)
+    return replace(
+        best,
+        directions=best.directions * scale,
+        second_moment=best.second_moment * scale**2,
     )
 
 
-def _draw(
+def _meet(
     points: Floats,
     proposals: Sequence[_Ellipsoid | _Product],
     count: int,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Points of the boundary, and the logarithms of their weights.
-
-    Each proposal draws an equal part, and weights are relative to the common density.
-    """
+) -> _Met:
+    """Facets of random directions: each proposal draws an equal part of them."""
     vectors = np.vstack([proposal.draw(-(-count // len(proposals)), rng) for proposal in proposals])
-    norms = minimise(points, vectors).norms
+    bases = minimise(points, vectors)
     density = np.logaddexp.reduce([proposal.log_density(vectors) for proposal in proposals])
-    logarithms = -points.shape[1] * np.log(norms) - density
-    return vectors / norms[:, None], logarithms
+    logarithms = -points.shape[1] * np.log(bases.norms) - density
+    facets = (bases.members + 1) * bases.signs.astype(np.int64)
+    return _Met(facets, bases.planes, logarithms)
 
 
 class _Ellipsoid:

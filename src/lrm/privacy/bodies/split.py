@@ -304,7 +304,7 @@ class SplitHull(Body):
 
     @cached_property
     def covariance(self) -> Floats:
-        matrix = self._sample.second_moment * (self.size * (self.size + 1.0))
+        matrix = self._sample.second_moment
         matrix.flags.writeable = False
         return matrix
 
@@ -323,7 +323,7 @@ class SplitHull(Body):
     def words(self) -> str:
         return (
             f"the hull of {len(self.points):,} points in {self.size} dimensions "
-            f"(its errors are simulated, to {200 * self.standard_error:.1f} %)"
+            f"(its errors are simulated, to {100 * self.standard_error:.1f} %)"
         )
 
     def pack(self, arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, Any]:
