@@ -250,16 +250,17 @@ def test_simulated_covariances_are_those_in_closed_form(points, wanted):
     body = body_of(whole, (k // 2, k - k // 2), (0, 1))
     white = np.linalg.inv(np.linalg.cholesky(wanted * 4.0**20))
     relative = white @ body.covariance @ white.T
-    assert np.trace(relative) / k == pytest.approx(1.0, abs=6 * body.standard_error)
-    assert relative == pytest.approx(np.eye(k), abs=0.06)
-    assert body.standard_error < 0.005
+    assert np.trace(relative) / k == pytest.approx(1.0, abs=0.005)
+    assert np.diag(relative) == pytest.approx(np.ones(k), abs=5 * body.standard_error)
+    assert relative == pytest.approx(np.eye(k), abs=0.04)
+    assert body.standard_error < 0.02
 
 
 def test_weights_of_directions_sum_to_one_and_lie_on_the_boundary():
     body = body_of(random_points(5, 12, 13), (3, 2), (0, 1))
     assert body.direction_weights.sum() == pytest.approx(1.0)
     own = minimise(body.points / 2.0**20, body.directions[:200] / 2.0**20)
-    assert own.norms == pytest.approx(np.ones(200), rel=1e-8)
+    assert own.norms == pytest.approx(np.ones(200), rel=3e-6)  # points are moved by 1e-6
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -299,11 +300,24 @@ def people():
     return plan, batch
 
 
+def test_covariances_need_not_be_known_to_read_a_plan(people, tmp_path):
+    """Answers follow from independent rows alone; errors are simulated where they are asked for."""
+    people[0].save(tmp_path / "plan.lrm")
+    plan = lrm.load_plan(tmp_path / "plan.lrm")
+    body = plan.measured.body
+    assert isinstance(body, SplitHull)
+    assert "_sample" not in body.__dict__
+    lrm.release(plan, np.arange(plan.workload.shape[1]), 1)
+    assert "_sample" not in body.__dict__
+    assert plan.expected_squared_error(1) > 0
+    assert "_sample" in body.__dict__
+
+
 def test_a_plan_with_a_split_hull_from_batch_to_answers(people, tmp_path):
     plan, batch = people
     laplace = lrm.plan(batch, noise="laplace", effort="quick")
     assert plan.expected_squared_error(1) < 0.9 * laplace.expected_squared_error(1)
-    assert plan.measured.body.standard_error < 0.005
+    assert plan.measured.body.standard_error < 0.02
     plan.save(tmp_path / "a.plan")
     loaded = lrm.load_plan(tmp_path / "a.plan")
     assert loaded.digest == plan.digest
