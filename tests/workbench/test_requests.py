@@ -172,3 +172,23 @@ def test_while_a_release_is_made_there_is_no_other_dry_run(inside, folder, monke
         go_on.set()
     done = inside.until("state", lambda state: state["release"]["state"] != "running")
     assert done["release"]["state"] == "done"
+
+
+def test_the_amount_for_all_tolerances(tmp_path):
+    """The page asks by a number of its own for the least amount that meets all tolerances."""
+    import lrm
+    from lrm.workbench.rating import Rated, tolerated
+
+    domain = lrm.Domain([lrm.Integers("age", 0, 9)], "people")
+    text = "-- Everybody\n-- within: 50\nSELECT COUNT(*) AS n FROM people"
+    plan = lrm.plan(lrm.sql(text, domain), noise="laplace", meet=0.95, effort="quick")
+    found = tolerated(Rated(plan), 0.95)
+    assert found["name"] == "epsilon"
+    assert float(found["exact"].split("/")[0]) > 0
+    assert "Everybody" in found["because"]
+
+
+def test_tolerances_are_asked_for_by_a_number(inside):
+    status, found = inside.ask("inverse", plan="l.lrm", statement=-2, confidence=0.9)
+    assert status == 400
+    assert "-- within: 50" in found["error"]

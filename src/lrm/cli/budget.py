@@ -77,10 +77,17 @@ def create(table: str, limit: str, accounting: str, ledger: str, **choices: Any)
 
     By default it protects one row, added or removed. Creates the ledger if there is none.
 
+    There are two kinds of accounting, and a table keeps its own. In epsilon, releases of
+    pure plans add up: 0.1 and 0.2 cost 0.3. In rho (zero-concentrated DP), a Gaussian
+    release costs its rho, or the rho of its epsilon and delta, and a pure one
+    epsilon²/2. Many small releases cost less in rho: a hundred of epsilon 0.1 cost 10 in
+    epsilon and 0.5 in rho. `lrm plan --noise auto` says which noise suits a batch.
+
     \b
     Example:
       lrm budget create visits --limit 1 --domain domain.yaml --ledger budget.sqlite
       lrm budget create people --limit 1 --person pid --max-rows 3 --ledger budget.sqlite
+      lrm budget create visits --limit 0.5 --accounting rho --ledger budget.sqlite
     """
     from lrm.cli.terminal import print_json
     from lrm.ledger import Ledger

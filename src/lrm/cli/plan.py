@@ -13,12 +13,14 @@ from lrm.cli.terminal import echo
 @domain_option
 @click.option(
     "--noise",
-    type=click.Choice(["pure", "laplace", "gaussian"]),
+    type=click.Choice(["pure", "laplace", "gaussian", "auto"]),
     default="pure",
     show_default=True,
     help="pure guarantees epsilon with the least error known, laplace with independent noise; "
-    "gaussian rho, or epsilon with delta.",
+    "gaussian rho, or epsilon with delta; auto compares both at --epsilon and --delta.",
 )
+@click.option("--epsilon", metavar="AMOUNT", help="auto: the epsilon that is wanted.")
+@click.option("--delta", metavar="AMOUNT", help="auto: the delta that may be, such as 1e-6.")
 @click.option(
     "-m",
     "--mechanism",
@@ -86,6 +88,7 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     Example:
       lrm plan queries.sql --domain domain.yaml -o plan.lrm
       lrm plan queries.sql --domain domain.yaml --noise gaussian -o plan.lrm
+      lrm plan queries.sql --domain domain.yaml --noise auto --epsilon 1 --delta 1e-6
       lrm plan queries.sql --domain domain.yaml --meet -o plan.lrm
       lrm plan workload.csv -o plan.lrm
       lrm plan all-ranges:64 --effort quick
@@ -95,8 +98,10 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     from lrm.cli.progress import ProgressLine
     from lrm.cli.questions import read_questions
     from lrm.cli.terminal import print_document, print_json
+    from lrm.plans.noises import choose_noise
     from lrm.plans.planner import plan as make_plan
     from lrm.views.documents import plan_document
+    from lrm.views.noises import noise_blocks, noise_facts
     from lrm.views.plans import plan_facts
     from lrm.views.tolerances import met_facts
 
@@ -105,27 +110,39 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
     check_output(output, force=choices["force"])
     batch = read_questions(workload, choices["domain"])
     factor = 1 if batch.domain is None else batch.domain.unit.factor
-    with ProgressLine("plan", choices["noise"], factor) as on_step:
-        made = make_plan(
-            batch,
-            mechanism,
-            noise=choices["noise"],
-            objective=choices["objective"],
-            meet=confidence if meet else None,
-            seed=choices["seed"],
-            on_step=on_step,
-            max_records=choices["max_records"],
-            time_limit=choices["time_limit"],
-            **_mechanism_options(choices),
+    noise, auto = choices["noise"], choices["noise"] == "auto"
+    if auto != (choices["epsilon"] is not None and choices["delta"] is not None):
+        raise click.UsageError(
+            "--noise auto compares noises at a guarantee: give it --epsilon and --delta, which "
+            "other plans do not need"
         )
+    options = {
+        "objective": choices["objective"],
+        "meet": confidence if meet else None,
+        "seed": choices["seed"],
+        "max_records": choices["max_records"],
+        "time_limit": choices["time_limit"],
+        **_mechanism_options(choices),
+    }
+    choice = None
+    with ProgressLine("plan", noise, factor) as on_step:
+        if auto:
+            amounts = choices["epsilon"], choices["delta"]
+            choice = choose_noise(batch, *amounts, mechanism=mechanism, on_step=on_step, **options)
+            made = choice.best
+        else:
+            made = make_plan(batch, mechanism, noise=noise, on_step=on_step, **options)
     if output is not None:
         made.save(output)
     met = made.meets(confidence) if meet else None
     if choices["as_json"]:
-        more = {} if met is None else {"meets": met_facts(met)}
+        more: dict[str, Any] = {} if met is None else {"meets": met_facts(met)}
+        if choice is not None:
+            more["noises"] = noise_facts(choice, confidence)
         print_json({**plan_facts(made), **more, "file": output})
         return
-    print_document(plan_document(made, met))
+    more_blocks = [] if choice is None else noise_blocks(choice, confidence)
+    print_document(plan_document(made, met, more_blocks))
     if output is None:
         echo("not saved; add -o plan.lrm to keep it")
     else:

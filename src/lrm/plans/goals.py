@@ -43,9 +43,9 @@ Objective = Literal["total", "balanced", "worst", "within"]
 OBJECTIVES = ("total", "balanced", "worst")
 """Those that a caller names; ``within`` is asked for by the confidence of tolerances."""
 
-ENOUGH, SETTLED = 0.997, 0.994
+ENOUGH, SETTLED = 0.99, 0.985
 """Squared ratio to the even split up to which no statement needs more weight, and the one that
-others are brought to: rounding to integers costs a thousandth."""
+others are brought to: rounding to integers costs up to half a percent."""
 
 STEP = 0.7
 """Exponent of a round: the weight of a goal grows with its squared ratio to this power."""

@@ -60,10 +60,10 @@ def facts_document(pairs: Iterable[tuple[str, str]]) -> Document:
     return _apart([Facts(tuple(pairs))])
 
 
-def plan_document(plan: Plan, met: Met | None = None) -> Document:
+def plan_document(plan: Plan, met: Met | None = None, more: Iterable[Block] = ()) -> Document:
     """A plan, with errors at ε = 1 or ρ = 1, and the amount at which it meets its tolerances."""
     lines = [Facts(tuple(plan_lines(plan))), *_warned(plan.warnings)]
-    return _apart(lines, [] if met is None else met_blocks(met))
+    return _apart(lines, [] if met is None else met_blocks(met), tuple(more))
 
 
 def explanation_document(  # noqa: PLR0913 - what may be asked for

@@ -38,7 +38,7 @@ from lrm.workbench.folder import Folder, Text
 from lrm.workbench.fragments import Beside, key_html, placed, rows_of, table_of
 from lrm.workbench.jobs import Planner
 from lrm.workbench.params import Params
-from lrm.workbench.rating import Rated, advice_between, inverse
+from lrm.workbench.rating import Rated, advice_between, inverse, tolerated
 from lrm.workbench.releasing import Cashier, Wanted, budgets
 from lrm.workbench.settings import FILE, Settings, load_settings, save_settings
 
@@ -62,6 +62,9 @@ attributes: [{name: a, kind: integers, low: 0, high: 1, null: drop, outside: dro
 
 EXAMPLE = ("demo", "--folder", ".", "--files-only")
 """The command that writes the worked example."""
+
+TOLERANCES = -2
+"""The number by which the page asks for the tolerances of all statements."""
 
 AMOUNTS = ("epsilon", "delta", "rho")
 
@@ -334,6 +337,11 @@ class Actions:
         """The amount for a wanted error."""
         name = self._plan_name(params)
         statement = params.number("statement", -1)
+        if statement == TOLERANCES:
+            confidence = params.number("confidence", 0.95)
+            least = tolerated(self._rated(name), confidence)
+            typed_confidence = ["--confidence", f"{confidence:g}"]
+            return {**least, "command": typed(["explain", name, "--meet", *typed_confidence])}
         target = params.number("wanted")
         amount_facts = inverse(self._rated(name), target, None if statement < 0 else int(statement))
         if statement < 0:

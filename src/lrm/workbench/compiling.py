@@ -212,6 +212,7 @@ class Compiler:
         problems: list[Problem] = []
         warned: list[Problem] = []
         statements: list[Asked] = []
+        limits: list[Limits] = []
         taken, pending = TakenLabels(), 0
         with caught():  # a size that is not a number is reported below
             every = outcomes(cut, domain, self._memory, seconds)
@@ -235,9 +236,12 @@ class Compiler:
             table = outcome.made.selects[0][2]
             parts = _parts(outcome.made, table.title, domain)
             statements.append(Asked(chunk.line, table.title, weight, expected, parts))
+            limits.append(table.within)
         weights = [statement.importance for statement in statements]
         words = [chunk.words for chunk in cut]
-        weighted_key, equal = (None, None) if problems or pending else _keys(domain, words, weights)
+        weighted_key = equal = None
+        if not (problems or pending):
+            weighted_key, equal = _keys(domain, words, weights, limits)
         told_all = tuple(problems), tuple(warned), tuple(statements)
         return Outcome(domain, None, *told_all, weighted_key, equal, pending)
 
@@ -258,7 +262,9 @@ def _compile_yaml(domain: Domain, batch: Text) -> Outcome:
         except LrmError as reason:
             return Outcome(domain, None, (_problem(reason),), (), (), None, None)
     problems = tuple(Problem(1, message) for message in warned)
-    key = hashlib.sha256(f"{version('lrm')} {domain.digest} {compiled.digest}".encode())
+    limits = [statement.within for statement in compiled.statements if statement.within]
+    parts = [version("lrm"), domain.digest, compiled.digest, *map(repr, limits)]
+    key = hashlib.sha256(" ".join(parts).encode())
     short = key.hexdigest()[:16]
     return Outcome(domain, None, (), problems, asked_statements(compiled), short, short)
 
@@ -294,13 +300,23 @@ def _parts(made: Made, title: str, domain: Domain) -> tuple[tuple[str, int], ...
     return tuple(named_parts(title, counts, {**sums, **answer_counts}))
 
 
-def _keys(domain: Domain, words: list[tuple[str, ...]], weights: list[float]) -> tuple[str, str]:
+Limits = tuple[tuple[str, float], ...]
+"""Tolerances of a statement by the names of its answers."""
+
+
+def _keys(
+    domain: Domain,
+    words: list[tuple[str, ...]],
+    weights: list[float],
+    limits: list[Limits],
+) -> tuple[str, str]:
     parts = [version("lrm"), domain.digest, words]
-    both = (parts, [*parts, weights])
+    both = (parts, [*parts, weights, *([limits] if any(limits) else [])])
     equal, weighted_key = (
         hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16] for content in both
     )
-    return (equal if all(weight == 1 for weight in weights) else weighted_key), equal
+    plain = all(weight == 1 for weight in weights) and not any(limits)
+    return (equal if plain else weighted_key), equal
 
 
 def _problem(reason: LrmError) -> Problem:

@@ -18,7 +18,7 @@ from lrm.views.comparisons import advice, side_by_side_facts
 from lrm.views.plans import worst_blocks
 from lrm.views.statement_errors import StatementError, StatementErrors
 
-__all__ = ["Rated", "advice_between", "inverse"]
+__all__ = ["Rated", "advice_between", "inverse", "tolerated"]
 
 TOP = 30
 """Answers that are listed one by one, the largest errors first."""
@@ -61,6 +61,13 @@ def advice_between(laplace: Plan, gaussian: Plan, pure: Privacy, approximate: Pr
     return advice(side_by_side_facts(both, pure, approximate))
 
 
+def tolerated(rated: Rated, confidence: float) -> dict[str, str]:
+    """The least amount at which all answers are within the tolerances of their statements."""
+    met = rated.plan.meets(confidence)
+    names = ", ".join(dict.fromkeys(entry.statement.title for entry in met.determining))
+    return {**_amount(met.privacy), "because": f"It is determined by {names}."}
+
+
 def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str]:
     """The least amount with which a typical count, or the worst of a statement, has an error."""
     plan = rated.plan
@@ -78,5 +85,9 @@ def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str
         if not errors or not errors[0].largest:
             raise BudgetError("the answers of this statement have no error at any amount")
         privacy = plan.privacy_for(unit.squared_error * (target / errors[0].largest) ** 2)
+    return _amount(privacy)
+
+
+def _amount(privacy: Privacy) -> dict[str, str]:
     ((name, amount),) = asdict(privacy).items()
-    return {"name": name, "amount": spell_amount(amount), "exact": str(amount)}
+    return {"name": name, "amount": spell_amount(amount, "up"), "exact": str(amount)}

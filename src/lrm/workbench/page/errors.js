@@ -230,10 +230,11 @@ export class Errors {
     if (!plan) return;
     try {
       if (statement >= 0 && !current) throw new Error("Wait until the questions are planned.");
-      const found = await ask("inverse", { plan, wanted: Number($("wanted").value), statement });
+      const wanted = Number($("wanted").value), confidence = Number($("confidence").value) || 0.95;
+      const found = await ask("inverse", { plan, wanted, statement, confidence });
       const sign = { epsilon: "ε", rho: "ρ" }[found.name];
       const use = h("button", { type: "button", onclick: () => this.use(found) }, "Use it");
-      $("wanted-found").replaceChildren(`${sign} = ${found.amount} is the least amount with that error. `, use);
+      $("wanted-found").replaceChildren(`${sign} = ${found.amount} is the least amount with that error. ${found.because || ""} `, use);
       command($("wanted-command"), found.command);
     } catch (reason) {
       $("wanted-found").replaceChildren(h("span", { class: "wrong" }, reason.message));
@@ -256,7 +257,7 @@ export class Errors {
     const { plan, names, compiled } = this.bench;
     if (!$("more").open || !plan) return;
     const titles = (compiled?.batch.statements || []).slice(0, 300).map(({ title }, i) => [String(i), title]);
-    options($("wanted-of"), [["-1", "a typical count"], ...titles]);
+    options($("wanted-of"), [["-1", "a typical count"], ["-2", "all answers with a tolerance (-- within)"], ...titles]);
     try {
       const params = { plan, ...names, ...this.amounts, confidence: Number($("confidence").value) };
       const worst = await ask("worst", params);

@@ -1,0 +1,72 @@
+"""Two noises for one batch, statement by statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lrm.plans.noises import NoiseChoice
+from lrm.privacy.amounts import spell_amount
+from lrm.privacy.budget import zcdp_of
+from lrm.spelling import number
+from lrm.views.blocks import Block, Cell, Heading, Prose, Table
+from lrm.views.statement_errors import StatementError, StatementErrors
+
+__all__ = ["noise_blocks", "noise_facts"]
+
+
+def _pairs(choice: NoiseChoice, confidence: float) -> list[tuple[StatementError, StatementError]]:
+    pure = StatementErrors(choice.pure).at(choice.pure.accuracy(choice.epsilon), confidence)
+    gaussian = StatementErrors(choice.gaussian).at(
+        choice.gaussian.accuracy(choice.delta), confidence
+    )
+    return list(zip(pure, gaussian, strict=True))
+
+
+def noise_facts(choice: NoiseChoice, confidence: float) -> dict[str, Any]:
+    """The intervals of each statement with either noise, as JSON holds them."""
+    return {
+        **choice.delta.facts,
+        "chosen": choice.best.noise,
+        "gaussian_to_pure": choice.ratio,
+        "statements": [
+            {"title": pure.part.title, "pure": pure.half, "gaussian": gaussian.half}
+            for pure, gaussian in _pairs(choice, confidence)
+        ],
+    }
+
+
+def noise_blocks(choice: NoiseChoice, confidence: float) -> list[Block]:
+    """The same as a table, and what was chosen, why, and what it would cost."""
+    kind = "shaped" if choice.pure.noise == "shaped" else "Laplace"
+    headings = (
+        Heading("statement", words=True, label=True),
+        Heading(f"{kind}, {choice.epsilon.symbols}"),
+        Heading(f"Gaussian, {choice.delta.symbols}"),
+        Heading("ratio"),
+    )
+    rows = []
+    for pure, gaussian in _pairs(choice, confidence):
+        ratio = gaussian.half / pure.half if pure.half else 1.0
+        rows.append(
+            (
+                Cell(pure.part.title),
+                Cell(f"±{number(pure.half)}", value=pure.half),
+                Cell(f"±{number(gaussian.half)}", value=gaussian.half),
+                Cell(f"{ratio:.2f}", value=ratio),
+            )
+        )
+    typical = f"Gaussian noise has {choice.ratio:.2f} times the errors of {kind} noise"
+    rho = spell_amount(zcdp_of(choice.delta).rho, "up")
+    if choice.best is choice.pure:
+        chosen = (
+            f"{typical}, so {kind} noise is chosen: it also keeps the stronger guarantee of pure "
+            f"{choice.epsilon.symbols}."
+        )
+    else:
+        chosen = (
+            f"{typical}, so it is chosen. It keeps {choice.delta.symbols}; a release is charged "
+            f"rho {rho}: the ledger needs `lrm budget create --accounting rho`. --noise pure keeps "
+            f"{choice.epsilon.symbols} without delta."
+        )
+    title = f"{100 * confidence:.4g} % intervals with either noise"
+    return [Table(title, headings, tuple(rows)), Prose((chosen,))]
