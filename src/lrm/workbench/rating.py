@@ -73,6 +73,8 @@ def inverse(rated: Rated, target: float, statement: int | None) -> dict[str, str
     plan = rated.plan
     if statement is None:
         privacy = plan.privacy_for(rmse=target)
+    elif not target > 0:
+        raise BudgetError(f"the wanted error must be a number above 0, not {target:g}")
     else:
         tables = plan.workload.tables
         if not 0 <= statement < len(tables):
