@@ -37,6 +37,7 @@ TESTS = {
         "planning/test_gaussian.py",
         "forged/test_edited_releases.py",
     ],
+    "privacy/gaussian_profile.py": ["privacy/test_gaussian_profile.py"],
     "privacy/shaped.py": ["shaped/test_bodies.py", "shaped/test_shaped_plans.py"],
     "privacy/unit.py": ["privacy/test_unit.py", "ledger/test_units.py"],
     "ledger/core.py": ["ledger/test_ledger.py", "ledger/test_units.py"],
