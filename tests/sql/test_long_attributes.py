@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from lrm.batches import sql
+from lrm.batches.sql.atoms import MOST_COMPARED, MOST_REMARKS, undeclared
 from lrm.domain import Categories, Domain, Integers
 from lrm.errors import SqlError
 
@@ -64,3 +65,16 @@ def test_a_long_list_is_looked_up_at_once():
     weights = batch.queries.batch.factors[0][choice[0]].dense()[0]
     assert weights.sum() == 45_000
     assert weights[:4].tolist() == [1, 0, 1, 0]
+
+
+def test_constants_that_are_not_declared_are_named_up_to_a_few():
+    """Not each of them with its nearest value: that is constants times values of work."""
+    long = Categories("c", [f"v{number}" for number in range(MOST_COMPARED + 1)])
+    listed = [*long.values, "V7", *(f"w{number}" for number in range(5000))]
+    remarks = undeclared(long, listed)
+    assert len(remarks) == MOST_REMARKS + 1
+    assert remarks[0] == ("'V7' is not a declared value of 'c'", "did you mean 'v7'?")
+    assert remarks[1][1] == "declare it in the domain"
+    assert remarks[-1][0].startswith(f"none of {5001 - MOST_REMARKS:,} more constants")
+    assert undeclared(long, long.values) == []
+    assert undeclared(Categories("n", [1, 2]), ["1", 2]) == []

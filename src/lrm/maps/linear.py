@@ -122,6 +122,8 @@ class LinearMap(ABC):
 
     @cached_property
     def _column_labels(self) -> NDArray[np.int64]:
+        if self.shape[0] == 1:  # a batch may have 20,000 conditions, each a factor of one row
+            return np.unique(self.rows(0, 1)[0], return_inverse=True)[1].astype(np.int64)
         columns = self.sparse_columns()
         columns.eliminate_zeros()
         columns.sort_indices()

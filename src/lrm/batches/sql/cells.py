@@ -393,9 +393,7 @@ class Cells:
     def _note(self, node: Expr, axis: int, truths: Truths, values: Sequence[Constant]) -> None:
         """Note the cells that a comparison cuts, and constants that are not declared."""
         attribute = self.domain.attributes[axis]
-        strange = [
-            remark for remark in (undeclared(attribute, value) for value in values) if remark
-        ]
+        strange = undeclared(attribute, values)
         sentence: Callable[[], str] = lambda: f"{shown(node)} cuts through"  # noqa: E731 - shorter
         hint = ""
         if strange:

@@ -120,6 +120,9 @@ class _TermSearch:
     def run_once(self, effort: GroupEffort, clock: Clock) -> Group:
         """Search with some effort alone."""
         batch = self._reduced.batch
+        if not self._searches and self._folds and _are_folded(batch):
+            folded = Quadratic(batch, folded=True)
+            self._searches, self._folds = [GroupSearch(folded, self._rng, clock, effort)], False
         first = clock.share(0.5) if self._folds else clock
         if not self._searches:
             self._searches = [GroupSearch(Quadratic(batch), self._rng, first, effort)]
@@ -137,6 +140,14 @@ class _TermSearch:
         best = min(self._searches, key=lambda search: search.value)
         axes = axes_of(self._reduced.labels)
         return Group(self._numbers, axes, best.result(), float(np.exp(best.value)))
+
+
+def _are_folded(batch: ProductBatch) -> bool:
+    """Whether folded tables are better than whole ones, and both would take seconds."""
+    if max(batch.sizes) > 2 or batch.terms <= settings.MANY_SUBSETS:
+        return False
+    orders = np.bincount(batch.term_of, batch.support().sum(axis=1))
+    return bool(orders.max() <= settings.FOLDED_ORDER)
 
 
 @dataclass(frozen=True)
