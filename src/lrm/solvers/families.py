@@ -71,6 +71,8 @@ def families(race: Race, seed: int) -> list[Family]:
         for width in settings.ROW_SPACE_WIDTHS:
             in_row_space.append(_row_space(race, seed, width, first, in_row_space))
         candidates += in_row_space
+    if k <= settings.GENERAL_RANK * n:
+        candidates.append(_random_general(race, seed))
     return candidates
 
 
@@ -219,3 +221,21 @@ def from_start(race: Race, name: str, L: Matrix) -> Family:
         return _in_general(race, name, L, settings.GENERAL_SCHEDULE)
 
     return Family(name, begin, stages, hope=lambda: 0.3, limit=1)
+
+
+def _random_general(race: Race, seed: int) -> Family:
+    """Descents in the general form from random combinations of the queries."""
+    W = race.W
+    k, n = W.shape
+    rng = np.random.default_rng([seed, 4])
+
+    def begin(number: int) -> Steps:
+        width = settings.GENERAL_WIDTHS[number % len(settings.GENERAL_WIDTHS)]
+        rows = int(np.ceil(width * k))
+        start = rotation(W, rows, rng) @ W
+        return _in_general(race, f"general form, r = {rows}", start, settings.GENERAL_SCHEDULE)
+
+    cost = _general_seconds(2 * k, k, n)
+    stages = [Stage(cost * rounds, ratio) for rounds, ratio in settings.FROM_RANDOM]
+    hope = 0.05 / max(1.0, sum(stage.cost for stage in stages))
+    return Family("general form", begin, stages, hope=lambda: hope)

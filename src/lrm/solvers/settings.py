@@ -52,6 +52,16 @@ FROM_START = ((60, 1.0), (100, 1.0), (60, 1.07), (40, 1.01), (20, 1.001), (12, 1
 """Rounds of the stages of a descent in the general form, and by which factor each changes its
 relaxed error."""
 
+FROM_RANDOM = ((60, 1.0), (100, 0.15), (60, 1.03), (40, 1.01), (20, 1.001), (12, 1.0))
+"""The same from random combinations of the queries."""
+
+GENERAL_WIDTHS = (2.0, 1.5, 2.0, 1.2)
+"""Rows of such a start, as multiples of the rank, in turn."""
+
+GENERAL_RANK = 0.45
+"""Such starts are tried up to this rank, as a share of the cells: on 65 counts of overlapping age
+groups (``python -m benchmarks tables``) the error is 489 with them and 572 without."""
+
 EXTRA_ROWS_SMOOTHING = (0.1, 0.03, 0.01)
 """Widths of the rounded kink of |θ|, from wide to narrow."""
 
