@@ -80,7 +80,8 @@ a { color: var(--best); }
 .contents ol { margin: 0; padding-left: 2.2rem; }
 .contents li { margin: 0 0 .35rem; break-inside: avoid; }
 .contents .note { display: inline-block; }
-.scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem; }
+.scroll { overflow: auto; max-height: 90vh; margin: .8rem 0; border-radius: .4rem;
+  background: var(--card); }
 .again { opacity: .45; }
 .scroll:focus-visible { outline: 2px solid var(--best); outline-offset: 2px; }
 table { width: 100%; border-collapse: collapse; font-size: .9375rem; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from lrm.ledger import Budget, Entry
@@ -87,7 +88,7 @@ def table_of(
         Heading("importance", field="importance"),
     ]
     if beside is not None:  # in place of the largest error, for which there is no room
-        headings[3:4] = [Heading(beside.name, field="other"), Heading("times", field="times")]
+        headings[3] = Heading(beside.name, field="other")
     counts = [error.half for error in errors.values() if error.part.kind == "count"]
     most = max(counts, default=0.0) or 1.0
     rows = []
@@ -96,7 +97,7 @@ def table_of(
             error = errors.get((place, k))
             row = _row(statement, title, count, error, most, first=k == 0)
             if beside is not None:
-                row[3:4] = _other(error, beside.errors.get((place, k)))
+                row[3] = _other(error, beside.errors.get((place, k)))
             rows.append(tuple(row))
     hidden = len(statements) - LISTED
     title = "Errors by statement" + (f"; {hidden:,} more are not listed" if hidden > 0 else "")
@@ -152,11 +153,10 @@ def _number(
     return Cell(f"{sign}{number(value)}", bar=bar, value=value)
 
 
-def _other(error: StatementError | None, other: StatementError | None) -> list[Cell]:
+def _other(error: StatementError | None, other: StatementError | None) -> Cell:
     if error is None or other is None or not error.half:
-        return [Cell(UNKNOWN), Cell(UNKNOWN)]
-    times = other.half / error.half
-    return [_number(other.half, "±"), Cell(f"{times:.3g}×", value=times)]
+        return Cell(UNKNOWN)
+    return replace(_number(other.half, "±"), note=f"{other.half / error.half:.3g}×")
 
 
 def key_html(
