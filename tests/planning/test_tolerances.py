@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -196,11 +197,37 @@ queries:
     (tmp_path / "q.yaml").write_text(text)
     batch = lrm.read_batch(tmp_path / "q.yaml", domain)
     found = sorted(entry.within for entry in tolerances_of(batch))
-    assert found == [1.5, 20, 30, 50]
+    assert found == [1.5, 20, 20, 30, 50]
     for wrong in ("within: 0", "within: {x: 3}", "within: a lot"):
         (tmp_path / "q.yaml").write_text(text.replace("within: 50", wrong))
         with pytest.raises(WorkloadError, match="line 4"):
             lrm.read_batch(tmp_path / "q.yaml", domain)
+
+
+def test_all_two_way_tables_have_the_least_maximum_variance():
+    """With equal tolerances for all tables it is the optimum of ResidualPlanner.
+
+    By symmetry, for d attributes of n values all tables have one variance, and the residuals of 0,
+    1 and 2 attributes three; the maximum is the mean, whose optimum has a closed form.
+    """
+    domain = lrm.Domain([lrm.Integers(f"a{i}", 0, 3) for i in range(4)], "t")
+    batch = lrm.marginals(domain, [2])
+    equal = lrm.plan(batch, noise="gaussian", objective="total")
+    tables = [replace(table, within=(("", 1.0),)) for table in batch.tables]
+    plan = lrm.plan(replace(batch, statements=tuple(tables)), noise="gaussian", meet=0.95)
+    variances = plan.reconstruction_map.row_squared_norms * plan.sensitivity**2
+    assert variances.max() <= 1.002 * equal.strategy_error / batch.shape[0]
+
+
+def test_tables_of_one_name_have_weights_of_their_own(domain):
+    """All tables of one entry were one column, so that a small table could not have more weight."""
+    sizes = lrm.Domain([lrm.Integers("a", 0, 1), lrm.Integers("b", 0, 49)], "t")
+    batch = lrm.marginals(sizes, [1])
+    tables = [replace(table, within=(("", 1.0),)) for table in batch.tables]
+    plan = lrm.plan(replace(batch, statements=tuple(tables)), noise="gaussian", meet=0.95)
+    ratios = plan.meets().ratios
+    assert len(ratios) == 2
+    assert min(ratios) > 0.99
 
 
 def test_the_commands_find_the_amount(domain, tmp_path):

@@ -45,7 +45,7 @@ MOST_EXACT = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Tolerance:
-    """The answers of one name of a statement, and how near they must be.
+    """The answers of one name and table of a statement, and how near they must be.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Tolerance:
         for answer in self.derived:
             moved = slopes(answer, workload.queries, self.statement.expected)
             for rows, slope in zip(answer.input_rows(), moved, strict=True):
-                shares[columns.of_row[rows.flat[0]]] += (slope / self.within) ** 2
+                shares[np.unique(columns.of_row[rows])] += (slope / self.within) ** 2
         return shares
 
 
@@ -110,12 +110,12 @@ def _of_statement(workload: Workload, statement: Statement) -> Iterator[Toleranc
     limits = dict(statement.within)
     rows: dict[str, list[NDArray[np.int64]]] = {}
     first = 0
-    for block in workload.labels.blocks:
+    for block in workload.labels.tables():
         last = first + len(block)
         inside = np.arange(max(first, statement.rows[0]), min(last, statement.rows[1]))
         if len(inside) and not block.hidden:
             name = block.query if len(block.queries) == 1 else ""
-            rows.setdefault(name, []).append(inside)
+            rows.setdefault(name, []).append(inside)  # each table of groups for itself
         first = last
     derived: dict[str, list[Derived]] = {}
     for answer in workload.derived[slice(*statement.derived)]:
@@ -125,7 +125,8 @@ def _of_statement(workload: Workload, statement: Statement) -> Iterator[Toleranc
         if within is None:
             continue
         if name in rows:
-            yield Tolerance(statement, name, within, np.concatenate(rows[name]))
+            for table in rows[name]:
+                yield Tolerance(statement, name, within, table)
             continue
         _check(statement, name, derived[name])
         yield Tolerance(statement, name, within, np.zeros(0, np.int64), tuple(derived[name]))
@@ -164,7 +165,7 @@ def _largest_half_width(rows: NDArray[np.int64], accuracy: Accuracy, confidence:
 
 def tolerance_goals(workload: Workload, confidence: float) -> Goals:
     """Goals whose squared ratios are those of intervals at ε = 1 (ρ = 1) to their tolerances."""
-    tolerances, columns = tolerances_of(workload), statement_columns(workload)
+    tolerances, columns = tolerances_of(workload), statement_columns(workload, by_table=True)
     shares = sp.csr_array(np.array([entry.shares(workload, columns) for entry in tolerances]))
 
     def exact_squares(measured: Measured, reconstruction: Reconstruction, noise: Noise) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from lrm.plans.tolerances import Met
+from lrm.plans.tolerances import Met, Tolerance
 from lrm.privacy.amounts import spell_amount
 from lrm.spelling import number
 from lrm.views.blocks import Block, Cell, Facts, Heading, Prose, Table
@@ -42,7 +42,13 @@ def met_blocks(met: Met) -> list[Block]:
         Heading(f"{percent} interval"),
         Heading("", words=True),
     )
-    counts = Counter(tolerance.statement.name for tolerance in met.tolerances)
+    # Tables of one name, such as those of several grouping sets, are one row.
+    named: dict[tuple[str, str], tuple[float, Tolerance]] = {}
+    for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True):
+        key = tolerance.statement.name, tolerance.name
+        if key not in named or named[key][0] < ratio:
+            named[key] = ratio, tolerance
+    counts = Counter(statement for statement, _ in named)
     rows = [
         (
             Cell(
@@ -55,7 +61,7 @@ def met_blocks(met: Met) -> list[Block]:
             Cell(f"±{number(ratio * tolerance.within)}", value=ratio * tolerance.within),
             Cell("determines it" if tolerance in met.determining else ""),
         )
-        for tolerance, ratio in zip(met.tolerances, met.ratios, strict=True)
+        for ratio, tolerance in named.values()
     ]
     line = f"{name} {spell_amount(amount, 'up')} meets all tolerances with {percent} intervals"
     return [

@@ -35,8 +35,15 @@ class StatementColumns:
         return np.bincount(self.of_row, values, len(self.sizes)) / self.sizes
 
 
-def statement_columns(workload: Workload) -> StatementColumns:
+def statement_columns(workload: Workload, *, by_table: bool = False) -> StatementColumns:
     """Find the columns of a batch of statements.
+
+    Parameters
+    ----------
+    workload
+        The batch.
+    by_table
+        Whether each table of groups is a column of its own, where several have one name.
 
     Examples
     --------
@@ -48,8 +55,10 @@ def statement_columns(workload: Workload) -> StatementColumns:
     """
     numbers: dict[object, int] = {}
     columns, sizes = [], []
-    for place, block in enumerate(workload.labels.blocks):
-        key = (block.line, block.query) if len(block.queries) == 1 else place
+    blocks = workload.labels.tables() if by_table else workload.labels.blocks
+    for place, block in enumerate(blocks):
+        named = len(block.queries) == 1 and not by_table
+        key = (block.line, block.query) if named else place
         columns.append(numbers.setdefault(key, len(numbers)))
         sizes.append(len(block))
     of_row = np.repeat(np.array(columns, dtype=np.int64), sizes)
