@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from lrm.clock import UNLIMITED, Clock, Step, work_of
 from lrm.errors import StopSolver
@@ -239,7 +239,11 @@ def descend_jointly(  # noqa: PLR0913 - each is a choice of the caller
 
     rows = [np.minimum(bases[i].extra_rows, LONGEST).ravel() for i in free]
     start = np.concatenate([np.log(family.weights), *rows])
-    bounds = [(None, None)] * m + [(0.0, LONGEST)] * (len(start) - m)
+    # As arrays: pairs of 1.6 million rows' entries took a third of the time of a long attribute.
+    bounds = Bounds(
+        np.repeat([-np.inf, 0.0], [m, len(start) - m]),
+        np.repeat([np.inf, LONGEST], [m, len(start) - m]),
+    )
     with contextlib.suppress(StopSolver):
         minimize(
             evaluate,
