@@ -17,9 +17,9 @@ from lrm.plans.noises import choose_noise
 def test_few_answers_are_better_with_pure_noise():
     choice = choose_noise(np.eye(4), 1, "1e-6", effort="quick")
     assert choice.best is choice.pure
-    # One count each: √2/ε beside √(1/2ρ).
-    rho = float(lrm.privacy.budget.rho_for(choice.delta.epsilon, choice.delta.delta))
-    assert choice.ratio == pytest.approx(math.sqrt(1 / (2 * rho)) / math.sqrt(2), rel=1e-6)
+    # One count each: √2/ε for Laplace noise.
+    gaussian = choice.gaussian.standard_errors(1, delta="1e-6")[0]
+    assert choice.ratio == pytest.approx(gaussian / math.sqrt(2), rel=1e-6)
 
 
 def test_many_marginals_are_better_with_gaussian_noise():

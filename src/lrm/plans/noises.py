@@ -11,7 +11,6 @@ import numpy as np
 from lrm.batches import as_batch
 from lrm.domain import Domain
 from lrm.plans.core import Plan
-from lrm.plans.goals import column_errors
 from lrm.plans.planner import plan
 from lrm.privacy.budget import Amount, ApproxDP, PureDP, parse_amount, parse_delta
 from lrm.workload.columns import statement_columns
@@ -44,8 +43,7 @@ class NoiseChoice:
         """
         columns = statement_columns(self.pure.workload)
         squares = [
-            column_errors(columns, made.measured, made.reconstruction_map, made.noise)
-            * (made.accuracy(privacy).ideal_deviation(1.0) ** 2)
+            columns.means(made.accuracy(privacy).standard_errors ** 2)
             for made, privacy in ((self.gaussian, self.delta), (self.pure, self.epsilon))
         ]
         some = (squares[0] > 0) & (squares[1] > 0)
