@@ -6,6 +6,9 @@ mean and CPU seconds. ``--plot FILE`` draws the ratios of the first batch.
 
 ``python -m benchmarks statements meet`` gives the statements of ten batches tolerances, finds the
 least ε or ρ, and plans again with other seeds and more effort: what they find is beside it.
+
+``python -m benchmarks statements tables`` prints the largest variance of an answer at unit privacy
+cost where all tables of some attributes have the same tolerance, with Gaussian noise.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lrm
+from benchmarks.product_batches import ADULT, CPS, LOANS
 from lrm.plans.goals import OBJECTIVES, Goals, Objective
+from lrm.workload import Statement
+
+MOST_ANSWERS = 4_000_000
+"""Tables of more answers are left out."""
 
 FOLDER = Path(__file__).parent / "reports"
 BATCHES = ("hospital", "flights", "staff", "survey")
@@ -63,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.batches == ["meet"]:
         meet(chosen.noise.split(","), chosen.effort)
+        return
+    if chosen.batches == ["tables"]:
+        largest_variances(chosen.effort)
         return
     columns = f"{'largest':>8}{'mean':>7}{'above 1':>8}{'CPU s':>7}"
     print(f"{'batch':10}{'noise':10}{'objective':10}{columns}")
@@ -132,6 +143,31 @@ def meet(noises: Sequence[str], effort: str) -> None:
                 f"{batch:10}{noise:10}{count:6}{amounts[0]:11.5g}{others:>24}{seconds:7.1f}",
                 flush=True,
             )
+
+
+def largest_variances(effort: str) -> None:
+    """Print the largest variance over all tables of one, two and three attributes."""
+    named = {"cps": CPS, "adult": ADULT, "loans": LOANS}
+    print(f"{'table':10}{'attributes':>10}{'answers':>10}{'largest':>10}{'CPU s':>7}")
+    for name, sizes in named.items():
+        domain = lrm.Domain([lrm.Integers(f"a{i}", 0, n - 1) for i, n in enumerate(sizes)], "t")
+        for order in (1, 2, 3):
+            workload = lrm.marginals(domain, [order])
+            if workload.shape[0] > MOST_ANSWERS:
+                continue
+            start, statements = 0, []
+            for i, block in enumerate(workload.labels.tables()):
+                rows = start, start + len(block)
+                one = Statement(f"s{i}", f"s{i}", (), ("q",), rows, within=(("", 1.0),))
+                statements.append(one)
+                start = rows[1]
+            workload = replace(workload, statements=tuple(statements))
+            begun = time.process_time()
+            plan = lrm.plan(workload, noise="gaussian", meet=0.95, effort=effort)  # type: ignore[arg-type]
+            largest = plan.reconstruction_map.row_squared_norms.max() * plan.sensitivity**2
+            seconds = time.process_time() - begun
+            answers = workload.shape[0]
+            print(f"{name:10}{order:10}{answers:10,}{largest:10.4g}{seconds:7.1f}", flush=True)
 
 
 if __name__ == "__main__":
