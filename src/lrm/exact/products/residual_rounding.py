@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -30,9 +29,6 @@ FEW_VALUES = 16
 
 NEARBY = 60_000
 """Changes of a row that are all tried, where the values are few."""
-
-PAIRED = 100
-"""Entries that are moved by one in pairs, to make the product with a null vector 0."""
 
 MOST_BITS = 18
 """Bits of the entries of a rounded residual basis; more gain less than 1e-5 of the error."""
@@ -123,13 +119,21 @@ class _Moves:
         if reach:
             self._nearby = np.stack(np.meshgrid(*[steps] * len(u)), -1).reshape(-1, len(u))
             return
-        used = np.flatnonzero(u)[:PAIRED].tolist()
-        single_moves = [(sign * int(u[j]), ((j, sign),)) for j in used for sign in (1, -1)]
-        self._two: dict[int, tuple[tuple[int, int], ...]] = {0: ()}
-        for change, how in single_moves:
-            self._two.setdefault(change, how)
-        for (a, left), (b, right) in itertools.combinations(single_moves, 2):
-            self._two.setdefault(a + b, (*left, *right))
+        # The shortest way from each product to 0, one entry moved by one at a time.
+        size = np.abs(u)
+        self._entries = {int(v): np.flatnonzero(size == v) for v in np.unique(size[size > 0])}
+        values = np.array(list(self._entries))
+        self._limit = 2 * int(values.max())
+        self._next = np.zeros(2 * self._limit + 1, dtype=np.int64)
+        reached = np.zeros(1, dtype=np.int64)
+        while len(reached):
+            ways = np.add.outer(np.append(values, -values), reached)
+            moves = np.broadcast_to(np.append(values, -values)[:, None], ways.shape)
+            new = (np.abs(ways) <= self._limit) & (ways != 0)
+            reached, first = np.unique(ways[new], return_index=True)
+            unseen = self._next[reached + self._limit] == 0
+            reached, first = reached[unseen], first[unseen]
+            self._next[reached + self._limit] = -moves[new][first]
 
     def cancel(self, row: Integers, target: Floats) -> bool:
         """Move entries of ``row`` until ``row·u = 0``; say whether that worked."""
@@ -147,10 +151,14 @@ class _Moves:
             j = int(np.argmin(np.where(size > 0, cost / np.maximum(size, 1), np.inf)))
             row[j] += step[j]
             gap += int(step[j] * self.u[j])
-        for change, first in self._two.items():
-            second = self._two.get(-gap - change)
-            if second is not None:
-                for j, sign in (*first, *second):
-                    row[j] += sign
-                return True
-        return False
+        while gap:
+            move = int(self._next[gap + self._limit])
+            if move == 0:
+                return False
+            entries = self._entries[abs(move)]
+            step = np.sign(self.u[entries]) * (1 if move > 0 else -1)
+            cost = (row - target)[entries] * step  # half of what the square grows by, less 1
+            place = int(np.argmin(cost))
+            row[entries[place]] += step[place]
+            gap += move
+        return True
