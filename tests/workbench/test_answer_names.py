@@ -27,19 +27,20 @@ def client(tmp_path_factory):
         yield served
 
 
-def test_each_statement_has_a_title_of_its_own(client):
+def test_a_title_leaves_out_the_number_of_its_statement(client):
     found = client.must("compile", **NAMES, domain_text=DOMAIN, batch_text=SAME_NAME)
     assert found["batch"]["problems"] == []
-    titles = [one["title"] for one in found["batch"]["statements"]]
-    assert titles[:2] == ["q1.n by sex", "q2.n by sex"]
-    assert len(set(titles)) == 3
+    statements = found["batch"]["statements"]
+    titles = ["n by sex", "n by sex", "n and share by age"]
+    assert [one["title"] for one in statements] == titles
+    assert len({one["line"] for one in statements}) == 3
 
 
 def test_errors_are_listed_for_each_statement(client):
     found = client.must("errors", plan="p.lrm", epsilon="1")
-    titles = [one["title"] for one in found["facts"]]
-    assert titles[:2] == ["q1.n by sex", "q2.n by sex"]
-    assert len(set(titles)) == len(titles) == 4  # counts and shares of the third are two
+    assert [one["title"] for one in found["facts"]][:2] == ["n by sex", "n by sex"]
+    assert len({one["name"] for one in found["facts"]}) == 3
+    assert len(found["facts"]) == 4  # counts and shares of the third are two
     html = client.must("worst", plan="p.lrm", epsilon="1")["html"]
     assert "q1.n" in html
     assert "q2.n" in html
@@ -54,7 +55,8 @@ def test_the_release_keeps_the_answers_apart(client):
     done = client.until("state", lambda state: state["release"]["state"] != "running")["release"]
     assert done["state"] == "done", done
     page = client.must("results", release="answers.lrm")["html"]
-    assert all(title in page for title in ("q1.n by sex", "q2.n by sex", "q3.n and share by age"))
+    assert page.count("n by sex") > 1
+    assert "n and share by age" in page
     with (client.folder / "answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     by_name = {}

@@ -107,7 +107,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction, known: Fraction, most: Fract
     ``known`` is a ρ for which ρ-zCDP alone implies (ε, δ).
 
     >>> float(largest_rho(Fraction(1), Fraction(1, 10**6), Fraction(1, 50), Fraction(1)))
-    0.0305...
+    0.0280...
     """
     low, high = known, min(2 * known, most)
     while high < most and keeps(high, epsilon, delta):

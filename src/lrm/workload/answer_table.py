@@ -55,6 +55,7 @@ class AnswerTable:
     >>> plan.errors(epsilon="0.1")
     2 answers at ε = 0.1, with 95 % intervals
     query  standard_error  half_width
+    ─────  ──────────────  ──────────
     all                20       41.13
     young           14.14       29.96
     """

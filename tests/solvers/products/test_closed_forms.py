@@ -28,7 +28,7 @@ from lrm.maps.matrices import DenseMap
 from lrm.maps.products.batch import sum_batch
 from lrm.maps.products.factors import make_factor, word_factor
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.gaussian import residual_error
+from lrm.solvers.products.gaussian import residual_demands, residual_error, residual_strategy
 
 WORDS = ["total", "identity", "prefix", "all-ranges"]
 seeds = st.integers(0, 10_000)
@@ -213,14 +213,14 @@ def test_gaussian_error_is_that_of_the_dense_strategy(seed):
         bases.append(GramBasis(n, columns) if rng.random() < 0.7 else GramBasis(n))
     quadratic = Quadratic(batch)
     error = residual_error(quadratic, bases)
-    from lrm.solvers.products.gaussian import _evaluate, _weights
-
-    *_, v, spread = _evaluate(quadratic, bases)
-    kept = v > 1e-12 * v.max(initial=0)
-    if not kept.any():
+    v = residual_demands(quadratic, bases)
+    v[v <= 1e-12 * v.max(initial=0)] = 0.0
+    if not v.any():
         return
-    weights = _weights(quadratic.index.masks[kept], bases, v[kept], spread[kept])
-    found = GaussianStrategy((), tuple(bases), quadratic.index.masks[kept], weights, error, 0.0)
+    none = np.zeros(0)
+    unweighted = GaussianStrategy((), tuple(bases), quadratic.index.masks[:0], none, 0.0, 0.0)
+    found = residual_strategy(quadratic, unweighted, v)
+    assert found.error == pytest.approx(error, rel=1e-6)
     L = found.dense()
     np.testing.assert_allclose(np.sum(L**2, axis=0), 1.0)
     dense = float(np.sum((batch.dense() @ np.linalg.pinv(L, rcond=1e-10)) ** 2))
