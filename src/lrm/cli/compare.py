@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @domain_option
 @click.option(
     "--noise",
-    type=click.Choice(["laplace", "gaussian", "both"]),
-    default="laplace",
+    type=click.Choice(["pure", "laplace", "gaussian", "both"]),
+    default="pure",
     show_default=True,
-    help="both: at equal epsilon, which to take.",
+    help="pure: Laplace, and a row for shaped noise; both: Laplace and Gaussian, which to take.",
 )
 @amount_options
 @click.option(
@@ -86,8 +86,8 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     check_output(plot, kinds=KINDS)
     batch = read_questions(workload, choices["domain"])
     contest = Contest(batch, time_limit=choices["time_limit"])
-    solving = {name: choices[name] for name in _SOLVING}
-    results = [_entered(contest, each, **solving) for each in stated]
+    rows = choices["mechanisms"] or contest.rows("pure" if noise == "pure" else "laplace")
+    results = [_entered(contest, each, rows, choices["seed"], choices["effort"]) for each in stated]
     if both:
         facts = side_by_side_facts(SideBySide(*results), *stated.values())
     else:
@@ -103,9 +103,6 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
     print_document(Document("", tuple(blocks)))
     if plot is not None:
         echo(f"drawn in {plot}")
-
-
-_SOLVING = ("mechanisms", "seed", "effort")
 
 
 def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
@@ -126,21 +123,16 @@ def _stated(noise: str, choices: dict[str, Any]) -> "dict[Noise, Privacy]":
 
 
 def _entered(
-    contest: "Contest",
-    noise: "Noise",
-    *,
-    mechanisms: tuple[str, ...],
-    seed: int = 0,
-    effort: str = "normal",
+    contest: "Contest", noise: "Noise", rows: tuple[str, ...], seed: int, effort: str
 ) -> "Comparison":
     from lrm.cli.progress import ProgressLine
-    from lrm.plans.comparison import Comparison
+    from lrm.plans.comparison import SHAPED, Comparison
 
     outcomes = []
     domain = contest.problem.workload.domain
     factor = 1 if domain is None else domain.unit.factor
-    for name in mechanisms or contest.mechanisms:
-        options = {"effort": effort} if name == "best" else {}
+    for name in rows:
+        options = {"effort": effort} if name in {"best", SHAPED} else {}
         with ProgressLine(name, noise, factor) as on_step:
             outcomes.append(
                 contest.enter(name, noise=noise, seed=seed, on_step=on_step, options=options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from lrm.clock import Clock, OnStep
 from lrm.domain import Domain
 from lrm.errors import ConvergenceError, UsageError
 from lrm.plans.core import Plan
-from lrm.plans.planner import plan_of
+from lrm.plans.planner import AskedNoise, plan_of
 from lrm.privacy.budget import Noise
 from lrm.rendering import html_of, text_of
 from lrm.solvers import settings
@@ -29,8 +30,12 @@ from lrm.strategies import (
     check_mechanism,
 )
 from lrm.strategies.certificate import least_error, spectrum_of
+from lrm.strategies.shaped import shaped_strategy
 
-__all__ = ["Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
+__all__ = ["SHAPED", "Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
+
+SHAPED = "shaped"
+"""The row of noise shaped to the batch, beside the mechanisms with independent noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +107,7 @@ class Contest:
     ) -> None:
         self.problem = Problem(as_batch(workload, domain))
         self._time_limit = time_limit
+        self._least = math.inf  # error of the best Laplace plan so far
         clock = Clock(time_limit)
         with threadpool_limits(1):
             least = least_error(self.problem, clock, most=settings.CHEAP_CERTIFICATE_SECONDS)
@@ -116,6 +122,10 @@ class Contest:
         more = () if self.problem.products is None else tuple(FOR_PRODUCTS)
         return (*MECHANISMS, *more)
 
+    def rows(self, noise: AskedNoise) -> tuple[str, ...]:
+        """All that is tried with a noise."""
+        return (*self.mechanisms, SHAPED) if noise == "pure" else self.mechanisms
+
     def enter(
         self,
         mechanism: str,
@@ -126,23 +136,37 @@ class Contest:
         options: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """Try one mechanism; where it cannot run on this workload, keep its reason."""
-        check_mechanism(mechanism)
+        if mechanism != SHAPED:
+            check_mechanism(mechanism)
         try:
             with threadpool_limits(1):
-                timings = self.problem.timings.restart()
+                self.problem.timings.restart()
                 search = Search(seed, noise, Clock(self._time_limit, on_step))
-                with timings.of("search"):
-                    strategy = build_strategy(mechanism, self.problem, search, options or {})
-                plan = plan_of(
-                    self.problem, strategy, noise=noise, bounds=self._bounds_with(strategy)
-                )
+                plan = self._plan(mechanism, search, options or {})
         except MemoryError:
             return Outcome(mechanism, None, "it needs more memory than there is")
         except np.linalg.LinAlgError as reason:
             return Outcome(mechanism, None, f"its linear algebra failed: {reason}")
         except (UsageError, ConvergenceError) as reason:
             return Outcome(mechanism, None, str(reason))
+        if plan.noise == "laplace":
+            self._least = min(self._least, plan.weighted_strategy_error)
         return Outcome(mechanism, plan)
+
+    def _plan(self, mechanism: str, search: Search, options: Mapping[str, Any]) -> Plan:
+        with self.problem.timings.of("search"):
+            if mechanism != SHAPED:
+                strategy = build_strategy(mechanism, self.problem, search, options)
+            else:
+                effort = options.get("effort", "normal")
+                body = shaped_strategy(self.problem, search, self._least, effort)
+        if mechanism != SHAPED:
+            bounds = self._bounds_with(strategy)
+            return plan_of(self.problem, strategy, noise=search.noise, bounds=bounds)
+        if body is None:
+            raise UsageError("no body with less error than independent noise was found")
+        bounds = body.least_error, self._bounds[1]
+        return plan_of(self.problem, body, noise="shaped", bounds=bounds)
 
     def _bounds_with(self, strategy: AnyStrategy) -> tuple[float, Spectrum | None]:
         """The bounds of the problem, or the better one that the search itself has proved."""
@@ -171,7 +195,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     mechanisms: Sequence[str] | None = None,
     *,
     domain: Domain | None = None,
-    noise: Noise = "laplace",
+    noise: AskedNoise = "pure",
     seed: int = 0,
     time_limit: float | None = None,
 ) -> Comparison:
@@ -180,7 +204,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     Parameters
     ----------
     workload, domain, noise, seed
-        As in ``lrm.plan``.
+        As in ``lrm.plan``; ``"pure"`` is independent Laplace noise, with a row ``shaped``.
     mechanisms
         Names of mechanisms; all by default.
     time_limit
@@ -191,6 +215,7 @@ def compare(  # noqa: PLR0913 - each is a choice of the caller
     [6.0, 16.0]
     """
     contest = Contest(workload, domain, time_limit)
-    names = contest.mechanisms if mechanisms is None else mechanisms
-    entered = (contest.enter(name, noise=noise, seed=seed) for name in names)
+    names = contest.rows(noise) if mechanisms is None else mechanisms
+    kind: Noise = "gaussian" if noise == "gaussian" else "laplace"
+    entered = (contest.enter(name, noise=kind, seed=seed) for name in names)
     return Comparison(tuple(entered))

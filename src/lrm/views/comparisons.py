@@ -173,7 +173,8 @@ def _verdict(part: Mapping[str, Any]) -> str:
         return "No mechanism has a plan for this workload."
     if not part.get("lower_bound"):
         return ""
-    bound = f"No strategy has an error below {number(float(part['lower_bound']), 5)}"
+    what = "added noise" if part.get("noise") == "shaped" else "strategy"
+    bound = f"No {what} has an error below {number(float(part['lower_bound']), 5)}"
     known = part.get("best") and part.get("certificate")
     return f"{bound}: {part['best']} is {part['certificate']}." if known else f"{bound}."
 
