@@ -10,13 +10,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lrm.clock import Step, Timings
 from lrm.errors import StopSolver
+from lrm.exact.products.residual_strategy import GaussianGroups
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.plans.goals import Goals, Objective
+from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import AnyStrategy, Problem, Search
 from lrm.strategies.base import ProductChoice, Strategy
@@ -80,6 +85,7 @@ def _over_products(
         settled = first = Settled(problem, choice, emphasis)
         if problem.products.terms == queries.batch.terms:  # else importances split tables
             settled = _at_fixed_sets(goals, queries, first, choice, search)
+            settled = _by_statements(goals, queries, settled, choice, search)
         if searches == 1:
             return settled
         score = goals.score(settled.squares(goals, search))
@@ -92,14 +98,53 @@ def _over_products(
     return best
 
 
+def _by_statements(
+    goals: Goals, queries: ProductMap, settled: Settled, choice: ProductChoice, search: Search
+) -> Settled:
+    """Residuals of each statement's own, where others leave statements above an even split."""
+    if not isinstance(choice.found, GaussianGroups):
+        return settled
+    now = _reweighing(goals, queries, settled)
+    if goals.squares(now.errors(now.at()) / goals.columns.sizes).max() <= 1.0:
+        return settled
+    problem = Problem(goals.weighted(goals.even), settled.problem.timings)
+    batch = problem.products
+    assert batch is not None  # noqa: S101 - over products
+    columns = _columns_of_terms(goals, queries)
+    left, groups = np.ones(batch.terms, dtype=bool), []
+    for own in goals.columns.statements:
+        terms = np.flatnonzero(left & np.isin(columns, own))
+        if len(terms):
+            left[terms] = False
+            groups.append(terms)
+    try:
+        parts = [optimise_gaussian_products(batch.take(one), clock=search.clock) for one in groups]
+    except StopSolver:
+        return settled
+    alone = replace(choice, found=GaussianGroups(tuple(groups), tuple(parts)))
+    start = Settled(problem, alone, goals.even)
+    other = _at_fixed_sets(goals, queries, start, alone, search)
+    return min(settled, other, key=lambda one: goals.score(one.squares(goals, search)))
+
+
+def _columns_of_terms(goals: Goals, queries: ProductMap) -> NDArray[np.int64]:
+    return goals.columns.of_row[[own.start for _, own in queries.term_slices()]]
+
+
+def _reweighing(goals: Goals, queries: ProductMap, settled: Settled) -> Reweighing:
+    """How the errors of columns change with weights at the sets and bases of a strategy."""
+    assert isinstance(settled.strategy, ProductChoice)  # noqa: S101 - over products
+    batch = weigh_terms(queries.batch, goals.own_importance)
+    weights = goals.column_weights(settled.emphasis)
+    return Reweighing(batch, _columns_of_terms(goals, queries), settled.strategy.found, weights)
+
+
 def _at_fixed_sets(
     goals: Goals, queries: ProductMap, settled: Settled, choice: ProductChoice, search: Search
 ) -> Settled:
     """Raise weights in rounds at the sets and bases of a choice."""
     columns, emphasis = goals.columns, settled.emphasis
-    parts = columns.of_row[[own.start for _, own in queries.term_slices()]]
-    batch = weigh_terms(queries.batch, goals.own_importance)
-    reweighing = Reweighing(batch, parts, choice.found, goals.column_weights(emphasis))
+    reweighing = _reweighing(goals, queries, settled)
     squares = goals.squares(reweighing.errors(reweighing.at()) / columns.sizes)
     combined = isinstance(choice.found, ProductStrategy) and choice.found.combined
     if combined or goals.exact_squares is not None:
