@@ -38,7 +38,7 @@ _RULE = re.compile(r"[-=*#~_\s]*")
 
 @dataclass(frozen=True)
 class Remarks:
-    """What is said of a statement.
+    """What the comments before a statement state.
 
     Parameters
     ----------

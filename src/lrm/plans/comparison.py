@@ -35,7 +35,7 @@ from lrm.strategies.shaped import shaped_strategy
 __all__ = ["SHAPED", "Comparison", "Contest", "Outcome", "SideBySide", "beside_plan", "compare"]
 
 SHAPED = "shaped"
-"""The row of noise shaped to the batch, beside the mechanisms with independent noise."""
+"""The row of noise shaped to the batch; the mechanisms have independent noise."""
 
 
 @dataclass(frozen=True, eq=False)

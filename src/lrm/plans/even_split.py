@@ -50,7 +50,7 @@ ALONE_WORK = 0.2
 def even_split(
     workload: Workload, objective: Objective, noise: Noise, clock: Clock = UNLIMITED
 ) -> Goals | None:
-    """The errors of statements beside an even split; None where there is one statement at most."""
+    """The errors of statements compared with an even split; None for fewer than two of them."""
     if len(workload.statements) < 2:
         if objective == "worst":
             raise UsageError("the worst statement can be planned for where there are several")

@@ -1,8 +1,8 @@
 """What the errors of statements are compared with, and the weights of queries that follow.
 
-A *goal* is one number that should be small: the squared error of a statement beside what is wanted
-for it. With the mean squared errors e_c of the columns of a batch, goal g has the squared ratio
-``Σ_c G_gc·e_c``. Where statements are compared with an even split of the budget, G is that of
+A *goal* is one number that should be small: the squared error of a statement divided by what is
+wanted for it. With the mean squared errors e_c of the columns of a batch, goal g has the squared
+ratio ``Σ_c G_gc·e_c``. Where statements are compared with an even split of the budget, G is that of
 `lrm.plans.even_split`; with tolerances, that of `lrm.plans.tolerances`.
 
 The sum of all squared ratios is a weighted total: a query of column c has the weight

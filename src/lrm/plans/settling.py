@@ -21,6 +21,7 @@ from lrm.maps.linear import Floats
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.split import weigh_terms
 from lrm.plans.goals import Goals, Objective
+from lrm.solvers import settings
 from lrm.solvers.products.gaussian import optimise_gaussian_products
 from lrm.solvers.products.reweigh import Reweighing
 from lrm.strategies import AnyStrategy, Problem, Search
@@ -102,7 +103,8 @@ def _by_statements(
     goals: Goals, queries: ProductMap, settled: Settled, choice: ProductChoice, search: Search
 ) -> Settled:
     """Residuals of each statement's own, where others leave statements above an even split."""
-    if not isinstance(choice.found, GaussianGroups):
+    many = len(goals.columns.statements) > settings.STATEMENTS_ALONE
+    if not isinstance(choice.found, GaussianGroups) or goals.objective == "within" or many:
         return settled
     now = _reweighing(goals, queries, settled)
     if goals.squares(now.errors(now.at()) / goals.columns.sizes).max() <= 1.0:
@@ -117,6 +119,8 @@ def _by_statements(
         if len(terms):
             left[terms] = False
             groups.append(terms)
+    if left.any():
+        groups.append(np.flatnonzero(left))
     try:
         parts = [optimise_gaussian_products(batch.take(one), clock=search.clock) for one in groups]
     except StopSolver:

@@ -241,6 +241,10 @@ STATEMENTS_SECONDS = 6.0
 """Seconds at normal effort for batches of several statements, whose plan is promised in 10 CPU s.
 Of four reports, one had 0.2 % less error without this limit, the others none."""
 
+STATEMENTS_ALONE = 60
+"""Statements up to which residuals of each one's own are tried with Gaussian noise: 24 of the shop
+report take 3 seconds (``python -m benchmarks statements shop``)."""
+
 HOPELESS_GROUP = 2.0
 """One group for all terms so far above several is searched for quickly, not thoroughly."""
 
@@ -251,7 +255,7 @@ SCOUTED = 1.1
 """Groups so far above the best known after a quick look at each are given up."""
 
 FOLDED_ORDER = 3
-"""Thousands of tables of so many attributes of two values are folded: 16 to 40 % less error than
+"""Thousands of tables of at most 3 attributes of two values are folded: 16 to 40 % less error than
 whole tables over 40 to 200 attributes. Of four attributes folded ones have 10 to 20 % more."""
 
 MOST_APART = 12

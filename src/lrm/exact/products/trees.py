@@ -49,7 +49,7 @@ BLOCK_RANGES = 1 << 18
 
 
 def tree_levels(size: int) -> int:
-    """Number of levels of a tree with so many leaves.
+    """Number of levels of a tree with ``size`` leaves.
 
     >>> [tree_levels(n) for n in (2, 3, 4, 5)]
     [1, 2, 2, 3]
@@ -243,8 +243,8 @@ def _leaves_before(values: Integers, size: int) -> Integers:
 def _of_all_ranges(size: int) -> Floats:
     """The sum of `_of_ranges` over all ranges.
 
-    A range is the difference of two prefixes, of which there are n + 1. With the leaves F that they
-    have in a block, the squares of all differences add up to ``(n + 1)·ΣF² − (ΣF)²``.
+    A range is the difference of two of the n + 1 prefixes. With the leaves F that these have in a
+    block, the squares of all differences add up to ``(n + 1)·ΣF² − (ΣF)²``.
     """
     ends = _leaves_before(np.arange(size + 1), size)
     energies = []

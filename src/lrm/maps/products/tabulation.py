@@ -88,8 +88,8 @@ class Tabulation:
     def depends_on(self, attribute: int, shape: tuple[int, ...]) -> bool:
         """Whether the entry of a record follows from its value of an attribute, among others.
 
-        ``shape`` holds the numbers of values of all attributes, of which the tabulation may be one
-        by all cells in C order.
+        ``shape`` holds the numbers of values of all attributes. The tabulation may have one axis
+        for all cells, in C order.
         """
         if self.sizes != shape:
             cells = self.labels[0].reshape(shape)
