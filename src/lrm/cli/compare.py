@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.options import (
+    amount_options,
     chosen_mechanisms,
     domain_option,
     json_option,
     plot_option,
+    read_amounts,
     seed_option,
 )
-from lrm.cli.promises import amount_options, read_amounts
 from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def compare(workload: str, noise: str, plot: str | None, **choices: Any) -> None
       lrm compare queries.sql --domain domain.yaml --noise both \
           --epsilon 1 --delta 1e-9
     """
+    from lrm.cli.inputs import read_questions
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.questions import read_questions
     from lrm.cli.terminal import print_document, print_json
     from lrm.plans.comparison import Contest, SideBySide
     from lrm.views.blocks import Document

@@ -140,8 +140,7 @@ def check(file: str, table: str | None, *, rows: bool, as_json: bool) -> None:
       lrm domain check domain.yaml --table visits.csv --rows
       cat domain.yaml | lrm domain check -
     """
-    from lrm.cli.questions import read_declared
-    from lrm.cli.standard_input import STANDARD_INPUT
+    from lrm.cli.inputs import STANDARD_INPUT, read_declared
     from lrm.cli.terminal import print_document, print_json
     from lrm.maps.products.tabulation import total
     from lrm.tables import open_table

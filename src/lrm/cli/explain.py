@@ -4,8 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrm.cli.options import confidence_option, json_option, limit_option, plot_option
-from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.options import (
+    amount_options,
+    confidence_option,
+    json_option,
+    limit_option,
+    plot_option,
+    read_amounts,
+)
 from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:

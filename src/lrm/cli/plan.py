@@ -94,9 +94,9 @@ def plan(workload: str, mechanism: str, output: str | None, **choices: Any) -> N
       lrm plan all-ranges:64 --effort quick
       lrm plan wrange:64x128:seed=3 -m lowrank --rank-ratio 1.4
     """
+    from lrm.cli.inputs import read_questions
     from lrm.cli.output_files import check_apart, check_output
     from lrm.cli.progress import ProgressLine
-    from lrm.cli.questions import read_questions
     from lrm.cli.terminal import print_document, print_json
     from lrm.plans.noises import choose_noise
     from lrm.plans.planner import plan as make_plan

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lrm.cli.options import confidence_option, json_option, limit_option
+from lrm.cli.options import check_confidence, confidence_option, json_option, limit_option
 from lrm.cli.terminal import echo
 
 
@@ -30,9 +30,8 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
       lrm query answers.lrm "SELECT COUNT(*) FROM visits WHERE age >= 65"
       lrm query answers.lrm --file further.sql --csv further.csv
     """
+    from lrm.cli.inputs import read_queries
     from lrm.cli.output_files import check_apart, check_output
-    from lrm.cli.questions import read_queries
-    from lrm.cli.release_checks import check_confidence
     from lrm.cli.terminal import print_document, print_json
     from lrm.releases import domain_of
     from lrm.releases.file import load_release

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from lrm.cli.options import confidence_option, json_option
-from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.options import amount_options, confidence_option, json_option, read_amounts
 from lrm.cli.terminal import echo
 
 

@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrm.cli.endings import paying
-from lrm.cli.options import confidence_option, json_option, limit_option
-from lrm.cli.promises import amount_options, read_amounts
+from lrm.cli.options import (
+    amount_options,
+    check_confidence,
+    confidence_option,
+    json_option,
+    limit_option,
+    read_amounts,
+)
 from lrm.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -73,14 +79,13 @@ def release(plan: str, **choices: Any) -> None:
           -o answers.lrm --no-ledger
     """
     from lrm.cli.progress import waiting
-    from lrm.cli.release_checks import check_choices, check_confidence, check_places
     from lrm.plans.file import load_plan
     from lrm.releases import preview
     from lrm.releases import release as make_release
     from lrm.releases.counts_file import CountsFile
 
-    check_choices(choices)
-    check_places(plan, choices)
+    _check_choices(choices)
+    _check_places(plan, choices)
     amounts = read_amounts(choices)
     check_confidence(choices["confidence"])
     table, counts = choices["table"], choices["counts"]
@@ -103,6 +108,37 @@ def release(plan: str, **choices: Any) -> None:
         with waiting("saving answers"):
             _save(answered, choices)
         _print_release(answered, choices)
+
+
+def _check_choices(choices: dict[str, Any]) -> None:
+    """Refuse options that leave open, or contradict, what is read and what is charged."""
+    if (choices["table"] is None) == (choices["counts"] is None):
+        raise click.UsageError("give --table, or --counts with the counts of the cells")
+    if choices["ledger"] is not None and choices["no_ledger"]:
+        raise click.UsageError("--no-ledger contradicts --ledger (or LRM_LEDGER); leave one out")
+    unpaid = choices["ledger"] is None
+    if unpaid and not choices["no_ledger"] and not choices["dry_run"]:
+        raise click.UsageError(
+            "give the ledger to charge with --ledger (`lrm budget create` makes one), or "
+            "--no-ledger to release without a record of what is spent"
+        )
+    if unpaid and choices["budget"] is not None:
+        raise click.UsageError("--budget names a budget of a ledger; add --ledger")
+    if choices["output"] is None and not choices["dry_run"]:
+        raise click.UsageError("give the file for the release with -o")
+
+
+def _check_places(plan: str, choices: dict[str, Any]) -> None:
+    """Refuse places that cannot be written, or that hold an input."""
+    from lrm.cli.output_files import check_apart, check_output
+
+    outputs = {"--output": choices["output"], "--csv": choices["csv"]}
+    inputs = {"PLAN": plan, "--counts": choices["counts"], "--ledger": choices["ledger"]}
+    if choices["table"] is not None:
+        inputs["--table"] = choices["table"].partition("::")[0]
+    check_apart(outputs, inputs)
+    for place in outputs.values():
+        check_output(place, force=choices["force"] or choices["dry_run"])
 
 
 def _save(answered: "Release", choices: dict[str, Any]) -> None:

@@ -1,14 +1,45 @@
-"""Queries and domains that commands are given: a file, a family, or ``-`` for standard input."""
+"""What commands read: queries and domains from a file, a family, or ``-`` for standard input."""
 
+import sys
 from typing import TYPE_CHECKING
 
-from lrm.cli.standard_input import STANDARD_INPUT, check_read_once, read_standard_input
+import click
 
 if TYPE_CHECKING:
     from lrm.domain import Domain
     from lrm.workload import Workload
 
-__all__ = ["read_declared", "read_queries", "read_questions"]
+__all__ = [
+    "STANDARD_INPUT",
+    "check_read_once",
+    "read_declared",
+    "read_queries",
+    "read_questions",
+    "read_standard_input",
+]
+
+STANDARD_INPUT = "standard input"
+
+
+def check_read_once(*places: str | None) -> None:
+    """Refuse more than one ``-``."""
+    if places.count("-") > 1:
+        raise click.UsageError("standard input (-) can be read only once; give the other as a file")
+
+
+def read_standard_input() -> str:
+    """All of standard input, in UTF-8, up to the size of a text file."""
+    from lrm.errors import FileFormatError
+    from lrm.files.reading import TEXT_LIMIT
+
+    data = sys.stdin.buffer.read(TEXT_LIMIT + 1)
+    if len(data) > TEXT_LIMIT:
+        raise FileFormatError(f"{STANDARD_INPUT} has more than {TEXT_LIMIT >> 20} MiB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{STANDARD_INPUT} is not text in UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_questions(source: str, domain: str | None) -> "Workload":
