@@ -248,8 +248,11 @@ def test_shaped_noise_is_drawn_before_anything_is_paid(ledger, monkeypatch):
     with monkeypatch.context() as patch:
         for body in (Tables, Groups):
             patch.setattr(body, "draw", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            lrm.release(plan, "visits.csv", epsilon="0.5", ledger=ledger)
+        plan.save("plan.lrm")
+        result = run("--epsilon", "0.5")
+    assert result.exit_code == 130
+    assert "the budget of 'visits' was not charged" in result.stderr
+    assert "may be charged" not in result.stderr
     assert ledger.remaining("visits") == 1
     first, second = (lrm.release(plan, "visits.csv", epsilon="0.5", ledger=ledger) for _ in "ab")
     assert ledger.remaining("visits") == 0

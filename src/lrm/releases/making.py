@@ -267,7 +267,12 @@ class Prepared:
 
     def run(self) -> Release:
         """Pay, then read the data, then measure with noise."""
-        noise = self.noise.drawn()  # shaped noise may take seconds: Ctrl-C costs nothing yet
+        try:
+            noise = self.noise.drawn()  # shaped noise may take seconds: Ctrl-C costs nothing yet
+        except BaseException as reason:
+            if self.ledger is not None:
+                reason.add_note(f"the budget of {self.budget!r} was not charged")
+            raise
         entry = None
         if self.ledger is not None:
             purpose = f"plan {self.plan.digest[:16]}"
