@@ -39,21 +39,24 @@ def error_of(text, domain=DOMAIN):
 
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "sql-errors.md"
-SECTIONS = re.findall(
-    r"## (\S+)\n\n(.+?)\.\n\n```sql\n(.+?)\n```\n\n```text\n(.+?)\n```",
-    PAGE.read_text("utf-8"),
-    re.DOTALL,
+ROWS = re.findall(r"^\| `(\S+)` \| (.+) \| `(.+)` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+MESSAGES = re.findall(
+    r"^\[(\S+)\]\n(.+?)\n=> ([^\n]+)$",
+    pathlib.Path(__file__).with_name("error_messages.txt").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
 )
 
 
 def test_the_page_of_errors_has_every_code():
-    assert [code for code, *_ in SECTIONS] == sorted(CODES)
-    assert {code: text.lower() for code, text, *_ in SECTIONS} == {
+    assert [code for code, *_ in ROWS] == sorted(CODES)
+    assert {code: text.lower() for code, text, _ in ROWS} == {
         code: text.lower() for code, text in CODES.items()
     }
+    examples = [(code, example.replace("\n", " ⏎ ")) for code, example, _ in MESSAGES]
+    assert [(code, example) for code, _, example in ROWS] == examples
 
 
-@pytest.mark.parametrize(("code", "example", "message"), [(one[0], *one[2:]) for one in SECTIONS])
+@pytest.mark.parametrize(("code", "example", "message"), MESSAGES)
 def test_an_example_on_the_page_gives_its_error(code, example, message):
     error = error_of(example)
     assert (error.code, str(error)) == (code, message)
