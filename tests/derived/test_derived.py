@@ -75,13 +75,15 @@ def test_gradients_are_those_of_differences():
         ({"inputs": [[0, [1], 1.0], [999, [1], 1.0]]}, "that the batch does not ask"),
         ({"inputs": [[0, [1], 1.0], [-1, [1], 1.0]]}, "inputs of another shape"),
         ({"inputs": [[0, [1], 1.0], [3, [], 1.0]]}, "inputs of another shape"),
-        ({"inputs": [[0, [1], 1.0], [3, [1], 0.0]]}, "finite scale, not 0"),
+        ({"inputs": [[0, [1], 1.0], [3, [1], 0.0]]}, "between 1e-100 and 1e100"),
         ({"inputs": [[0, [1], 1.0], [True, [1], 1.0]]}, "must be \\[query"),
         ({"inputs": 5}, "fact of the wrong type"),
         ({"binning": -1.0}, "at least 0"),
         ({"binning": "much"}, "number of the wrong type"),
         ({"more": 1}, "missing or not known"),
         ({"formula": "0/1"}, "list of inputs"),
+        ({"undivided": [0, 1, "/", 2.0, "*"]}, "same inputs and ending"),
+        ({"undivided": 3}, "list of inputs"),
     ],
 )
 def test_a_file_with_other_facts_is_refused(change, sentence):
@@ -96,7 +98,7 @@ def test_facts_read_back_as_they_were():
     facts = json.loads(json.dumps([one.facts() for one in batch.derived]))
     assert derived_from_facts(facts) == batch.derived
     with pytest.raises(WorkloadError, match="ascending order"):
-        Quantile(LabelBlock("q"), 0.5, Block(0, (1,)), (0.0, 2.0), (3.0, 4.0), "x")
+        Quantile(LabelBlock("q"), 0.5, Block(0, (1,)), (0.0, 2.0), (3.0, 1.0), "x")
     with pytest.raises(WorkloadError, match="from 0 to 1"):
         Quantile(LabelBlock("q"), 2.0, Block(0, (1,)), (0.0,), (1.0,), "x")
 

@@ -80,6 +80,6 @@ def test_a_formula_does_not_divide_by_a_constant_zero():
 def test_many_inputs_over_a_box_have_no_ends():
     steps = [0, *(step for i in range(1, 30) for step in (i, "+"))]
     inputs = np.ones((30, 2))
-    low, high = computed._boxed(Formula(tuple(steps)), inputs, inputs, [])
+    low, high = computed._boxed(Formula(tuple(steps)), inputs, inputs)
     assert low.tolist() == [-np.inf, -np.inf]
     assert high.tolist() == [np.inf, np.inf]

@@ -36,7 +36,7 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     from lrm.releases import domain_of
     from lrm.releases.file import load_release
     from lrm.views.documents import answers_document, facts_document
-    from lrm.views.releases import export_csv, promise_line, summary_facts
+    from lrm.views.releases import export_csv, summary_facts
 
     if (sql is None) == (file is None):
         raise click.UsageError("give the questions as SQL or in a --file")
@@ -57,4 +57,4 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
         return
     print_document(answers_document(answered, confidence, choices["limit"]))
     echo("from the measurements of the release, at no further cost:")
-    print_document(facts_document([("guarantee", promise_line(answered))]))
+    print_document(facts_document(list(answered.stated.items())))

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from lrm.derived.noise import JointNoise, Noisy
 from lrm.maps.linear import Floats
-from lrm.workload import Computed, Dual, Formula
+from lrm.workload import Computed, Formula
 
 __all__ = ["computed_numbers", "computed_values", "places"]
 
@@ -56,15 +56,18 @@ def computed_numbers(
     inputs = noisy.answers(index, scales).T
     noise = noisy.joint(index, scales)
     core = answer.formula.core
-    (value, gradient), divisors = core.dual(inputs)
+    value, gradient = core.dual(inputs)[0]
+    cores = [core] if answer.undivided is None else [core, answer.undivided.core]
     if noise is None:
         each = 1.0 - (1.0 - confidence) / len(inputs)
         error = (np.abs(gradient) * noisy.errors(index, scales).T).sum(axis=0)
-        low, high = _boxed(core, inputs, noisy.half_widths(index, scales, each).T, divisors)
+        halves = noisy.half_widths(index, scales, each).T
+        found = [_boxed(one, inputs, halves) for one in cores]
     else:
         error = noise.deviations(gradient.T)
         find = _fieller if answer.formula.is_ratio else _ranges
-        low, high = find(core, inputs, noise, confidence)
+        found = [find(one, inputs, noise, confidence) for one in cores]
+    low, high = np.min(found, axis=0)[0], np.max(found, axis=0)[1]
     ends = [answer.formula.finish(low), answer.formula.finish(high)]
     if answer.formula.slope < 0:
         ends.reverse()
@@ -178,9 +181,7 @@ def _finite(gradient: Floats) -> Floats:
     return np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _boxed(
-    core: Formula, inputs: Floats, halves: Floats, divisors: list[Dual]
-) -> tuple[Floats, Floats]:
+def _boxed(core: Formula, inputs: Floats, halves: Floats) -> tuple[Floats, Floats]:
     """The range of a formula over boxes around the inputs."""
     if len(inputs) > MOST_CORNERED:
         ends = np.full(inputs.shape[1], np.inf)
@@ -190,7 +191,7 @@ def _boxed(
         for signs in product((-1.0, 0.0, 1.0), repeat=len(inputs))
     ]
     unbounded = np.zeros(inputs.shape[1], dtype=bool)
-    for divisor, slope in divisors:
+    for divisor, slope in core.dual(inputs)[1]:
         unbounded |= ~(np.abs(divisor) > (np.abs(slope) * halves).sum(axis=0))
     low = np.where(unbounded, -np.inf, np.min(corners, axis=0))
     return low, np.where(unbounded, np.inf, np.max(corners, axis=0))

@@ -11,6 +11,10 @@ The interval begins with the first cell whose ``T_k`` the noise allows to be at 
 QUANTILE_DISC), and ends with the last one whose ``T_{k−1}`` it allows to be at most ``1 − q`` (0).
 The true cells can only be left out by one total on each side, so that all others may be looked at
 without any loss: the interval holds the quantile at least as often as stated.
+
+Of numbers by knots, ``C_k`` adds up shares: at least the rows up to knot k, and at most those below
+knot k + 1. So the same holds with cells from the knot before to the knot after each knot. The
+answer is read as if each two knots' shares were cut at their middle.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ __all__ = ["quantile_half_widths", "quantile_numbers", "quantile_values"]
 
 
 ROUNDING = 1e-9
-"""Rows by which totals may be off where they are computed: true ones are whole numbers."""
+"""Rows by which totals may be off where they are computed."""
 
 
 def quantile_values(quantile: Quantile, start: int, stop: int, noisy: Noisy) -> Floats:
@@ -123,6 +127,8 @@ class _TotalNoise:
 def _read(quantile: Quantile, totals: Floats) -> Floats:
     """The value at which monotone running totals pass the level."""
     lows, highs = np.array(quantile.lows), np.array(quantile.highs)
+    overlap = highs[:-1] > lows[1:]
+    highs[:-1][overlap] = lows[1:][overlap] = ((lows[1:] + highs[:-1]) / 2)[overlap]
     group_values = np.empty(len(totals))
     for group, group_totals in enumerate(totals):
         rising = _monotone(group_totals)

@@ -137,7 +137,7 @@ def _check(statement: Statement, name: str, answers: list[Derived]) -> None:
     for answer in answers:
         if isinstance(answer, Quantile):
             continue
-        if {"sqrt", "ln"} & set(answer.formula.steps):
+        if {"sqrt", "ln"} & set(answer.formula.steps) or answer.undivided is not None:
             raise UsageError(
                 f"the error of {name!r} depends on its own value, so no tolerance can be planned "
                 f"for; name the other answers of the statement, as in `-- within n: 50`"

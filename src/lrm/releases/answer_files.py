@@ -121,7 +121,7 @@ def _write_parquet(
     titles = [*group_titles(grouped, fixed), *fixed]
     texts = [*(columns.group([], name).type for name in grouped), columns.queries([]).type]
     kinds = texts + [pa.float64()] * (len(fixed) - 1)
-    schema = pa.schema(list(zip(titles, kinds, strict=True)))
+    schema = pa.schema(list(zip(titles, kinds, strict=True)), release.stated)
     with pq.ParquetWriter(file, schema) as writer:
         for block in blocks:
             block_columns = [columns.group(block.spans, attribute) for attribute in grouped]

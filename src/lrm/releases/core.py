@@ -265,17 +265,31 @@ class Release:
         """
         write_answers(self, path, confidence)
 
+    @property
+    def stated(self) -> dict[str, str]:
+        """What a table of the answers says of them: ``guarantee``, and what was ``clipped``."""
+        words = self.privacy.words(self.unit)
+        guarantee = "SIMULATED: it guarantees nothing" if self.simulated else words
+        clipped = "; ".join(self.plan.clipping)
+        return {"guarantee": guarantee, **({"clipped": clipped} if clipped else {})}
+
     def to_arrow(self, confidence: float = 0.95) -> Any:
         """One row per answer as a ``pyarrow.Table``.
 
         Columns are the grouping attributes (null where an answer has no such group), ``query``,
-        ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the interval.
+        ``answer``, ``standard_error``, and ``low`` and ``high``, the ends of the interval. The
+        metadata of its schema are `stated`.
         """
-        return self.table(confidence).to_arrow()
+        return self.table(confidence).to_arrow().replace_schema_metadata(self.stated)
 
     def to_pandas(self, confidence: float = 0.95) -> Any:
-        """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`."""
-        return self.table(confidence).to_pandas()
+        """One row per answer as a ``pandas.DataFrame``, with the columns of `to_arrow`.
+
+        Its ``attrs`` are `stated`.
+        """
+        frame = self.table(confidence).to_pandas()
+        frame.attrs = self.stated
+        return frame
 
     def to_polars(self, confidence: float = 0.95) -> Any:
         """One row per answer as a ``polars.DataFrame``, with the columns of `to_arrow`."""

@@ -26,7 +26,6 @@ from lrm.views.comparisons import comparison_blocks, comparison_facts
 from lrm.views.figures import table_drawing
 from lrm.views.plan_page import plan_page
 from lrm.views.release_page import answers_section, write_release_page
-from lrm.views.releases import promise_line
 from lrm.views.statement_errors import StatementErrors, error_table, kind_lines
 from lrm.views.text import to_text
 from lrm.workload import EXPLICIT_QUERIES, AnswerTable, Workload
@@ -113,7 +112,11 @@ def _release(release: Release) -> Document:
     listed = release.plan.workload.tables[:MOST_TABLES]
     tables = [statement_table(release, entry, most=MOST_ANSWERS) for entry in listed]
     section = answers_section(release, tables)
-    return Document("", (Prose((f"{promise_line(release)}.",)),), parts=section.parts)
+    return Document(
+        "",
+        (Prose(tuple(f"{sentence}." for sentence in release.stated.values())),),
+        parts=section.parts,
+    )
 
 
 def _answers(answers: AnswerTable) -> Document:

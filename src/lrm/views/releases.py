@@ -30,7 +30,6 @@ __all__ = [
     "export_csv",
     "export_json",
     "noise_words",
-    "promise_line",
     "release_facts",
     "release_lines",
     "summary_facts",
@@ -136,7 +135,7 @@ def release_lines(release: Release) -> Lines:
     bits = release.plan.bits
     measured = f"{release.plan.measurement_count:,} measurements in steps of 2^-{bits}"
     lines = [
-        ("guarantee", promise_line(release)),
+        ("guarantee", release.stated["guarantee"]),
         ("queries", f"{queries:,} over {cells:,} cells, by {mechanism_words(release.plan)}"),
         ("noise", f"{noise_words(release)} on {measured}"),
         ("software", release.software),
@@ -147,13 +146,6 @@ def release_lines(release: Release) -> Lines:
     if release.ledger_head is not None:
         lines.append(("ledger", f"charged, head {release.ledger_head[:24]}…"))
     return lines
-
-
-def promise_line(release: Release) -> str:
-    """The guarantee in a few words."""
-    if release.simulated:
-        return "SIMULATED: it guarantees nothing"
-    return release.privacy.words(release.unit)
 
 
 def noise_words(release: Release) -> str:

@@ -68,8 +68,11 @@ class Block:
         steps = (stride * (size - 1) for stride, size in zip(self.strides, shape, strict=True))
         if self.start + sum(steps) >= queries:
             raise WorkloadError("a derived answer has an input that the batch does not ask")
-        if not (math.isfinite(self.scale) and self.scale != 0):
-            raise WorkloadError("an input of a derived answer must have a finite scale, not 0")
+        if not 1e-100 <= abs(self.scale) <= 1e100:
+            raise WorkloadError(
+                "numbers of averages and variances must be between 1e-100 and 1e100 in absolute "
+                "value, and their squares too; scale the column"
+            )
 
     def facts(self) -> list[Any]:
         """As JSON holds it."""
@@ -101,6 +104,9 @@ class Computed:
     binning
         Where numbers in bins are summed by representatives: how far that can move an answer, or
         what one row adds to it where ``per_row`` is true. None where no bins are summed.
+    undivided
+        The formula without what dividing numbers between knots may add to their squares: the answer
+        for the numbers themselves lies between both. None where no such squares are summed.
     """
 
     label: LabelBlock
@@ -108,12 +114,17 @@ class Computed:
     inputs: tuple[Block, ...]
     binning: float | None = None
     per_row: bool = False
+    undivided: Formula | None = None
 
     def __post_init__(self) -> None:
         if len(self.inputs) != self.formula.inputs:
             raise WorkloadError("a derived answer must have one block per input of its formula")
         if self.binning is not None and not self.binning >= 0:
             raise WorkloadError("the error of binning must be at least 0")
+        if self.undivided is not None and (
+            self.undivided.inputs != self.formula.inputs or self.undivided.tail != self.formula.tail
+        ):
+            raise WorkloadError("both formulas of a variance must have the same inputs and ending")
 
     def check(self, queries: int) -> None:
         """Refuse inputs that a batch of this number of queries does not have."""
@@ -135,17 +146,25 @@ class Computed:
 
     def facts(self, *, lines: bool = True) -> dict[str, Any]:
         """As JSON holds it, with the line of the label if wanted."""
-        return {
+        facts = {
             "label": next(self.label.facts(lines=lines)),
             "formula": list(self.formula.steps),
             "inputs": [block.facts() for block in self.inputs],
             "binning": _spelt(self.binning),
             "per_row": self.per_row,
         }
+        if self.undivided is None:  # as in older files, which keep their digest
+            return facts
+        return {**facts, "undivided": list(self.undivided.steps)}
 
     @property
     def note(self) -> str:
         """What a reader must know in addition to the noise; empty where there is nothing."""
+        if self.undivided is not None:
+            return (
+                "numbers between knots are divided, which adds to a variance; the interval covers "
+                "the answer without that too"
+            )
         if self.binning is None:
             return ""
         if math.isinf(self.binning):
@@ -169,7 +188,8 @@ class Quantile:
         of the ordered attribute.
     lows, highs
         The least and the largest value of each cell, ascending; infinite where a cell has no end.
-        A cell of a single value has both the same.
+        A cell of a single value has both the same. A knot has those before and after it: its cell
+        overlaps the next one, and the rows in both are divided between them.
     attribute
         Its name.
     method
@@ -196,7 +216,8 @@ class Quantile:
         ends = np.array([self.lows, self.highs])
         if np.isnan(ends).any():
             raise WorkloadError("the cells of a quantile must have numbers as ends")
-        if np.any(ends[0] > ends[1]) or np.any(ends[1, :-1] > ends[0, 1:]):
+        rising = np.all(ends[0] <= ends[1]) and np.all(ends[:, :-1] <= ends[:, 1:])
+        if not rising or np.any(ends[1, :-2] > ends[0, 2:]):
             raise WorkloadError("the cells of a quantile must be in ascending order")
 
     def check(self, queries: int) -> None:
@@ -236,6 +257,8 @@ class Quantile:
         if np.all(lows == highs):
             between = "" if self.method != "continuous" else ", or between two of them"
             return f"exact to one declared value of {self.attribute!r}{between}"
+        if np.any(highs[:-1] > lows[1:]):
+            return f"exact to the knots of {self.attribute!r} before and after it"
         width = float((highs - lows).max())
         cells = "cells without an end" if math.isinf(width) else f"cells up to {width:g} wide"
         return f"exact to a cell of {self.attribute!r}, which has {cells}"
@@ -288,6 +311,7 @@ def derived_from_facts(facts: Any) -> tuple[Derived, ...]:
 def _one(fact: Any) -> Derived:
     if not isinstance(fact, dict) or set(fact) not in (
         _COMPUTED,
+        {*_COMPUTED, "undivided"},
         _QUANTILE,
         _QUANTILE - {"method"},
     ):
@@ -305,6 +329,7 @@ def _one(fact: Any) -> Derived:
             tuple(Block.from_facts(block) for block in fact["inputs"]),
             None if binning is None else _number(binning),
             fact["per_row"],
+            Formula.from_facts(fact["undivided"]) if "undivided" in fact else None,
         )
     lists = isinstance(fact["lows"], list) and isinstance(fact["highs"], list)
     if not lists or not isinstance(fact["attribute"], str):

@@ -13,6 +13,7 @@ import numpy as np
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import UNBOUNDED, Intervals
 from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.forms import squares_added
 from lrm.batches.sql.formulas import method_of
 from lrm.batches.sql.groups import GroupingSet, Keys, count_groups
 from lrm.batches.sql.inputs import DerivedAnswer, Part, QuantileAnswer, reach
@@ -23,7 +24,7 @@ from lrm.batches.sql.tables import Weighed, Weights, multiplied, products_of
 from lrm.batches.sql.windows import KeyGroup, Window, window_of
 from lrm.batches.terms import Cells as Cells_
 from lrm.batches.terms import Rows
-from lrm.domain import Attribute, Bins, Integers
+from lrm.domain import Attribute, Bins, Integers, Numbers
 from lrm.workload import Formula
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Answer:
 
 LONG = 1 << 20
 """Weights of running totals that are written out, with no row more than is asked."""
+
+_Way = tuple["Steps", "list[list[Product]]", "Steps | None"]
 
 Weighted = tuple[Weights, Weights | None]
 """The weights of a leaf, and where it adds up numbers in bins how far each may be off."""
@@ -150,7 +153,7 @@ class Compiled:
         assert quantile.level is not None  # noqa: S101 - same
         column = quantile.args[0]
         if not isinstance(column, ir.Attribute):
-            advice = "quantiles are of attributes declared as integers or bins"
+            advice = "quantiles are of attributes declared as integers, in bins or by knots"
             raise refuse("quantile", f"a quantile of {shown(column)}", advice, column)
         axis = column.axis
         attribute = self.cells.domain.attributes[axis]
@@ -159,6 +162,8 @@ class Compiled:
             raise refuse("quantile", feature, "group by others", column)
         _check_quantile(attribute, column)
         cells, lows, highs = Intervals.of(attribute).ascending()
+        if isinstance(attribute, Numbers):  # a knot has shares of what is between its neighbours
+            lows, highs = np.append(lows[0], lows[:-1]), np.append(highs[1:], highs[-1])
         order = np.array(cells, dtype=np.intp)
         if len(cells) * attribute.size > LONG and np.array_equal(order, np.arange(len(cells))):
             # All prefixes of a long attribute need no array, with those of NULL after the others.
@@ -256,20 +261,24 @@ class Compiled:
         self,
         piece: Piece,
         names: Names,
-        ways: Sequence[tuple[Steps, list[list[Product]]]],
+        ways: Sequence[_Way],
         binning: float | None,
     ) -> DerivedAnswer:
         axes, kept_rows = piece.block
         label = names.label(self.cells.domain, axes, kept_rows)
+
+        def known(steps: Steps) -> list[Step]:
+            return [
+                piece.sizes[step.of] if isinstance(step, Size) else _known(step) for step in steps
+            ]
+
         made = [
             (
-                [
-                    piece.sizes[step.of] if isinstance(step, Size) else _known(step)
-                    for step in steps
-                ],
+                known(steps),
                 [self._part(place, products, piece) for place, products in enumerate(parts)],
+                None if undivided is None else known(undivided),
             )
-            for steps, parts in ways
+            for steps, parts, undivided in ways
         ]
         return DerivedAnswer(label, axes, made, binning, not self.asked.is_average)
 
@@ -293,7 +302,7 @@ class Compiled:
         # A linear combination of averages: its gradient is the same everywhere.
         counts = {leaf.counted for leaf in self.asked.leaves}
         inputs = np.array([[1.0 if k in counts else 0.0] for k in range(len(bounds))])
-        steps, _ = self._way(group, centred=False)
+        steps, *_ = self._way(group, centred=False)
         formula = Formula(tuple(1.0 if isinstance(step, Size) else _known(step) for step in steps))
         (value, gradient), _ = formula.core.dual(inputs)
         moved = sum(abs(float(gradient[k, 0])) * (bound or 0.0) for k, bound in enumerate(bounds))
@@ -349,8 +358,10 @@ class Compiled:
     def _products(self, weights: Weights, tables: Sequence[Weighed]) -> list[Product]:
         return products_of(tuple(summand.times(tables) for summand in weights), self.cells)
 
-    def _way(self, group: KeyGroup, *, centred: bool) -> tuple[Steps, list[list[Product]]]:
-        """Formula and products; numbers of averages are added up from their centre where wanted.
+    def _way(self, group: KeyGroup, *, centred: bool) -> _Way:
+        """Formula, products, and the formula without what dividing numbers may add to squares.
+
+        Numbers of averages are added up from their centre where wanted.
 
         Noise on a sum of numbers far from 0 would be out of proportion to that of the counts.
         """
@@ -383,14 +394,52 @@ class Compiled:
                 steps.append(centres.get(step.leaf, 0.0))
             else:
                 steps.append(step)
-        return _without_zero(steps), moved
+        steps = _without_zero(steps)
+        return steps, moved, self._undivided(steps, centres)
+
+    def _undivided(self, steps: Steps, centres: dict[int, float]) -> Steps | None:
+        """The formula with the least squares that numbers by knots can have; None without any.
+
+        Between both formulas lies every answer, as the squares occur once and what they move is
+        monotone: otherwise, the formula is refused.
+        """
+        replaced: Steps = list(steps)
+        for place, leaf in enumerate(self.asked.leaves):
+            if not leaf.square:
+                continue
+            assert isinstance(leaf.node, ir.Aggregate)  # noqa: S101 - a sum of squares
+            added = squares_added(leaf.node.args[0], self.cells)
+            if added is None:
+                continue
+            if replaced != steps or not _rises_or_falls(steps, place):
+                advice = "it is known up to what division adds; select it by itself, or by AVG"
+                construct = f"this formula of a variance of {shown(leaf.node.args[0])} by knots"
+                raise refuse("formula", construct, advice, leaf.node)
+            slope, offset = added
+            offset += slope * centres.get(place, 0.0)
+            counted = leaf.counted
+            assert counted is not None  # noqa: S101 - squares are of variances
+            total = next(k for k, other in enumerate(self.asked.leaves) if other.counted == counted)
+            least: Steps = [place, 1.0 - slope**2, "*", total, 2 * slope * offset, "*", "-"]
+            least += [counted, offset**2, "*", "-"]
+            at = steps.index(place)
+            replaced[at : at + 1] = least
+        return None if replaced == steps else replaced
+
+
+def _rises_or_falls(steps: Steps, place: int) -> bool:
+    """Whether a formula has an input once, and is monotone in it whatever the others are."""
+    formula = Formula(tuple(1.0 if isinstance(step, Size) else _known(step) for step in steps))
+    probe = np.linspace(1.0, 2.0, formula.inputs)[:, None]
+    below = any(gradient[place].any() for _, gradient in formula.core.dual(probe)[1])
+    return steps.count(place) == 1 and "abs" not in steps and not below
 
 
 def _check_quantile(attribute: Attribute, node: Expr) -> None:
     """Check that an attribute is of numbers, each of which has a place in their order."""
     advice = ""
-    if not isinstance(attribute, Bins | Integers):
-        advice = "quantiles are of attributes declared as integers or bins"
+    if not isinstance(attribute, Bins | Integers | Numbers):
+        advice = "quantiles are of attributes declared as integers, in bins or by knots"
     elif attribute.nan == "cell":
         advice = "NaN has no place in it; declare nan: drop"
     if advice:
@@ -399,7 +448,7 @@ def _check_quantile(attribute: Attribute, node: Expr) -> None:
 
 def _is_part(derived_answer: DerivedAnswer, axes: GroupingSet) -> bool:
     """Whether a derived answer is one of its linear parts."""
-    (steps, parts), *_ = derived_answer.ways
+    (steps, parts, _), *_ = derived_answer.ways
     return steps == [0] and parts[0].axes == axes
 
 

@@ -299,11 +299,11 @@ def _equal_some(attribute: Bins | SteppedAttribute, values: Sequence[Constant]) 
 
 
 def undivided(attribute: Numbers, done: str) -> str:
-    """Say that numbers by knots are for sums and averages alone."""
+    """Say that numbers by knots have no cells of their own."""
     return (
         f"{attribute.name!r} cannot be {done}: its numbers are declared by knots and divided "
-        "between them, for SUM, AVG and COUNT alone; declare a column of a view with the same "
-        "numbers in bins, and use that"
+        "between them, for sums, averages, variances and quantiles; declare a column of a view "
+        "with the same numbers in bins, and use that"
     )
 
 

@@ -424,7 +424,7 @@ def _is_long(made: Made) -> bool:
         elif isinstance(answer, QuantileAnswer):
             parts.append(answer.part)
         else:
-            parts += [part for _, way in answer.ways for part in way]
+            parts += [part for _, way, _ in answer.ways for part in way]
     return any(group_rows.weights > MOST_RUNNING for part in parts for group_rows in part.rows)
 
 

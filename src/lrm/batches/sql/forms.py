@@ -14,7 +14,8 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.atoms import is_binned, is_null
 from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
-from lrm.domain import Categories, Dates, Integers
+from lrm.batches.sql.render import shown
+from lrm.domain import Categories, Dates, Integers, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +32,7 @@ __all__ = [
     "linear_form",
     "middle",
     "reads_bins",
+    "squares_added",
     "sums_bins",
     "turning",
 ]
@@ -246,6 +248,24 @@ def linear_form(node: Expr, cells: Cells) -> Form | None:
 
 
 _Sum = tuple["Sequence[tuple[int, float]]", float]
+
+
+def squares_added(node: Expr, cells: Cells) -> tuple[float, float] | None:
+    """What dividing numbers between knots adds to their squares, as `Numbers.squares_added`.
+
+    None where an expression reads no such numbers.
+    """
+    if not any(isinstance(cells.domain.attributes[axis], Numbers) for axis in node.axes):
+        return None
+    form = linear_form(node, cells)
+    if form is None or len(form.columns) > 1:
+        advice = "with numbers by knots it is of a column and its multiples; filter rows by WHERE"
+        raise refuse("aggregate", f"a variance of {shown(node)}", advice, node)
+    ((axis, factor),) = form.columns
+    attribute = cells.domain.attributes[axis]
+    assert isinstance(attribute, Numbers)  # noqa: S101 - the one that is read
+    slope, offset = attribute.squares_added
+    return slope, factor * offset - slope * form.constant
 
 
 def _form(node: Expr) -> _Sum | None:

@@ -50,15 +50,15 @@ class DerivedAnswer:
     axes
         The attributes that it is grouped by, after the fixed groups of expressions.
     ways
-        Formula and parts: several; the first whose parts are all asked anyway is taken, or
-        else the last.
+        Formula, parts, and the formula ``undivided`` of `lrm.workload.Computed`: several; the first
+        whose parts are all asked anyway is taken, or else the last.
     binning, per_row
         As in `lrm.workload.Computed`.
     """
 
     label: LabelBlock
     axes: tuple[int, ...]
-    ways: Sequence[tuple[Sequence[Step], Sequence[Part]]]
+    ways: Sequence[tuple[Sequence[Step], Sequence[Part], Sequence[Step] | None]]
     binning: float | None = None
     per_row: bool = False
 
@@ -158,18 +158,27 @@ class Inputs:
             ends = answer.lows, answer.highs
             return Quantile(answer.label, answer.level, block, *ends, name, answer.method)
         known_ways = (way for way in answer.ways if all(map(self._find, way[1])))
-        steps, parts = next(known_ways, answer.ways[-1])
+        steps, parts, undivided = next(known_ways, answer.ways[-1])
         order = list(dict.fromkeys(step for step in steps if isinstance(step, int)))
-        numbered = [order.index(step) if isinstance(step, int) else step for step in steps]
+        formula, other = (
+            tuple(order.index(step) if isinstance(step, int) else step for step in each)
+            for each in (steps, undivided or ())
+        )
         blocks = [self._block(parts[k], answer, place + 1) for place, k in enumerate(order)]
         return Computed(
-            answer.label, Formula(tuple(numbered)), tuple(blocks), answer.binning, answer.per_row
+            answer.label,
+            Formula(formula),
+            tuple(blocks),
+            answer.binning,
+            answer.per_row,
+            Formula(other) if other else None,
         )
 
     def _block(self, part: Part, answer: DerivedAnswer | QuantileAnswer, number: int) -> Block:
         block_strides = self._find(part)
         if block_strides is None:
             key, scale = _key(part)
+            Block(0, (), scale).check((), 1)
             self.known.setdefault(key, []).append(_Asked(part, self.rows.count, 1.0))
             products = [(coefficient / scale, vectors) for coefficient, vectors in part.products]
             self._hide(answer, replace(part, products=products), number)

@@ -343,18 +343,16 @@ def _represented(node: Expr, form: Form, cells: Cells, moment: Moment) -> Weight
     summands = []
     for axis, by in form.columns:
         attribute = cells.domain.attributes[axis]
-        if moment == "square" and isinstance(attribute, Numbers):
-            advice = (
-                "the squares of numbers between knots are not known; declare the column in bins, "
-                "or as integers"
-            )
-            raise refuse("aggregate", f"a variance of {attribute.name!r}", advice, node)
         values, halves, cut = represented(attribute)
         if cut.any():
             hint = "filter it away, or give representatives in the domain file"
             cells.cuts.append(Cut(node, f"{shown(node)} has no number for", axis, cut, hint))
         if moment == "square":
-            values = (by * values + form.constant) ** 2
+            with np.errstate(over="ignore"):
+                values = (by * values + form.constant) ** 2
+            if not np.isfinite(values).all():
+                advice = "its squares are too large"
+                raise refuse("size", f"a variance of {shown(node)}", advice, node)
         elif moment == "size":
             values = np.abs(by * values)
         else:
