@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,15 @@ def draw(
         paint(figure, figure.subplots(rows, columns, squeeze=False))
         drawing = io.BytesIO()
         figure.savefig(drawing, format="svg", metadata={"Date": None})
-    write_bytes(path, drawing.getvalue())
+    write_bytes(path, _smaller(drawing.getvalue().decode()).encode())
     return path
+
+
+def _smaller(svg: str) -> str:
+    """Round coordinates to a hundredth of a point, and leave out indentation."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
+    return re.sub(r"\s*\n\s*", "\n", svg)
 
 
 def draw_figure(number: int, results: Results, folder: Path) -> Path:

@@ -108,6 +108,12 @@ def test_same_seed_same_plan():
     assert lrm.plan(batch, seed=5).digest == lrm.plan(batch, seed=5).digest
 
 
+def test_a_plan_and_its_file_state_the_version_that_made_it(tmp_path):
+    plan = lrm.plan([[1, 1]], "noise-on-data")
+    plan.save(tmp_path / "plan.lrm")
+    assert lrm.load_plan(tmp_path / "plan.lrm").details["software"] == f"lrm {lrm.__version__}"
+
+
 def test_privacy_for_a_wanted_error():
     plan = lrm.plan(families.prefix(8), "wavelet")
     epsilon = plan.privacy_for(500).epsilon

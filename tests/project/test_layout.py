@@ -47,3 +47,9 @@ def test_only_the_mechanism_opens_true_counts():
     for path in SOURCE.rglob("*.py"):
         if path.name != "mechanism.py":
             assert "._open()" not in path.read_text(), f"{path} opens true counts"
+
+
+def test_messages_do_not_name_an_index_where_the_name_may_be_of_others():
+    """A missing package is named itself: ``lrm`` on an index may belong to someone else."""
+    for path in SOURCE.rglob("*.py"):
+        assert "pip install lrm" not in path.read_text().replace("'", ""), path

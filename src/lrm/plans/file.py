@@ -123,6 +123,7 @@ def _details(facts: Facts) -> dict[str, Any]:
         "seconds": (int, float),
         "converged": (bool,),
         "interrupted": (bool,),
+        "software": (str,),
     }
     if not isinstance(details, dict):
         raise FileFormatError("'details' must be an object of JSON")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -248,6 +249,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
     with timings.of("certificate"):
         least, spectrum = bounds or _bounds(problem, strategy, error, clock)
     stages = {stage: timings.seconds.get(stage, 0.0) for stage in STAGES}
+    found = {"seconds": timings.elapsed(), "timings": stages, "software": f"lrm {version('lrm')}"}
     return Plan(
         workload=problem.workload,
         mechanism=strategy.mechanism,
@@ -259,7 +261,7 @@ def plan_of(  # noqa: PLR0913 - what a plan is made of
         exact=strategy.exact,
         objective="total" if goals is None else goals.objective,
         even_split=None if goals is None or goals.exact_squares else goals,
-        details={**strategy.details, "seconds": timings.elapsed(), "timings": stages},
+        details={**strategy.details, **found},
     )
 
 

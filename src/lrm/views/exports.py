@@ -113,7 +113,7 @@ def export_workbook(
     except ImportError:
         raise MissingExtra(
             "a workbook needs the package XlsxWriter, which is not installed; run: "
-            "pip install 'lrm[xlsx]'"
+            "pip install xlsxwriter"
         ) from None
     import io  # noqa: PLC0415 - as above
 

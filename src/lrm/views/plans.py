@@ -48,7 +48,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
     """What a plan tells, errors at ε = 1 or ρ = 1."""
     queries, cells = plan.workload.shape
     expected = plan.accuracy(unit_privacy(plan.noise))
-    details = ("seconds", "timings", "converged", "interrupted")
+    details = ("seconds", "timings", "converged", "interrupted", "software")
     return {
         "mechanism": plan.mechanism,
         "noise": plan.noise,
@@ -102,6 +102,8 @@ def plan_lines(plan: Plan) -> Lines:
             for stage, spent in facts["timings"].items()
         ]
         lines.append(("", ", ".join(stages)))
+    if facts["software"] is not None:
+        lines.append(("software", facts["software"]))
     return [*lines, ("digest", facts["digest"][:16])]
 
 
