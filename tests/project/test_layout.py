@@ -53,3 +53,11 @@ def test_messages_do_not_name_an_index_where_the_name_may_be_of_others():
     """A missing package is named itself: ``lrm`` on an index may belong to someone else."""
     for path in SOURCE.rglob("*.py"):
         assert "pip install lrm" not in path.read_text().replace("'", ""), path
+
+
+def test_no_source_is_ignored():
+    """What ``.gitignore`` names is in no wheel either, even where git has it."""
+    patterns = (ROOT / ".gitignore").read_text().split()
+    folders = {name.strip("/") for name in patterns if not name.startswith("/")}
+    ignored = [path for path in SOURCE.rglob("*.py") if folders & {*path.parent.parts}]
+    assert not [path for path in ignored if path.parent.name != "__pycache__"]
