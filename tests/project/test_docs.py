@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import sys
 import zipfile
 from itertools import chain
 
@@ -157,3 +158,15 @@ def test_every_member_of_a_file_is_documented(workload, mechanism, tmp_path):
         name = re.sub(r"^group-\d+-", "group-G-", name.removesuffix(".npy"))
         name = re.sub(r"-basis-\d+-", "-basis-K-", re.sub(r"-labels-\d+$", "-labels-I", name))
         assert f"`{name}`" in page, member
+
+
+def test_indices_of_formulas_are_lowered_on_the_site():
+    sys.path.insert(0, str(DOCS))
+    from site_pages import with_indices
+
+    sys.path.remove(str(DOCS))
+    shown = with_indices("Σ_B θ_B² over `a_b` at 2^−q, as `max_rows` of x_{i+1}")
+    lowered = "Σ<sub>B</sub> θ<sub>B</sub>² over `a_b` at 2<sup>−q</sup>"
+    assert shown == f"{lowered}, as `max_rows` of x<sub>i+1</sub>"
+    names = "net_trace and [a link](two_a.md#b_c)\n\n    λ_A = 1\n"
+    assert with_indices(names) == names
