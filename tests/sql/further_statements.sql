@@ -111,3 +111,12 @@ SELECT f.carrier, a.name, COUNT(*) FROM flights f LEFT JOIN airlines a ON f.carr
 SELECT season, COUNT(*) FROM flights JOIN seasons USING (month) WHERE season <> 'winter' GROUP BY season;
 SELECT t.carrier, a.name, t.n FROM (SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier) t
   JOIN airlines a USING (carrier);
+SELECT COUNT(*) FROM flights WHERE LOWER(origin) IN ('jfk', 'lga');
+SELECT COUNT(*) FROM flights WHERE late IS DISTINCT FROM (dep_delay >= 15);
+SELECT AVG(hour) + 1.96 * STDDEV(hour) / SQRT(COUNT(hour)) AS upper FROM flights;
+SELECT origin, UPPER(carrier) AS code, COUNT(*) AS n FROM flights GROUP BY origin, carrier;
+SELECT origin, MODE(carrier) AS usual FROM flights GROUP BY origin;
+SELECT COUNT(*) FROM flights WHERE day < DATE '2013-01-01' + INTERVAL 1 MONTH;
+SELECT origin, REGR_SLOPE(hour, month), REGR_INTERCEPT(hour, month), REGR_R2(hour, month) FROM flights GROUP BY origin;
+SELECT SUM(CASE WHEN dep_delay < 0 THEN 1 WHEN dep_delay < 15 THEN 2 ELSE 0 END) FROM flights;
+SELECT COVAR_SAMP(month, hour) FROM flights;
