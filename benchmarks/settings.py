@@ -1,10 +1,10 @@
-"""Settings of the search, each at half and at double its value, on a few fast batches.
+"""Settings of the search, each at half and at double its value, on fast batches.
 
 ``python -m benchmarks settings`` plans the batches below, notes which of them read which setting of
-``lrm.solvers.settings``, and plans these again with other values. It prints by which factor the
-error and the CPU time change in the batch where they change most. A setting that changes no error
-by 0.1 % and no time by 10 % is marked: it can go, unless it is there for larger batches. Schedules
-(tuples) and ranges are left as they are.
+``lrm.solvers.settings``, and plans these again with other values: half and double of a number, the
+first and the second half of a schedule. The fastest batches come first, and it ends where the error
+changes by 0.1 % or the CPU time by 10 %. A setting that changes neither is marked: it can go,
+unless it is there for larger batches.
 """
 
 from __future__ import annotations
@@ -12,29 +12,46 @@ from __future__ import annotations
 import argparse
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.golden import CASES
+from benchmarks.golden import CASES, NORMAL, Case
 from lrm.solvers import settings
-from lrm.workload import Workload
+from lrm.workload import Workload, families
 
 __all__ = ["main"]
 
-BATCHES = (
-    *("prefix 64", "WRange 64×128", "unseen sparse counts", "unseen blocks", "gaussian prefix 256"),
-    *("long ranges of 32 cells 4096", "cps prefixes", "2×2×2×2×2×2 1-way"),
-    *("unseen product a whole table", "gaussian product groupings"),
+GOLDEN = (
+    *("prefix 64", "WRange 64×128", "WRelated 64×128", "unseen sparse counts", "unseen contrasts"),
+    *("unseen low rank", "matrix", "gaussian WRange 64×128", "gaussian prefix 256"),
+    *("long prefix 4096", "long random ranges 4096", "cps marginals", "cps prefixes"),
+    *("20 attributes", "unseen tables", "unseen product a whole table", "unseen product either"),
+    *("unseen product any factors", "flights up to 2-way", "2×2×2×2×2×2 1-way"),
+    *(
+        "91 queries by region",
+        "gaussian product some binary",
+        "persons, gaussian",
+        "gaussian survey",
+    ),
 )
-"""Cases of the golden set of half a second each."""
 
-MOST_BATCHES = 4
-"""Batches that a setting is varied on: the fastest that read it."""
+BATCHES: Mapping[str, Case] = {
+    **{name: CASES[name] for name in GOLDEN},
+    "ranges of 32 of 2560 cells": Case(partial(families.width_ranges, 2560, 32), options=NORMAL),
+    "prefix sums of 8208 cells": Case(partial(families.prefix, 8208), options=NORMAL),
+}
+"""Cases of the golden set of at most two seconds each, and what they do not read."""
+
+MOST_SECONDS = 1.5
+"""CPU seconds of the batches that a setting is varied on; at least two of them."""
 
 NOTABLE_ERROR, NOTABLE_TIME = 1e-3, 0.1
 """Relative changes that a setting is there for."""
+
+Planned = tuple[float, float]
 
 
 class _Recording(types.ModuleType):
@@ -50,31 +67,83 @@ _READ: set[str] = set()
 
 
 def _others(value: Any) -> list[Any]:
-    """Half and double of a number or of all numbers of a dictionary; of a ratio, of its excess."""
+    """Half and double of a number, of a ratio, of its excess; halves of a schedule."""
     if isinstance(value, dict):
-        pairs = [_others(entry) for entry in value.values()]
-        if not all(pairs):
-            return []
-        return [dict(zip(value, some, strict=True)) for some in zip(*pairs, strict=True)]
+        pairs = zip(*(_others(entry) for entry in value.values()), strict=False)
+        return [dict(zip(value, some, strict=True)) for some in pairs]
+    if isinstance(value, tuple | range):
+        middle = (len(value) + 1) // 2
+        return [value[:middle], value[middle:] or value]
     if isinstance(value, int):
-        return [max(1, value // 2), 2 * value]
-    if not isinstance(value, float):
-        return []
+        return [value // 2 if value > 1 else value, 2 * value]
     if 1.0 < value < 2.0:
         return [1.0 + (value - 1.0) / 2, 1.0 + (value - 1.0) * 2]
     return [value / 2, min(2 * value, 1.0) if 0.3 < value <= 1.0 else 2 * value]
 
 
-def _planned(name: str, workload: Workload) -> tuple[float, float]:
+def _planned(name: str, workload: Workload) -> Planned:
     began = time.process_time()
-    plan = CASES[name].plan_of(workload)
+    plan = BATCHES[name].plan_of(workload)
     return plan.weighted_strategy_error, time.process_time() - began
 
 
-def _names(only: str) -> Iterator[str]:
-    for name, value in vars(settings).items():
-        if name.isupper() and only in name and _others(value):
+class _Sweep:
+    """The batches, and what their plans are with the settings as they are."""
+
+    def __init__(self) -> None:
+        self._workloads = {name: case.build() for name, case in BATCHES.items()}
+        self._known: dict[str, Planned] = {}
+        self._readers: dict[str, set[str]] = {}
+        for name, workload in self._workloads.items():
+            _READ.clear()
+            self._known[name] = _planned(name, workload)
+            self._readers[name] = set(_READ)
+
+    def _reading(self, setting: str) -> Iterator[str]:
+        """Batches that read a setting, the fastest first."""
+        seconds = 0.0
+        by_time = sorted(BATCHES, key=lambda name: self._known[name][1])
+        for number, name in enumerate(n for n in by_time if setting in self._readers[n]):
+            seconds += self._known[name][1]
+            if number > 1 and seconds > MOST_SECONDS:
+                break
             yield name
+
+    def vary(self, setting: str) -> str:
+        """What another value changes, in words."""
+        value = getattr(settings, setting)
+        reading = list(self._reading(setting))
+        if not reading:
+            return "not read"
+        errors, times = [1.0], []
+        for which, other in zip(("half", "double"), _others(value), strict=True):
+            before = after = 0.0
+            for name in reading:
+                error, seconds = self._with(setting, other, name)
+                ratio = error / self._known[name][0]
+                if abs(ratio - 1.0) >= NOTABLE_ERROR:
+                    return f"{which}: error × {ratio:.4f}, {name}"
+                errors.append(ratio)
+                before, after = before + self._known[name][1], after + seconds
+            if abs(after / before - 1.0) >= NOTABLE_TIME:  # once more, in turn
+                after = before = 0.0
+                for name in reading:
+                    before += _planned(name, self._workloads[name])[1]
+                    after += self._with(setting, other, name)[1]
+                if abs(after / before - 1.0) >= NOTABLE_TIME:
+                    return f"{which}: time × {after / before:.2f} on {len(reading)} batches"
+            times.append(after / before)
+        largest = max(abs(ratio - 1.0) for ratio in errors)
+        ratios = ", ".join(f"{ratio:.2f}" for ratio in times)
+        return f"NOTHING: error by {largest:.5f}, time × {ratios} on {len(reading)} batches"
+
+    def _with(self, setting: str, value: Any, name: str) -> Planned:
+        before = getattr(settings, setting)
+        setattr(settings, setting, value)
+        try:
+            return _planned(name, self._workloads[name])
+        finally:
+            setattr(settings, setting, before)
 
 
 def main() -> None:
@@ -86,43 +155,13 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="settings whose name contains this text")
     only = parser.parse_args().only
-    names = list(_names(only))
+    names = [name for name in vars(settings) if name.isupper() and only in name]
     settings.__class__ = _Recording
-    workloads = {name: CASES[name].build() for name in BATCHES}
-    known, readers = {}, {}
     with threadpool_limits(1):
         CASES["intro 3×4"].plan()  # modules are imported when first used
-        for name, workload in workloads.items():
-            _READ.clear()
-            known[name] = _planned(name, workload)
-            readers[name] = set(_READ)
-        by_time = sorted(BATCHES, key=lambda name: known[name][1])
-        print(f"{'setting':28}{'value':>12}{'error':>10}{'time':>7}  batches that read it")
+        sweep = _Sweep()
         for setting in names:
-            reading = [name for name in by_time if setting in readers[name]][:MOST_BATCHES]
-            value = getattr(settings, setting)
-            for other in _others(value) if reading else []:
-                setattr(settings, setting, other)
-                rows = {name: _planned(name, workloads[name]) for name in reading}
-                setattr(settings, setting, value)
-                _print(setting, other, rows, known)
-            if not reading:
-                print(f"{setting:28}{'':>12}{'':>10}{'':>7}  none", flush=True)
-
-
-def _print(
-    setting: str,
-    value: Any,
-    rows: dict[str, tuple[float, float]],
-    known: dict[str, tuple[float, float]],
-) -> None:
-    errors = [error / known[name][0] for name, (error, _) in rows.items()]
-    error = max(errors, key=lambda ratio: abs(ratio - 1.0))
-    seconds = sum(s for _, s in rows.values()) / sum(known[name][1] for name in rows)
-    small = abs(error - 1.0) < NOTABLE_ERROR and abs(seconds - 1.0) < NOTABLE_TIME
-    shown = "" if isinstance(value, dict) else f"{value:g}"
-    mark = "  nothing" if small else ""
-    print(f"{setting:28}{shown:>12}{error:10.5f}{seconds:7.2f}  {len(rows)}{mark}", flush=True)
+            print(f"{setting:28}{sweep.vary(setting)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ from lrm.maps.products.batch import ProductBatch, product_batch, sum_batch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import merge_values
 from lrm.solvers.extra_rows import optimise_extra_rows
-from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.gaussian import residual_error
 from lrm.solvers.starts import random_rows
-from lrm.strategies.trees import haar_tree
+from lrm.strategies.baselines import haar_tree
+from lrm.strategies.products import tree_basis
 
 __all__ = ["KINDS", "baseline_errors", "draw", "run", "workload_of"]
 

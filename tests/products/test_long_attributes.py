@@ -15,10 +15,10 @@ from lrm.maps.products.batch import cross_tabs, product_batch, sum_batch
 from lrm.maps.products.factors import make_factor
 from lrm.maps.words import AllRanges, Prefix
 from lrm.solvers.products import bounds
-from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.bounds import product_bound
 from lrm.solvers.products.joint import MixedGram
 from lrm.solvers.products.optimise import optimise_products
+from lrm.strategies.products import tree_basis
 
 PLAN = """
 import resource

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrm.solvers.l1ball import project_columns_l1
-from lrm.solvers.nesterov import Iterate, Workspace, _project, minimise_over_l1_balls
+from lrm.solvers.nesterov import (
+    Iterate,
+    Workspace,
+    _project,
+    minimise_over_l1_balls,
+    project_columns_l1,
+)
 
 
 def _problem(seed, r=12, n=9, queries=8):

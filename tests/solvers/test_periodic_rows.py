@@ -12,12 +12,16 @@ import lrm
 from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
 from lrm.exact.plus_rows import Band, PlusRowsInverse, inverse_band
-from lrm.maps.level_errors import level_energies
+from lrm.maps.levels import level_energies
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.periodic_rows import _Ring, optimise_periodic_rows, range_correlation
-from lrm.solvers.segments import polish_segments
+from lrm.solvers.periodic_rows import (
+    _Ring,
+    optimise_periodic_rows,
+    polish_segments,
+    range_correlation,
+)
 from lrm.solvers.sparse_rows import sparse_rows_error
 from lrm.workload import Workload, families
 

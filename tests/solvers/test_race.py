@@ -12,7 +12,7 @@ from lrm.errors import StopSolver
 from lrm.solvers.exact import strategy_error
 from lrm.solvers.families import search
 from lrm.solvers.race import ROUNDING, Family, Race, Stage
-from lrm.strategies.trees import haar_tree, total_tree
+from lrm.strategies.baselines import haar_tree, total_tree
 
 INTRO = np.array([[0.0, 2, 1, 1], [0, 1, 0, 2], [1, 0, 2, 2]])
 

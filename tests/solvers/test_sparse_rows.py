@@ -20,9 +20,16 @@ from lrm.plans.planner import plan_of
 from lrm.solvers import own_rows, sparse_rows
 from lrm.solvers.extra_rows import RowsError
 from lrm.solvers.gram_operators import gram_operator
-from lrm.solvers.local_rows import local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
-from lrm.solvers.sparse_rows import Stage, _Resolution, optimise_sparse_rows, sparse_rows_error
+from lrm.solvers.sparse_rows import (
+    Stage,
+    _Resolution,
+    local_basis,
+    local_gram,
+    local_strategy,
+    optimise_sparse_rows,
+    sparse_rows_error,
+)
 from lrm.strategies import large
 from lrm.strategies.base import Problem, Search, Strategy
 from lrm.strategies.baselines import baselines, best_baseline

@@ -33,10 +33,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths
-from lrm.accuracy.widest_sum import widest_half_width
-from lrm.exact.answering import RowWeights
-from lrm.exact.protocols import Reconstruction
+from lrm.accuracy.noise_sums import gaussian_half_widths, laplace_sum_half_widths, widest_half_width
+from lrm.exact.protocols import Reconstruction, RowWeights
 from lrm.maps.linear import Floats
 from lrm.privacy.laws import NoiseLaw
 from lrm.privacy.shaped import ShapedLaw

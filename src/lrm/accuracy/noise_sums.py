@@ -5,11 +5,13 @@ See ``docs/explanation/accuracy.md``.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfinv
+from scipy.special import erfc, erfcx, erfinv
 
 from lrm.accuracy.laplace_cgf import as_rows, row_blocks
 from lrm.accuracy.laplace_contour import (
@@ -20,7 +22,7 @@ from lrm.accuracy.laplace_contour import (
 )
 from lrm.errors import ConvergenceError, UsageError
 
-__all__ = ["gaussian_half_widths", "laplace_sum_half_widths"]
+__all__ = ["gaussian_half_widths", "laplace_sum_half_widths", "widest_half_width"]
 
 Vector = NDArray[np.float64]
 
@@ -143,3 +145,67 @@ def _check_confidence(confidence: float) -> None:
         raise UsageError(
             f"expected a confidence strictly between 0 and 1, got {confidence}; write 0.95 for 95 %"
         )
+
+
+@lru_cache(maxsize=64)
+def widest_half_width(confidence: float) -> float:
+    """An h with ``P(|Σ a_j·Z_j| ≤ h) ≥ confidence`` for all weights with ``Σ a_j² = 1``.
+
+    Z_j are independent Laplace variables of scale 1.
+
+    Examples
+    --------
+    >>> round(widest_half_width(0.95), 3)
+    3.05
+    """
+    from scipy.optimize import brentq  # noqa: PLC0415 - 0.3 s, for sums of Laplace noise alone
+
+    tail = 1.0 - confidence
+    # The two extreme laws: one variable, and infinitely many.
+    least = max(-math.log(tail), 2.0 * float(erfinv(confidence)))
+    most = 1.1 * least
+    root = float(brentq(lambda h: math.log(_tail_bound(h) / tail), 0.999 * least, most))
+    return root * (1.0 + 1e-9)
+
+
+def _tail_bound(h: float) -> float:
+    """A number that ``P(|Σ a_j·Z_j| > h)`` is at most: the least that a tangent gives."""
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415
+
+    turn = h * h / 6.0
+    minimum = minimize_scalar(
+        lambda t: _bound(h, t), bounds=(turn, turn + 4.0), method="bounded", options={"xatol": 1e-9}
+    )
+    return min(float(minimum.fun), _bound(h, max(1.0, turn)))
+
+
+def _bound(h: float, t: float) -> float:
+    """``E φ(E)`` with the tangent at t."""
+    from scipy.optimize import brentq  # noqa: PLC0415
+
+    slope = h / (2.0 * math.sqrt(math.pi * t) * t) * math.exp(-h * h / (4.0 * t))
+    value = float(erfc(h / (2.0 * math.sqrt(t))))
+
+    def line(v: float) -> float:
+        return value + slope * (v - t)
+
+    if line(0.0) >= 0.0:
+        return line(1.0)
+    turn = h * h / 6.0
+    if t <= turn * (1.0 + 1e-12):
+        s = turn
+    else:
+        s = float(brentq(lambda v: line(v) - _g(h, v), 0.0, turn))
+    # E of the tangent beyond s: an exponential variable above s has the mean s + 1.
+    return _integral(h, s) + math.exp(-s) * line(s + 1.0)
+
+
+def _g(h: float, v: float) -> float:
+    return float(erfc(h / (2.0 * math.sqrt(v)))) if v > 0 else 0.0
+
+
+def _integral(h: float, s: float) -> float:
+    root, ratio = math.sqrt(s), h / (2.0 * math.sqrt(s))
+    near = math.exp(-h) * float(erfc(ratio - root))
+    far = math.exp(-ratio * ratio - s) * float(erfcx(ratio + root))
+    return 0.5 * (near + far) - _g(h, s) * math.exp(-s)

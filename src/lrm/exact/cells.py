@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
-from lrm.maps.equal_columns import equal_columns
-from lrm.maps.linear import Floats, LinearMap
+from lrm.maps.linear import Floats, LinearMap, equal_columns
 
 __all__ = [
     "CellMap",
@@ -137,7 +136,7 @@ def merge_cells(queries: LinearMap) -> MergedWorkload:
     """Merge the cells that the queries cannot distinguish (up to sign and ratio).
 
     Method: divide each column by its first non-zero entry, so that columns that are
-    multiples of each other become equal to the last bit (`lrm.maps.equal_columns`). Cost:
+    multiples of each other become equal to the last bit (`lrm.maps.linear`). Cost:
     O(non-zeros), from the sparse form.
 
     >>> from lrm.maps.matrices import DenseMap

@@ -35,8 +35,8 @@ from lrm.exact.reconstruction import FlatReconstruction
 from lrm.exact.shaped import MOST_DENSE, one_way_rows, shaped_reconstruction, table_coordinates
 from lrm.maps.linear import LeftInverse, LinearMap
 from lrm.maps.matrices import DenseMap
+from lrm.maps.products.combine import weigh_terms
 from lrm.maps.products.map import ProductMap
-from lrm.maps.products.split import weigh_terms
 from lrm.maps.products.tabulation import Tabulation, tabulate
 from lrm.privacy.bodies.base import Body
 from lrm.privacy.bodies.sums import Groups

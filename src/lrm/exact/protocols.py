@@ -7,14 +7,16 @@ attributes, whose cells are never listed (`lrm.exact.products.reconstruction`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from lrm.exact.answering import Answering, RowWeights
 from lrm.maps.linear import Floats, LinearMap
 
-__all__ = ["EXACTNESS", "Reconstruction"]
+__all__ = ["EXACTNESS", "Answering", "Reconstruction", "RowWeights"]
 
 EXACTNESS = 1e-9
 """Largest |W − B·L| relative to the largest weight of the query, of a plan that counts as exact."""
@@ -99,4 +101,31 @@ class Reconstruction(Protocol):
     @property
     def digest(self) -> str:
         """SHA-256 of all that decides the answers, beyond the queries and what is measured."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowWeights:
+    """The weights of some rows of B, whatever their order: what the law of the noise follows from.
+
+    Parameters
+    ----------
+    values
+        Sizes of weights, one row per class of rows that have the same.
+    counts
+        How often each occurs in a row; None where each occurs once.
+    place
+        The class of each row.
+    """
+
+    values: Floats
+    counts: Floats | None
+    place: NDArray[np.int64]
+
+
+class Answering(Protocol):
+    """The answers of a batch from one array of measurements."""
+
+    def rows(self, start: int, stop: int, /) -> Floats:
+        """The answers to the queries ``start:stop``."""
         ...

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
-from lrm.exact.answering import Answering, RowWeights
+from lrm.exact.protocols import Answering, RowWeights
 from lrm.exact.rows import reduce_rows
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 

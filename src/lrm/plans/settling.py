@@ -18,8 +18,8 @@ from lrm.errors import StopSolver
 from lrm.exact.products.residual_strategy import GaussianGroups
 from lrm.exact.products.strategy import ProductStrategy
 from lrm.maps.linear import Floats
+from lrm.maps.products.combine import weigh_terms
 from lrm.maps.products.map import ProductMap
-from lrm.maps.products.split import weigh_terms
 from lrm.plans.goals import Goals, Objective
 from lrm.solvers import settings
 from lrm.solvers.products.gaussian import optimise_gaussian_products

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lrm.accuracy import Accuracy
 from lrm.derived import Noisy, derived_numbers, derived_values
 from lrm.errors import BudgetError, UsageError
-from lrm.exact.answering import Answering
+from lrm.exact.protocols import Answering
 from lrm.files.archive import write_archive
 from lrm.maps.linear import Floats
 from lrm.plans import Plan

@@ -1,7 +1,7 @@
 """Best weights of the levels of a tree, from how much each level must explain.
 
 Problem: a tree whose level ℓ has blocks of s_ℓ cells and weight w_ℓ ≥ 0 has, for a workload
-with level energies e_ℓ (see ``lrm.maps.level_errors``), the error
+with level energies e_ℓ (see ``lrm.maps.levels``), the error
 
     f(w) = ‖w‖² · Σ_ℓ e_ℓ / λ_ℓ,      λ_ℓ = Σ_{i ≤ ℓ} w_i² s_i,
 

@@ -31,11 +31,11 @@ __all__ = [
 MECHANISMS: Mapping[str, str] = {
     "best": "best:best",
     "lowrank": "lowrank:lowrank",
-    "noise-on-data": "naive:noise_on_data",
-    "noise-on-results": "naive:noise_on_results",
-    "wavelet": "trees:wavelet",
-    "hierarchical": "trees:hierarchical",
-    "matrix": "matrix:matrix",
+    "noise-on-data": "baselines:noise_on_data",
+    "noise-on-results": "baselines:noise_on_results",
+    "wavelet": "baselines:wavelet",
+    "hierarchical": "baselines:hierarchical",
+    "matrix": "baselines:matrix",
 }
 """Name on the command line → module and function."""
 

@@ -27,7 +27,7 @@ from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap
 from lrm.maps.products.batch import ProductBatch
-from lrm.maps.products.split import weigh_terms
+from lrm.maps.products.combine import weigh_terms
 from lrm.privacy.budget import Noise
 from lrm.solvers.race import Candidate
 from lrm.workload import Workload, weigh_rows

@@ -1,4 +1,4 @@
-"""What the baselines offer on a problem: their errors by closed forms, and starts from them."""
+"""The baselines: noise on data and on results, trees, the matrix mechanism; their errors."""
 
 from __future__ import annotations
 
@@ -7,25 +7,49 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
+from lrm.errors import UsageError, WorkloadError
 from lrm.exact.cells import CellMap
+from lrm.exact.rows import SECONDS_PER_STEP
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
+from lrm.maps.matrices import SparseMap
+from lrm.privacy.budget import Noise
 from lrm.solvers import settings
+from lrm.solvers.matrix_mechanism import optimise_gram
 from lrm.solvers.race import Candidate
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
-from lrm.strategies.naive import naive_errors, noise_on_data, noise_on_results
-from lrm.strategies.trees import haar_tree, total_tree
 from lrm.workload import weigh_rows
 
-__all__ = ["PROVEN", "BaselineResult", "baselines", "best_baseline", "is_proven", "own_rows"]
-
+__all__ = [
+    "PROVEN",
+    "BaselineResult",
+    "baselines",
+    "best_baseline",
+    "haar_tree",
+    "hierarchical",
+    "is_proven",
+    "matrix",
+    "naive_errors",
+    "noise_on_data",
+    "noise_on_results",
+    "own_rows",
+    "total_tree",
+    "wavelet",
+]
 
 MOST_ROWS = 512
 """A batch of more queries than this is not taken for its own strategy."""
 
 PROVEN = 1.0 + 1e-9
 """A baseline no more above a bound on all strategies is the best of them, but for rounding."""
+
+RESULT_ENTRIES = 1 << 26
+"""Noise on results measures the workload itself, as a matrix of at most this number of weights."""
+
+LARGEST = 4096
+"""Merged cells up to which the n×n eigendecompositions of each round are affordable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +109,123 @@ def own_rows(problem: Problem) -> Floats | None:
         return None
     rows = weigh_rows(problem.merged.queries, problem.workload.importance).dense()
     return np.asarray(rows * np.maximum(problem.merged.cell_map.largest_factors(), 1))
+
+
+def noise_on_data(problem: Problem, search: Search) -> Strategy:
+    """Measure every cell: ``L = I``, ``B = W``. Error ``‖W‖_F²``."""
+    del search
+    cells = problem.cell_count
+    return Strategy(
+        "noise-on-data", CellMap.trivial(cells), SparseMap(sp.eye_array(cells, format="csr"))
+    )
+
+
+def noise_on_results(problem: Problem, search: Search) -> Strategy:
+    """Measure every query itself: ``L = W``, ``B = I``. Error ``m·(max_j Σ_i |W_ij|)²``.
+
+    The answers are not made consistent with each other: this is the Laplace mechanism as
+    it stands, in which each answer carries its own noise.
+    """
+    del search
+    queries = problem.workload.queries
+    m, n = queries.shape
+    if queries.entry_count > RESULT_ENTRIES:
+        raise WorkloadError(
+            f"noise on results would measure all {m:,} queries one by one; choose another mechanism"
+        )
+    return Strategy(
+        "noise-on-results",
+        CellMap.trivial(n),
+        queries.written_out(),
+        reconstruction=SparseMap(sp.eye_array(m, format="csr")),
+    )
+
+
+def naive_errors(problem: Problem, noise: Noise) -> tuple[float, float]:
+    """(Weighted) error of noise on data and of noise on results, without building either."""
+    queries, weight = problem.workload.queries, problem.workload.importance
+    count = queries.shape[0] if weight is None else float(weight.sum())
+    if noise == "laplace":
+        square = float(queries.column_absolute_sums().max()) ** 2
+    else:
+        square = float(queries.column_squared_sums().max())
+    return problem.weighted_squared_norm(), count * square
+
+
+def _fanouts(cells: int, fanout: int) -> tuple[int, ...]:
+    """The levels of ``fanout`` that it takes to cover ``cells`` leaves."""
+    levels = 0
+    while fanout**levels < cells:
+        levels += 1
+    return (fanout,) * levels
+
+
+def haar_tree(cells: int) -> LevelMap:
+    """The Haar wavelet with every coefficient weighted to ±1: sensitivity 1 + log₂ n.
+
+    >>> haar_tree(4).dense()
+    array([[ 1., -1.,  0.,  0.],
+           [ 0.,  0.,  1., -1.],
+           [ 1.,  1., -1., -1.],
+           [ 1.,  1.,  1.,  1.]])
+    """
+    fanouts = _fanouts(cells, 2)
+    return LevelMap(cells, fanouts, (0.0, *(1.0,) * len(fanouts), 1.0), contrast=True)
+
+
+def total_tree(cells: int, fanout: int, *, root: bool = True) -> LevelMap:
+    """Totals of all blocks of a tree of one fan-out, all of weight 1."""
+    fanouts = _fanouts(cells, fanout)
+    top = 1.0 if root or not fanouts else 0.0
+    return LevelMap(cells, fanouts, (*(1.0,) * len(fanouts), top))
+
+
+def wavelet(problem: Problem, search: Search) -> Strategy:
+    """Privelet: the Haar wavelet transform with its weights, any n by padding.
+
+    Reference: Xiao, Wang, Gehrke, "Differential privacy via wavelet transforms", ICDE 2010,
+    arXiv:0909.5530.
+    """
+    del search
+    cells = problem.cell_count
+    return Strategy("wavelet", CellMap.trivial(cells), haar_tree(cells))
+
+
+def hierarchical(
+    problem: Problem, search: Search, *, fanout: int = 2, root: bool = True
+) -> Strategy:
+    """Totals of all blocks of a tree, made consistent by least squares, any n by padding.
+
+    Reference: Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private
+    histograms through consistency", VLDB 2010, arXiv:0904.0942.
+    """
+    del search
+    if fanout < 2:
+        raise UsageError(f"fanout must be at least 2, not {fanout}")
+    cells = problem.cell_count
+    tree = total_tree(cells, fanout, root=root)
+    facts = {"fanout": fanout, "root": root}
+    return Strategy("hierarchical", CellMap.trivial(cells), tree, facts=facts)
+
+
+def matrix(problem: Problem, search: Search) -> Strategy:
+    """Minimise ``max diag(M)·tr(WᵀW M⁻¹)`` over M ≻ 0 and measure ``L = M^½``.
+
+    The program bounds columns in L2; the noise is Laplace all the same, scaled by the L1
+    norms of the result, as in the paper. That mismatch is why it loses to noise on data.
+    """
+    cells = problem.merged.cell_map
+    if cells.merged_size > LARGEST:
+        raise UsageError(
+            f"the matrix mechanism needs n×n arrays of {cells.merged_size:,} cells; "
+            f"it is supported up to {LARGEST:,}"
+        )
+    # Its first round takes several eigendecompositions of n×n arrays.
+    search = problem.timely(search, "matrix", first=2 * SECONDS_PER_STEP * cells.merged_size**3)
+    optimum = optimise_gram(problem.reduced, clock=search.clock)
+    facts = {
+        "rounds": optimum.rounds,
+        "converged": optimum.converged,
+        "interrupted": search.clock.interrupted,
+    }
+    return Strategy("matrix", cells, problem.from_reduced(optimum.strategy), facts=facts)

@@ -15,9 +15,8 @@ from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
 from lrm.solvers.families import from_start, polish
 from lrm.solvers.families import search as search_strategy
-from lrm.solvers.groups import disjoint_groups, weighted_groups
 from lrm.solvers.race import Candidate, Race
-from lrm.solvers.starts import extreme_columns
+from lrm.solvers.starts import disjoint_groups, extreme_columns, weighted_groups
 from lrm.strategies.base import (
     AnyStrategy,
     Problem,

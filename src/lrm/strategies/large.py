@@ -18,20 +18,24 @@ from lrm.errors import StopSolver
 from lrm.exact.inverses import left_inverse
 from lrm.exact.plus_rows import MOST_WEIGHTS
 from lrm.exact.reconstruction import FlatReconstruction
-from lrm.maps.level_errors import level_energies, level_sizes
-from lrm.maps.levels import LevelMap
+from lrm.maps.levels import LevelMap, level_energies, level_sizes
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import with_cells
 from lrm.solvers.gram_operators import GramOperator, gram_operator
 from lrm.solvers.level_weights import contrast_weights, level_starts, level_weights
-from lrm.solvers.local_rows import BLOCK, local_basis, local_gram, local_strategy
 from lrm.solvers.own_rows import optimise_own_rows
-from lrm.solvers.periodic_rows import optimise_periodic_rows, range_correlation
+from lrm.solvers.periodic_rows import optimise_periodic_rows, polish_segments, range_correlation
 from lrm.solvers.race import Candidate
-from lrm.solvers.segments import polish_segments
-from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
+from lrm.solvers.sparse_rows import (
+    BLOCK,
+    local_basis,
+    local_gram,
+    local_strategy,
+    optimise_sparse_rows,
+    stages,
+)
 from lrm.strategies.base import Problem, Search, SearchRecord, Strategy
 
 __all__ = ["add_rows", "best_long", "best_tree", "has_long_ranges"]
@@ -196,7 +200,7 @@ def _better(
 def best_tree(problem: Problem, search: Search) -> Strategy:
     """The best weighted tree over all cells: fan-outs and one weight per level.
 
-    Its error is exact (``lrm.maps.level_errors``), so every uniform tree and the wavelet, with
+    Its error is exact (``lrm.maps.levels``), so every uniform tree and the wavelet, with
     and without weights, is a candidate that the result is not worse than.
     """
     queries = problem.workload.queries

@@ -5,6 +5,7 @@ Nothing here lists cells, except for the search over small tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,6 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.map import ProductMap
 from lrm.maps.products.values import Reduction, merge_values
 from lrm.solvers import settings
-from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.bounds import ROUNDING, product_bound
 from lrm.solvers.products.gaussian import optimise_gaussian_groups
 from lrm.solvers.products.group import Effort
@@ -42,9 +42,13 @@ __all__ = [
     "merged_rows",
     "on_representatives",
     "product_mechanism",
+    "tree_basis",
 ]
 
 Floats = NDArray[np.float64]
+
+MOST_ENTRIES = 1 << 25
+"""Inner nodes × values of a tree that is written out (256 MB)."""
 
 
 def _batch(problem: Problem) -> ProductBatch:
@@ -254,3 +258,23 @@ def merged_rows(choice: ProductChoice, reduction: Reduction) -> Floats:
     for first, size in zip(firsts, sizes, strict=True):
         cells = (cells[:, None] * size + first).reshape(-1)
     return np.asarray(strategy.dense(sizes)[:, cells])
+
+
+def tree_basis(n: int, branching: int) -> Basis:
+    """The leaves of a tree and the totals of all its inner nodes."""
+    nodes, blocks = 0, n
+    while blocks > 1:
+        blocks = math.ceil(blocks / branching)
+        nodes += blocks
+    if nodes * n > MOST_ENTRIES:
+        raise UsageError(
+            f"a tree over an attribute of {n:,} values has {nodes:,} inner nodes, and at most "
+            f"{MOST_ENTRIES:,} of nodes × values can be held; choose a larger fanout, or best"
+        )
+    rows, width = [], branching
+    while width < n * branching and n > 1:
+        block = np.zeros((math.ceil(n / width), n))
+        block[np.arange(n) // width, np.arange(n)] = 1.0
+        rows.append(block)
+        width *= branching
+    return Basis(np.vstack(rows) if rows else np.zeros((0, n)))

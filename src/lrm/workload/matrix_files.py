@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lrm.errors import FileFormatError, WorkloadError
 from lrm.files.npy import parse_npy
 from lrm.files.zips import unpack_zip
-from lrm.maps.sparse_format import check_compressed, check_coordinates
+from lrm.maps.matrices import check_compressed, check_coordinates
 
 __all__ = ["parse_npy_matrix", "parse_npz_matrix"]
 

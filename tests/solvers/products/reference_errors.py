@@ -8,8 +8,8 @@ from lrm.exact.products.marginals import Marginals, marginals_error
 from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.subsets import masks_of
 from lrm.maps.products.values import merge_values
-from lrm.solvers.products.baselines import tree_basis
 from lrm.solvers.products.group import EFFORTS, GroupSearch
+from lrm.strategies.products import tree_basis
 
 
 def noise_on_data_error(batch):

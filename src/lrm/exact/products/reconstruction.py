@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrm.errors import UnsupportedQuery, WorkloadError
-from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Estimate, Lattice, can_answer, term_variances
 from lrm.exact.products.coefficients import add_term_rows, term_sets
 from lrm.exact.products.combine import Combination
@@ -30,6 +29,7 @@ from lrm.exact.products.quadratic import Quadratic
 from lrm.exact.products.row_weights import WeightClasses
 from lrm.exact.products.strategy import Group, ProductStrategy, on_axes
 from lrm.exact.products.subsets import masks_of
+from lrm.exact.protocols import RowWeights
 from lrm.exact.reconstruction import EXPLICIT_ENTRIES
 from lrm.maps.products.batch import ProductBatch
 

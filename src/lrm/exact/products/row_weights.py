@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lrm.exact.answering import RowWeights
 from lrm.exact.products.answers import Lattice
 from lrm.exact.products.merged_terms import MergedTerms
+from lrm.exact.protocols import RowWeights
 from lrm.maps.linear import LinearMap
 
 __all__ = ["WeightClasses"]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from lrm.errors import WorkloadError
 from lrm.exact.products.quadratic import PairGram
-from lrm.maps.level_errors import range_energy
+from lrm.maps.levels import range_energy
 from lrm.maps.linear import LinearMap
 
 __all__ = ["RealTree", "TreeBasis", "is_tractable", "level_spreads", "tree_levels"]

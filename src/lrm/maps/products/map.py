@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,16 +17,17 @@ from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import SparseMap
 from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.factors import kind_of
-from lrm.maps.products.flatten import sparse_matrix
 from lrm.spelling import how_many
 
-__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap", "products_of"]
+__all__ = ["FLAT_CELLS", "FLAT_WEIGHTS", "ProductMap", "products_of", "sparse_matrix"]
 
 FLAT_CELLS = 1 << 22
 """Cells up to which a product may be written out: a vector of them takes 32 MB."""
 
 FLAT_WEIGHTS = 1 << 27
 """Non-zero weights of a product that is written out: 1.5 GB in sparse form."""
+
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,3 +190,67 @@ def products_of(queries: LinearMap) -> ProductMap | None:
 def _inner(left: LinearMap, two: LinearMap) -> float:
     """``Σ one·two``, entry by entry."""
     return left.squared_norm() if left is two else float((left.dense() * two.dense()).sum())
+
+
+Entries = tuple[Integers, Integers, Floats]
+"""Row, column and weight of every entry that is not 0, sorted by row, then column."""
+
+
+def _entries(factor: LinearMap) -> Entries:
+    """The non-zero weights of a factor, without its dense matrix where it is a word.
+
+    Examples
+    --------
+    >>> from lrm.maps.words import Prefix
+    >>> row, column, weight = _entries(Prefix(2))
+    >>> row.tolist(), column.tolist()
+    ([0, 1, 1], [0, 0, 1])
+    """
+    matrix = factor.sparse()
+    row = np.repeat(np.arange(len(factor)), np.diff(matrix.indptr))
+    return row, matrix.indices.astype(np.int64), matrix.data
+
+
+def sparse_matrix(batch: ProductBatch) -> sp.csr_array:
+    """All queries over all cells with compressed rows; terms one below the other.
+
+    Cost: the number of non-zero weights, and some 10 µs per product and attribute.
+    """
+    known = lru_cache(maxsize=None)(lambda i, f: _entries(batch.factors[i][f]))
+    indices, data, lengths = [], [], []
+    for term, queries in enumerate(batch.term_queries().tolist()):
+        parts = [_product(batch, s, known) for s in batch.summand_numbers(term).tolist()]
+        row, column, weight = parts[0] if len(parts) == 1 else _joined(parts)
+        if queries > 1:
+            order = np.argsort(row, kind="stable")
+            column, weight = column[order], weight[order]
+        indices.append(column)
+        data.append(weight)
+        lengths.append(np.bincount(row, minlength=queries))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    shape = (len(indptr) - 1, math.prod(batch.sizes))
+    kind = np.int32 if max(int(indptr[-1]), shape[1]) < 2**31 else np.int64
+    matrix = sp.csr_array(
+        (np.concatenate(data), np.concatenate(indices).astype(kind), indptr.astype(kind)),
+        shape=shape,
+    )
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _joined(parts: list[Entries]) -> Entries:
+    rows, columns, weights = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+
+
+def _product(batch: ProductBatch, summand: int, known: Callable[[int, int], Entries]) -> Entries:
+    """The entries of one product, by outer sums of rows and columns."""
+    row = column = np.zeros(1, dtype=np.int64)
+    weight = batch.coefficients[summand : summand + 1]
+    for i, f in enumerate(batch.choice[summand].tolist()):
+        r, c, w = known(i, f)
+        row = np.add.outer(row * len(batch.factors[i][f]), r).ravel()
+        column = np.add.outer(column * batch.sizes[i], c).ravel()
+        weight = np.multiply.outer(weight, w).ravel()
+    return row, column, weight

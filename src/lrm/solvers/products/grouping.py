@@ -20,7 +20,7 @@ from lrm.maps.products.batch import ProductBatch
 from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.search import SetSearch
-from lrm.solvers.products.work import look_work
+from lrm.solvers.products.weights import look_work
 
 __all__ = ["Grouping", "differing_terms", "group_terms"]
 

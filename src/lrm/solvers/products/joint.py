@@ -24,8 +24,7 @@ from lrm.maps.linear import LinearMap
 from lrm.solvers import settings
 from lrm.solvers.extra_rows import ExtraRows, optimise_extra_rows, round_work
 from lrm.solvers.gram_operators import ChainGram, GramOperator
-from lrm.solvers.products.weights import Family
-from lrm.solvers.products.work import joint_work
+from lrm.solvers.products.weights import Family, joint_work
 from lrm.solvers.sparse_rows import optimise_sparse_rows, stages
 from lrm.solvers.starts import random_rows
 
