@@ -45,7 +45,7 @@ BATCHES: Mapping[str, Case] = {
 }
 """Cases of the golden set of at most two seconds each, and what they do not read."""
 
-MOST_SECONDS = 1.5
+MOST_SECONDS = 0.7
 """CPU seconds of the batches that a setting is varied on; at least two of them."""
 
 NOTABLE_ERROR, NOTABLE_TIME = 1e-3, 0.1
@@ -71,6 +71,8 @@ def _others(value: Any) -> list[Any]:
     if isinstance(value, dict):
         pairs = zip(*(_others(entry) for entry in value.values()), strict=False)
         return [dict(zip(value, some, strict=True)) for some in pairs]
+    if isinstance(value, tuple) and isinstance(value[0], tuple):
+        return []  # stages, which other schedules must agree with
     if isinstance(value, tuple | range):
         middle = (len(value) + 1) // 2
         return [value[:middle], value[middle:] or value]
@@ -113,8 +115,8 @@ class _Sweep:
         """What another value changes, in words."""
         value = getattr(settings, setting)
         reading = list(self._reading(setting))
-        if not reading:
-            return "not read"
+        if not reading or not _others(value):
+            return "not read" if not reading else "a schedule of stages"
         errors, times = [1.0], []
         for which, other in zip(("half", "double"), _others(value), strict=True):
             before = after = 0.0
