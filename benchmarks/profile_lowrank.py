@@ -11,19 +11,18 @@ import linecache
 import sys
 import time
 from collections import defaultdict
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from lrm.solvers import l1ball, lagrangian, nesterov
+from lrm.solvers import lagrangian, nesterov
 from lrm.strategies.base import Problem, Search
 from lrm.strategies.lowrank import lowrank
 from lrm.workload import families
 
-FILES = {module.__file__ for module in (l1ball, lagrangian, nesterov)}
-PROJECTION = {"_project", "_newton"}
+FILES = {module.__file__ for module in (lagrangian, nesterov)}
+PROJECTION = {"project_columns_l1", "_thresholds", "_project", "_newton"}
 
 
 class LineClock:
@@ -53,7 +52,7 @@ def _place(frame: FrameType, event: str) -> tuple[str, str]:
     """What a line does, and the line itself."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     function = frame.f_code.co_name
-    if Path(frame.f_code.co_filename).stem == "l1ball" or function in PROJECTION:
+    if function in PROJECTION:
         return "projections on the L1 balls", line
     if event == "return":  # the caller's line goes on
         return "the rest", "after a call"

@@ -69,7 +69,10 @@ _READ: set[str] = set()
 def _others(value: Any) -> list[Any]:
     """Half and double of a number, of a ratio, of its excess; halves of a schedule."""
     if isinstance(value, dict):
-        pairs = zip(*(_others(entry) for entry in value.values()), strict=False)
+        if isinstance(value["quick"], tuple):
+            pairs = zip(*(zip(*map(_others, entry), strict=True) for entry in value.values()))
+        else:
+            pairs = zip(*(_others(entry) for entry in value.values()), strict=True)
         return [dict(zip(value, some, strict=True)) for some in pairs]
     if isinstance(value, tuple) and isinstance(value[0], tuple):
         return []  # stages, which other schedules must agree with
