@@ -251,15 +251,9 @@ HOPELESS_GROUP = 2.0
 NEAR_GROUPS = 1.05
 """Groups so far above the best known are not searched for thoroughly."""
 
-SCOUTED = 1.1
-"""Groups so far above the best known after a quick look at each are given up."""
-
 FOLDED_ORDER = 3
 """Thousands of tables of at most 3 attributes of two values are folded: 16 to 40 % less error than
 whole tables over 40 to 200 attributes. Of four attributes folded ones have 10 to 20 % more."""
-
-MOST_APART = 12
-"""More terms that ask different things are not searched for one by one."""
 
 GROUPS_SECONDS = {
     "quick": 3.0,
@@ -277,19 +271,8 @@ ROUNDING_SHARE = 1e-3
 """Share of the error that rounding to integers may add: where a longer search gains less, both
 strategies are rounded."""
 
-RENEWALS = 3
-"""How often groups are searched for again, from other random starts, while there is time."""
-
 SEARCH_SHARE = 0.95
 """Share of the time for the search; the rest is for combining what it found."""
-
-BASES_SECONDS = {
-    "quick": 0.0,
-    "brief": 0.0,
-    "normal": 15.0,
-    "thorough": 120.0,
-}
-"""Seconds that may go into which of them share optimised bases, by effort; 0: none do."""
 
 MOST_ITEMS = 60
 """More terms that ask different things are not grouped."""

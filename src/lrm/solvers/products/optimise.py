@@ -23,7 +23,7 @@ from lrm.maps.products.values import merge_values
 from lrm.solvers import settings
 from lrm.solvers.products.fusing import fuse_axes, fuse_long_axes
 from lrm.solvers.products.group import EFFORTS, Effort, GroupEffort, GroupSearch
-from lrm.solvers.products.grouping import Grouping, differing_terms, group_terms
+from lrm.solvers.products.grouping import Grouping, group_terms
 
 __all__ = ["optimise_products"]
 
@@ -174,7 +174,6 @@ class _Search:
         self._searches: dict[frozenset[int], _TermSearch] = {}
         self._groups: dict[tuple[frozenset[int], Effort], Group] = {}
         self._found: list[_Found] = []
-        self._has_groups = False
 
     @property
     def best(self) -> ProductStrategy:
@@ -194,7 +193,7 @@ class _Search:
             rng = np.random.default_rng([self._seed, 1])
             grouping = group_terms(self.batch, clock)
             if grouping is not None:
-                self._has_groups, full_root = True, grouping.root(self._everything)
+                full_root = grouping.root(self._everything)
                 hopeless = full_root**3 > settings.HOPELESS_GROUP * grouping.whole_root**3
                 self._add([self._solve(terms, rng) for terms in grouping.groups])
         if not hopeless:
@@ -218,25 +217,7 @@ class _Search:
                 finished = [self._solve(part_terms) for part_terms in terms]
                 self._add(finished)
                 self._fuse(finished)
-            if not self._has_groups:
-                finished = self._by_bases(np.random.default_rng([self._seed, 2]))
-                if finished:
-                    self._add(finished)
-                    self._fuse(finished)
-            if len(self.best.groups) > 1:
-                self._renew()
         self._lengthen()
-
-    def _renew(self) -> None:
-        """Search for the groups of the best strategy again, from other random starts."""
-        for _ in range(settings.RENEWALS):
-            groups = []
-            for group in self.best.groups:
-                self.clock.tick(Step("products", 0))
-                fresh = _TermSearch(self.batch, frozenset(group.terms.tolist()), self.rng)
-                renewed = fresh.run_once(EFFORTS[self.effort], self.clock)
-                groups.append(min(group, renewed, key=lambda candidate: candidate.error))
-            self._add(groups)
 
     def _add(self, groups: Sequence[Group]) -> None:
         """Keep the strategy of some groups, and where there are two, their combination."""
@@ -283,38 +264,6 @@ class _Search:
                 for group in self.best.groups
             ]
         )
-
-    def _by_bases(self, rng: np.random.Generator) -> list[Group]:
-        """Groups of terms that would share no good bases; [] without any.
-
-        Over identities one group may seem best although different factors of an attribute want
-        different bases.
-        """
-        items = differing_terms(self.batch)
-        if not 1 < len(items) <= settings.MOST_APART:
-            return []
-
-        def root_of(reduced: ProductBatch) -> float:
-            search = GroupSearch(Quadratic(reduced), rng, self.clock, SCOUT)
-            search.run()
-            return float(np.exp(search.value / 3))
-
-        grouping = Grouping(
-            self.batch, self.clock.part(settings.BASES_SECONDS[self.effort]), root_of
-        )
-        with contextlib.suppress(StopSolver):
-            items.sort(key=grouping.root)
-            while items:
-                grouping.insert(items[-1])
-                items.pop()
-        term_sets = grouping.groups + items  # where there was no time, terms stay separate
-        scouted = [
-            _TermSearch(self.batch, terms, rng).run_once(SCOUT, self.clock) for terms in term_sets
-        ]
-        self._add(scouted)
-        if ProductStrategy.combine(scouted).error > settings.SCOUTED * self.best.error:
-            return []
-        return [self._solve(terms, rng) for terms in term_sets]
 
     def _best_split(self) -> Sequence[frozenset[int]]:
         """The best split in two by the fineness of one attribute's factors, by rough looks.
