@@ -70,7 +70,8 @@ def _others(value: Any) -> list[Any]:
     """Half and double of a number, of a ratio, of its excess; halves of a schedule."""
     if isinstance(value, dict):
         if isinstance(value["quick"], tuple):
-            pairs = zip(*(zip(*map(_others, entry), strict=True) for entry in value.values()))
+            both = (zip(*map(_others, entry), strict=True) for entry in value.values())
+            pairs = zip(*both, strict=True)
         else:
             pairs = zip(*(_others(entry) for entry in value.values()), strict=True)
         return [dict(zip(value, some, strict=True)) for some in pairs]
