@@ -109,7 +109,7 @@ def test_every_method_of_a_quantile_is_read_back(tmp_path):
         SELECT MEDIAN(age) AS a FROM people;
         SELECT QUANTILE_DISC(age, 0.5) AS b FROM people;
     """
-    plan = lrm.plan(lrm.sql(text, domain), effort="quick")
+    plan = lrm.plan(lrm.sql(text, domain), "noise-on-data")
     plan.save(tmp_path / "plan.lrm")
     loaded = lrm.load_plan(tmp_path / "plan.lrm")
     assert loaded.digest == plan.digest

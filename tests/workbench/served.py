@@ -76,7 +76,7 @@ def serving(folder, ledger="budget.sqlite"):
     thread.start()
     try:
         client = Client(server.visitors.port)
-        client.token = server.keys.token
+        client.token, client.address = server.keys.token, server.address
         yield client
     finally:
         server.shutdown()

@@ -15,16 +15,15 @@ from workbench.browsing import (
     text,
     there,
     wait_saved,
-    workbench,
 )
-from workbench.served import QUESTIONS
+from workbench.served import QUESTIONS, serving
 
 OFFERED = ".cm-tooltip-autocomplete li .cm-completionLabel"
 
 
 def test_undo_after_completion(page, small):
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         rated(page)
         append(page, "SELECT COUNT(*) AS some FROM visits WHERE s")
         page.wait(there(OFFERED))
@@ -42,8 +41,8 @@ def test_undo_after_completion(page, small):
 
 
 def test_errors_stand_in_the_gutter_and_editors_are_as_tall_as_their_text(page, small):
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         rated(page)
         heights = [page.evaluate("document.querySelector('#batch-editor').offsetHeight")]
         append(page, "\n" * 30 + "SELECT COUNT(*) AS n FROM visits WHERE agee < 20;")
@@ -60,8 +59,8 @@ def test_errors_stand_in_the_gutter_and_editors_are_as_tall_as_their_text(page, 
 
 
 def test_the_guarantee_is_kept_in_the_folder(page, small):
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         planned(page)
         page.click("input[value=gaussian]")
         set_text(page, "#amount", "0.35")
@@ -69,9 +68,9 @@ def test_the_guarantee_is_kept_in_the_folder(page, small):
         wait_saved(small / "workbench.json", '"delta": "1e-7"')
     kept = json.loads((small / "workbench.json").read_text())
     assert kept == {"noise": "gaussian", "amount": "0.35", "delta": "1e-7", "confidence": 0.95}
-    with workbench(small) as (address, _):
+    with serving(small) as server:
         page.evaluate("sessionStorage.clear()")
-        page.go(address)
+        page.go(server.address)
         rated(page)
         assert page.evaluate("document.getElementById('amount').value") == "0.35"
         assert page.evaluate("document.getElementById('delta').value") == "1e-7"
@@ -89,8 +88,8 @@ def many_statements(folder, count=25):
 def test_the_dry_run_is_near_by_keyboard(page, small):
     """Twenty-five statements are one tab stop, and the tabs are before the editor."""
     many_statements(small)
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         stop(page)
         rows = page.evaluate("document.querySelectorAll('#statements tbody tr').length")
         assert rows == 25
@@ -118,36 +117,36 @@ def test_the_dry_run_is_near_by_keyboard(page, small):
 
 
 PLACES = """
-(() => {
+window.places = new Set();
+(function look() {
   const place = (e) => {
     const r = e.getBoundingClientRect();
     return [r.x, r.y + scrollY, r.height];
   };
   const row = document.querySelectorAll('#statements tbody tr')[20];
-  return JSON.stringify([place(document.getElementById('release-tab')),
-    place(document.getElementById('beside')), place(row), row.cells[0].textContent]);
-})()
+  window.places.add(JSON.stringify([place(document.getElementById('release-tab')),
+    place(document.getElementById('beside')), place(row), row.cells[0].textContent]));
+  setTimeout(look, 10);
+})();
 """
+"""Keeps every place that some elements of the page have."""
 
 
 def test_nothing_moves_while_plans_arrive(page, small):
     many_statements(small)
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         page.wait(there("#statements tbody tr"))  # before there is any plan
-        places = {page.evaluate(PLACES)}
-        end = time.monotonic() + 120
-        while not page.evaluate(f"{text('#job-words')}.startsWith('Planned')"):
-            places.add(page.evaluate(PLACES))
-            assert time.monotonic() < end
+        page.evaluate(PLACES)
+        planned(page)
         rated(page)
-        places.add(page.evaluate(PLACES))
+        places = page.evaluate("new Promise(r => setTimeout(() => r([...places]), 50))")
         assert len(places) == 1, places
 
 
 def test_a_dry_run_that_a_better_plan_makes_void_stays_in_its_place(page, small):
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         planned(page)
         page.click("#release-tab")
         page.click("#create-budget button")
@@ -169,8 +168,8 @@ def order(page):
 
 def test_only_a_click_on_a_heading_sorts(page, small):
     many_statements(small, 6)
-    with workbench(small) as (address, _):
-        page.go(address)
+    with serving(small) as server:
+        page.go(server.address)
         stop(page)
         assert order(page) == [f"a{k} by sex" for k in range(6)]
         page.click("#statements th[data-field=half] button")

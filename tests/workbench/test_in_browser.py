@@ -21,7 +21,7 @@ from workbench.browsing import (
     wait_saved,
     workbench,
 )
-from workbench.served import QUESTIONS, lrm, write_example
+from workbench.served import QUESTIONS, lrm, serving, write_example
 
 
 def choose(tab, name, value):
@@ -163,8 +163,8 @@ OFFERED = ".cm-tooltip-autocomplete li .cm-completionLabel"
 
 def test_by_keyboard_alone(page, small):  # noqa: PLR0915 - one long way
     tab = page
-    with workbench(small) as (address, _):
-        tab.go(address, width=390, scheme="dark")
+    with serving(small) as server:
+        tab.go(server.address, width=390, scheme="dark")
         planned(tab)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
         check_accessible(tab, "narrow and dark")
@@ -290,8 +290,8 @@ def test_while_a_release_is_made(page, small):
     """No dry run is offered, and the budget is that of the ledger as soon as it is charged."""
     tab = page
     write_example(small, rows=300_000)
-    with workbench(small) as (address, _):
-        tab.go(address)
+    with serving(small) as server:
+        tab.go(server.address)
         planned(tab)
         tab.click("#release-tab")
         tab.click("#create-budget button")
@@ -323,8 +323,8 @@ def test_while_a_release_is_made(page, small):
 def test_who_asks_while_a_check_runs_waits_for_the_next_one(page, small):
     """Else a dry run that is asked for while a text is saved is of the text before."""
     tab = page
-    with workbench(small) as (address, _):
-        tab.go(address)
+    with serving(small) as server:
+        tab.go(server.address)
         runs = tab.evaluate(
             "import('/elements.js').then(async ({newest}) => { let done = 0; const run = newest("
             "async () => { await new Promise((r) => setTimeout(r, 50)); done += 1; }); run(); "
