@@ -41,8 +41,7 @@ def test_the_file_holds_the_table(tmp_path):
     assert len(lines) == 21
 
 
-def test_the_files_alone(run, run_json, monkeypatch):
-    monkeypatch.setattr("lrm.cli.demo_table.PATIENTS", 10)
+def test_the_files_alone(run, run_json):
     result = run("demo", "--folder", "there", "--files-only")
     assert result.exit_code == 0, result.output
     assert {path.name for path in Path("there").iterdir()} == set(FILES)

@@ -4,13 +4,12 @@ It stood there for ``postgresql+psycopg://``, ``Postgresql://``, ``mysql://``, a
 an ``@`` inside the password. Of an address nothing but its scheme is shown, whoever complains.
 """
 
-import subprocess
-import sys
 import traceback
 
 import pytest
 from click.testing import CliRunner
 
+from forked import run_forked
 from lrm.cli import main
 from lrm.errors import LedgerError, LrmError, TableError
 from lrm.files.locations import shown
@@ -124,12 +123,7 @@ def test_a_ledger_says_why_it_cannot_be_reached_in_words_of_its_own():
 def test_nothing_reaches_the_streams_of_the_process(tmp_path):
     """Drivers write to stderr by themselves; so look at a whole process."""
     for address in ADDRESSES[:6]:
-        done = subprocess.run(
-            [sys.executable, "-m", "lrm", "budget", "show", "--ledger", address],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        words = ["budget", "show", "--ledger", address]
+        done = run_forked("import lrm.__main__; lrm.__main__.main()", words, tmp_path)
         assert done.returncode in {1, 2}
         assert SECRET not in done.stdout + done.stderr

@@ -1,16 +1,15 @@
 """Signals that end a release: one line that says what was paid and saved, no hidden file."""
 
 import signal
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import lrm
+from forked import run_forked
 from lrm.ledger import Ledger
-from visits import RELEASE, write_files
+from visits import RELEASE, UNIT, write_files
 
 ENTRY = """
 import os, signal, sys
@@ -49,21 +48,18 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 @pytest.fixture
-def ledger(tmp_path, monkeypatch):
+def ledger(tmp_path, monkeypatch, visits_plans):
     monkeypatch.chdir(tmp_path)
     write_files()
-    batch = lrm.sql(Path("queries.sql").read_text(), lrm.read_domain("domain.yaml"))
-    made = lrm.plan(batch, effort="quick")
-    made.save("plan.lrm")
+    Path("plan.lrm").write_bytes(visits_plans["plan.lrm"])
     kept = Ledger.open("l.sqlite")
-    kept.create("visits", "1", "epsilon", unit=made.unit)
+    kept.create("visits", "1", "epsilon", unit=UNIT)
     return kept
 
 
 def ended(number, moment, *more):
     command = (*RELEASE, "--epsilon", "0.25", "-o", "out.lrm", *more)
-    words = [sys.executable, "-c", ENTRY, str(int(number)), moment, *command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    done = run_forked(ENTRY, [str(int(number)), moment, *command], Path("streams"))
     assert "Traceback" not in done.stderr
     assert not [path.name for path in Path().iterdir() if path.name.startswith(".out")]
     return done
