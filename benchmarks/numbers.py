@@ -1,8 +1,8 @@
-"""Averages of a skewed column by group: knots, bins, and OpenDP's clamped sums, at one budget.
+"""Sums and averages of a skewed column by group: knots, bins, and OpenDP's clamped sums.
 
 ``python -m benchmarks numbers`` draws stays in days for 12 wards of different size (lognormal, a
-few of months), releases the average of each ward many times by each method, and prints the root
-mean squared error of an average, which noise and bias make up together.
+few of months), releases sum and average of each ward many times by each method, all with the same
+budget, and prints their root mean squared errors, which noise and bias make up together.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from lrm.domain import Attribute, Bins, Categories, Domain, Numbers
 
 LOW, HIGH = 0.0, 200.0
 EDGES = [0, 3, 7, 14, 30, 90, 200]
-BATCH = "SELECT ward, AVG(stay) AS mean FROM visits GROUP BY ward"
+BATCH = "SELECT ward, SUM(stay) AS total, AVG(stay) AS mean FROM visits GROUP BY ward"
 
 Floats = NDArray[np.float64]
 
 
 def table(rows: int, wards: int, seed: int = 0) -> tuple[pa.Table, Floats]:
-    """Rows, and the true average of each ward after clipping."""
+    """Rows, and the true sum and average of each ward after clipping."""
     random = np.random.default_rng(seed)
     size = 1 / np.arange(1, wards + 1)
     ward = random.choice(wards, rows, p=size / size.sum())
     stay = random.lognormal(1.0 + 0.05 * ward, 1.0)
     clipped = np.clip(stay, LOW, HIGH)
     names = pa.array([str(one) for one in range(wards)]).take(pa.array(ward))
-    means = np.array([clipped[ward == one].mean() for one in range(wards)])
-    return pa.table({"ward": names, "stay": stay}), means
+    own = [clipped[ward == one] for one in range(wards)]
+    true = np.array([[part.sum() for part in own], [part.mean() for part in own]])
+    return pa.table({"ward": names, "stay": stay}), true
 
 
 def released(
     attribute: Attribute, made: pa.Table, wards: int, epsilon: float
 ) -> Callable[[], Floats]:
-    """One release of the averages by lrm."""
+    """One release of the sums and averages by lrm."""
     ward = Categories("ward", [str(one) for one in range(wards)])
     batch = lrm.sql(BATCH, Domain([ward, attribute], "visits"))
     plan = lrm.plan(batch, effort="quick")
 
     def run() -> Floats:
         release = lrm.release(plan, made, epsilon=epsilon, ledger=None)
-        return np.array(release.to_pandas()["answer"])
+        frame = release.to_pandas()
+        return np.array([frame.answer[frame["query"] == name] for name in ("total", "mean")])
 
     return run
 
@@ -65,7 +67,8 @@ def clamped(made: pa.Table, wards: int, epsilon: float) -> Callable[[], Floats]:
     parts = [frame.stay[frame.ward == str(one)].tolist() for one in range(wards)]
 
     def run() -> Floats:
-        return np.array([total(part) / max(number(part), 1) for part in parts])
+        sums = np.array([total(part) for part in parts])
+        return np.array([sums, sums / [max(number(part), 1) for part in parts]])
 
     return run
 
@@ -78,7 +81,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=100)
     chosen = parser.parse_args()
-    made, means = table(chosen.rows, chosen.wards)
+    made, true = table(chosen.rows, chosen.wards)
     middles = Bins("stay", EDGES)
     methods = {
         "knots": released(Numbers("stay", EDGES), made, chosen.wards, chosen.epsilon),
@@ -87,12 +90,16 @@ def main() -> None:
         "OpenDP clamped": clamped(made, chosen.wards, chosen.epsilon),
     }
     print(f"{chosen.rows:,} rows, {chosen.wards} wards, ε = {chosen.epsilon:g}, {chosen.runs} runs")
-    print(f"{'method':16}{'rmse':>10}{'bias':>10}{'cpu s':>8}")
+    columns = "".join(f"{title:>14}" for title in ("sum rmse", "sum bias", "avg rmse", "avg bias"))
+    print(f"{'method':16}{columns}{'cpu s':>8}")
     for name, run in methods.items():
         start = time.process_time()
-        error = np.array([run() for _ in range(chosen.runs)]) - means
-        rmse, bias = np.sqrt((error**2).mean()), np.sqrt((error.mean(axis=0) ** 2).mean())
-        print(f"{name:16}{rmse:10.4f}{bias:10.4f}{time.process_time() - start:8.1f}", flush=True)
+        error = np.array([run() for _ in range(chosen.runs)]) - true
+        rmse = np.sqrt((error**2).mean(axis=(0, 2)))
+        bias = np.sqrt((error.mean(axis=0) ** 2).mean(axis=1))
+        pairs = zip(rmse, bias, strict=True)
+        cells = "".join(f"{value:14.4f}" for pair in pairs for value in pair)
+        print(f"{name:16}{cells}{time.process_time() - start:8.1f}", flush=True)
 
 
 if __name__ == "__main__":
