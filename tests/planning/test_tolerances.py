@@ -29,6 +29,8 @@ SELECT MEDIAN(stay) AS middle FROM visits;
 SELECT month, COUNT(*) AS by_month FROM visits GROUP BY month;
 """
 
+RATE = "SELECT ward, COUNT(*) AS n, AVG(stay) AS mean FROM visits GROUP BY ward"
+
 
 @pytest.fixture(scope="module")
 def domain():
@@ -147,11 +149,37 @@ def test_tolerances_are_kept_in_files(plan, tmp_path):
         ("-- within m: 5", SqlError, "called 'm'"),
         ("-- within: 1e400", SqlError, "above 0"),
         ("-- within: 5 % of 0", SqlError, "above 0"),
+        ("-- within: -5 % of -9", SqlError, "above 0"),
+        ("-- within: 1,5", SqlError, "above 0"),
+        ("-- within: 1.000,5", SqlError, "above 0"),
+        ("-- within: 5\n-- within: 9", SqlError, "two tolerances"),
+        ("-- within ward: 5", SqlError, "called 'ward'"),
+        ("-- expected: 100\n-- within mean: 5 %", SqlError, "of what"),
+        ("-- expected: 100\n-- within: 5 %", SqlError, "of what"),
     ],
 )
 def test_tolerances_that_make_no_sense(domain, remark, expected, word):
     with pytest.raises(expected, match=word):
-        lrm.sql(f"{remark}\nSELECT COUNT(*) AS n FROM visits", domain)
+        lrm.sql(f"{remark}\n{RATE}", domain)
+
+
+def test_a_share_is_of_the_answers_that_have_the_expected_size(domain):
+    text = "-- expected: 100\n-- within mean: 0.5\n-- within: 5 %"
+    assert lrm.sql(f"{text}\n{RATE}", domain).tables[0].within == (("mean", 0.5), ("", 5.0))
+
+
+def test_a_tolerance_without_a_colon_is_warned_about(domain):
+    with pytest.warns(lrm.errors.SqlWarning, match="write a colon"):
+        lrm.sql("-- within 50\nSELECT COUNT(*) AS n FROM visits", domain)
+
+
+def test_what_bins_add_is_stated_with_the_amount(tmp_path):
+    domain = lrm.Domain([lrm.Bins("age", [0, 20, 50])], "t")
+    text = "-- expected: 100\n-- within: 2\nSELECT AVG(age) AS mean FROM t"
+    plan = lrm.plan(lrm.sql(text, domain), meet=0.95, effort="quick")
+    plan.save(tmp_path / "p.lrm")
+    run = CliRunner().invoke(main, ["explain", str(tmp_path / "p.lrm"), "--meet"])
+    assert run.output.count("which moves it by at most 15") == 2  # with the amount, and below
 
 
 def test_what_cannot_be_planned_for_is_said(domain):
@@ -170,6 +198,8 @@ def test_what_cannot_be_planned_for_is_said(domain):
         lrm.plan(lrm.sql(BATCH, domain), "noise-on-data", meet=0.95)
     with pytest.raises(BudgetError, match="confidence"):
         lrm.plan(lrm.sql(BATCH, domain), effort="quick", meet=95)
+    with pytest.raises(BudgetError, match="so wide"):
+        plan("-- within: 1e18\nSELECT COUNT(*) AS n FROM visits").meets()
     with pytest.raises(BudgetError, match="wider"):
         plan("-- within: 1e-12\nSELECT COUNT(*) AS n FROM visits").meets()
 
@@ -198,7 +228,7 @@ queries:
     batch = lrm.read_batch(tmp_path / "q.yaml", domain)
     found = sorted(entry.within for entry in tolerances_of(batch))
     assert found == [1.5, 20, 20, 30, 50]
-    for wrong in ("within: 0", "within: {x: 3}", "within: a lot"):
+    for wrong in ("within: 0", "within: {x: 3}", "within: a lot", "within: 1,5"):
         (tmp_path / "q.yaml").write_text(text.replace("within: 50", wrong))
         with pytest.raises(WorkloadError, match="line 4"):
             lrm.read_batch(tmp_path / "q.yaml", domain)

@@ -67,6 +67,35 @@ def test_no_shift_of_discrete_noise_has_a_larger_delta(squared, epsilon, delta):
     assert largest <= float(delta) * (1 + 1e-9)
 
 
+def delta_by_convolution(scale, steps, epsilon):
+    """The δ of discrete noise where ``steps`` says how many coordinates move by how much.
+
+    The privacy loss is ``(Δ² − 2S)/(2σ²)`` with the integer S = Σ v_j·k_j, whose law is the
+    convolution of those of all coordinates, by FFT.
+    """
+    norm = sum(count * step**2 for step, count in steps.items())
+    size = 1 << math.ceil(math.log2(26 * scale * math.sqrt(norm) + 2))
+    k = np.arange(-math.ceil(13 * scale), math.ceil(13 * scale) + 1)
+    mass = np.exp(-(k**2) / (2 * scale**2))
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for step, count in steps.items():
+        law = np.bincount(k * step % size, mass / mass.sum(), size)
+        spectrum *= np.fft.rfft(law) ** count
+    sums = np.fft.fftfreq(size, 1 / size)
+    losses = (norm - 2 * sums) / (2 * scale**2)
+    gains = -np.expm1(np.minimum(epsilon - losses, 0.0))
+    return float(np.fft.irfft(spectrum, size) @ gains)
+
+
+@pytest.mark.parametrize("steps", [{1: 10_000}, {1: 1, 100: 1}, {1: 500, 7: 20, 40: 1}])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-3), (1, 1e-6), (5, 1e-6), (5, 1e-10)])
+def test_many_coordinates_and_unequal_shifts_keep_delta(steps, epsilon, delta):
+    """An accountant of its own: exact losses of discrete noise, convolved numerically."""
+    squared = sum(count * step**2 for step, count in steps.items())
+    scale = gaussian_scale(squared, ApproxDP(Fraction(epsilon), Fraction(repr(delta))))
+    assert 0.98 < delta_by_convolution(scale, steps, epsilon) / delta < 1.0
+
+
 def test_nearly_all_of_delta_is_used():
     """With little room for rounding to integers, an attacker comes within 1 % of δ."""
     epsilon, delta = Fraction(1), Fraction(1, 1000)

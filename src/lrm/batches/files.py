@@ -45,7 +45,7 @@ from lrm.batches.remarks import tolerance
 from lrm.batches.sql import sql
 from lrm.errors import SqlError, UsageError, WorkloadError
 from lrm.files.yaml_nodes import Node, parse, read_text
-from lrm.workload import TakenLabels, Workload, check_listable
+from lrm.workload import Computed, TakenLabels, Workload, check_listable
 from lrm.workload.csv_text import parse_csv
 from lrm.workload.families import stack
 from lrm.workload.file import read_workload
@@ -295,12 +295,17 @@ def _with_tolerances(part: Workload, entries: dict[str, Node]) -> Workload:
         known = {name for table in part.tables for name in table.answers}
         limits = node.fields(set(), known) if node.is_mapping() else {"": node}
     tables = []
+    rates = {
+        answer.label.query if answer.label.query in limits else ""
+        for answer in part.derived
+        if isinstance(answer, Computed) and "/" in answer.formula.steps
+    }
     for table in part.tables:
         size = table.expected if expected is None else expected
         within = dict(table.within)
         for name, limit in limits.items():
             try:
-                within[name] = tolerance(str(limit.scalar()), size)
+                within[name] = tolerance(str(limit.scalar()), None if name in rates else size)
             except WorkloadError as error:
                 limit.fail(str(error))
         tables.append(replace(table, expected=size, within=tuple(within.items())))

@@ -32,6 +32,8 @@ _DIRECTIVE = re.compile(
 _TOLERANCE = re.compile(
     r"(?P<number>[\d.,eE+-]+)\s*(?:(?P<share>%)\s*(?:of\s+(?P<size>[\d.,eE+-]+))?)?"
 )
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+"""Numbers with a comma before each three digits: any other comma may be a decimal one."""
 _CODE = re.compile(r"(select|with|from|where|group|order)\b.*", re.IGNORECASE | re.DOTALL)
 _RULE = re.compile(r"[-=*#~_\s]*")
 
@@ -68,9 +70,13 @@ def remarks_before(text: str, start: int) -> Remarks:
     directives = [_DIRECTIVE.fullmatch(line) for line in lines]
     values = [(remark[1].lower(), remark) for remark in directives if remark]
     sizes = [remark["value"] for word, remark in values if word.startswith("expected")]
-    within = {
-        remark["name"] or "": remark["value"] for word, remark in values if word[:6] == "within"
-    }
+    within = [
+        (remark["name"] or "", remark["value"]) for word, remark in values if word[:6] == "within"
+    ]
+    for line in lines:
+        if line[:6].lower() == "within" and _TOLERANCE.fullmatch(line[6:].strip()):
+            sentence = f"the comment {line!r} is no tolerance: write a colon, as in `-- within: 50`"
+            warnings.warn(sentence, SqlWarning, stacklevel=2)
     words = [
         line
         for line, directive in zip(lines, directives, strict=True)
@@ -79,11 +85,13 @@ def remarks_before(text: str, start: int) -> Remarks:
     title = " ".join(" ".join(words).split()).strip(" -=*#").removesuffix(".")
     if len(title) > MOST_TITLE:
         title = title[: MOST_TITLE - 1].rsplit(" ", 1)[0] + "…"
-    return Remarks(title, _size(sizes[-1]) if sizes else None, tuple(within.items()))
+    return Remarks(title, _size(sizes[-1]) if sizes else None, tuple(within))
 
 
 def tolerance(text: str, expected: float | None) -> float:
     """Read how near answers must be: a number, or a share of a number or of the expected size.
+
+    The expected size is None for answers of which it is not the size: rates and averages.
 
     >>> tolerance("50", None), tolerance("5 % of 20,000", None), tolerance("5%", 400.0)
     (50.0, 1000.0, 20.0)
@@ -91,10 +99,11 @@ def tolerance(text: str, expected: float | None) -> float:
     parts = _TOLERANCE.fullmatch(text.strip())
     if parts is not None and parts["share"] and not parts["size"] and expected is None:
         raise WorkloadError(
-            f"{text.strip()!r} of what? write a size, as in '5 % of 20000', or `-- expected: 20000`"
+            f"{text.strip()!r} of what? write a size, as in '5 % of 20000'; for counts and sums it "
+            "may be stated by `-- expected: 20000`"
         )
     try:
-        value = 0.0 if parts is None else _number(parts["number"])
+        value = 0.0 if parts is None else max(0.0, _number(parts["number"]))
         if parts is not None and parts["share"]:
             value *= (_number(parts["size"]) if parts["size"] else expected or 0.0) / 100
     except ValueError:
@@ -107,7 +116,7 @@ def tolerance(text: str, expected: float | None) -> float:
 
 
 def _number(text: str) -> float:
-    return float(text.replace(",", ""))
+    return float(text.replace(",", "") if _GROUPED.fullmatch(text) else text)
 
 
 def _comment_lines(above: str) -> list[str]:

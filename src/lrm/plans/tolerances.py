@@ -221,7 +221,9 @@ def least_amount(
         if not 0 < max(ratios) < math.inf:
             break
         amount = float(next(iter(privacy.amounts.values()))) * max(ratios) ** power
-        if not LEAST_AMOUNT <= amount <= MOST_AMOUNT:
+        if amount < LEAST_AMOUNT:
+            raise BudgetError("every epsilon (or rho) meets tolerances that are so wide")
+        if amount > MOST_AMOUNT:
             break
     raise BudgetError(
         "no epsilon (or rho) has intervals within the tolerances of the statements; ask for wider "

@@ -63,9 +63,11 @@ def met_blocks(met: Met) -> list[Block]:
         )
         for ratio, tolerance in named.values()
     ]
+    noted = [answer for _, tolerance in named.values() for answer in tolerance.derived]
+    notes = {f"{answer.label.query}: {answer.note}": None for answer in noted if answer.note}
     line = f"{name} {spell_amount(amount, 'up')} meets all tolerances with {percent} intervals"
     return [
         Facts((("least amount", line),)),
         Table("", headings, tuple(rows)),
-        Prose(("wider tolerances for what determines it lower the amount",)),
+        Prose(("wider tolerances for what determines it lower the amount", *notes)),
     ]

@@ -23,6 +23,8 @@ from lrm.batches.sql import expr as ir
 from lrm.batches.sql.answers import Answer
 from lrm.batches.sql.build import build, same_table, unknown_table
 from lrm.batches.sql.cells import Cells, Context
+from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.formulas import is_linear
 from lrm.batches.sql.groups import own_name
 from lrm.batches.sql.inputs import DerivedAnswer, Inputs, Part, QuantileAnswer
 from lrm.batches.sql.plan import Answers, UnionAll
@@ -376,15 +378,35 @@ def _compile_statement(
 
 def _within(remarks: Remarks, selects: Sequence[Answers]) -> tuple[tuple[str, float], ...]:
     """The tolerances of a statement; the names are those of its answers."""
-    names = {item.name for select in selects for item in select.items if item.name}
-    for name, _ in remarks.within:
-        if name and name not in names:
+    answers = {
+        item.name: item.expr
+        for select in selects
+        for item in select.items
+        if item.name and item.expr.has(ir.Aggregate, ir.Window, ir.Apart)
+    }
+    stated = [name for name, _ in remarks.within]
+    for name in stated:
+        if stated.count(name) > 1:
+            which = f"the answer {name!r}" if name else "the answers"
+            sentence = f"two tolerances are stated for {which} of this statement; keep one"
+            raise SqlError(sentence, code="within")
+        if name and name not in answers:
             sentence = f"no answer of this statement is called {name!r}, as its tolerance says"
             raise SqlError(sentence, code="within")
+    # Of a rate, the expected size is that of what it divides by.
+    rates = {"" if name not in stated else name for name, expr in answers.items() if _divides(expr)}
     try:
-        return tuple((name, tolerance(text, remarks.expected)) for name, text in remarks.within)
+        return tuple(
+            (name, tolerance(text, None if name in rates else remarks.expected))
+            for name, text in remarks.within
+        )
     except WorkloadError as error:
         raise SqlError(str(error), code="within") from None
+
+
+def _divides(expr: Expr) -> bool:
+    """Whether an answer is neither a sum nor a quantile."""
+    return not (is_linear(expr) or (isinstance(expr, ir.Aggregate) and expr.level is not None))
 
 
 def _shared_names(read: Sequence[_Read | SqlError | None], numbers: Sequence[int]) -> set[str]:
