@@ -120,3 +120,8 @@ SELECT COUNT(*) FROM flights WHERE day < DATE '2013-01-01' + INTERVAL 1 MONTH;
 SELECT origin, REGR_SLOPE(hour, month), REGR_INTERCEPT(hour, month), REGR_R2(hour, month) FROM flights GROUP BY origin;
 SELECT SUM(CASE WHEN dep_delay < 0 THEN 1 WHEN dep_delay < 15 THEN 2 ELSE 0 END) FROM flights;
 SELECT COVAR_SAMP(month, hour) FROM flights;
+SELECT COUNT(*) FROM flights WHERE (origin, carrier) IN (('JFK', 'AA'), ('EWR', 'UA'));
+SELECT origin, hour < 12 AS early, COUNT(*) FROM flights GROUP BY ALL;
+SELECT origin, AVG(hour) - (SELECT AVG(hour) FROM flights) AS above FROM flights WHERE late GROUP BY origin;
+SELECT AVG(dep_delay) FROM flights WHERE dep_delay >= -60 AND dep_delay < 1440;
+SELECT (SELECT COUNT(*) FROM flights WHERE late) AS late, (SELECT AVG(hour) FROM flights) AS hour;
