@@ -179,7 +179,7 @@ def verify(expected_head: str | None, ledger: str, *, as_json: bool) -> None:
     """Check every entry, link and sum of the ledger, and print its head.
 
     Anyone who can write the ledger can replace it as a whole, for example by an older
-    copy. Note the head elsewhere, and pass it here, to find that out too.
+    copy. Note the head elsewhere, and pass it here, to detect that as well.
 
     \b
     Example:

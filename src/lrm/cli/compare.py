@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Choice(["pure", "laplace", "gaussian", "both"]),
     default="pure",
     show_default=True,
-    help="pure: Laplace, and a row for shaped noise; both: Laplace and Gaussian, which to take.",
+    help="pure: Laplace, and a row for shaped noise; both: Laplace and Gaussian noise.",
 )
 @amount_options
 @click.option(

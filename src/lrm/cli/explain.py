@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 @plot_option
 @json_option
 def explain(plan: str, **choices: Any) -> None:
-    r"""Show how accurate the answers of PLAN will be, before any data is touched.
+    r"""Show how accurate the answers of PLAN will be, before any data is read.
 
     Give --epsilon to see the error of every query, or --error or --rmse to find the least
     epsilon with that error. A plan for Gaussian noise takes --rho, or --epsilon
-    with --delta, and finds the least rho. Intervals are for the actual noise, a weighted
-    sum of discrete Laplace (or Gaussian) variables, and have at least the stated coverage.
+    with --delta, and finds the least rho. Intervals are those of the noise that is drawn,
+    and have at least the stated coverage.
 
     \b
     Example:

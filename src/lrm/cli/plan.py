@@ -16,11 +16,11 @@ from lrm.cli.terminal import echo
     type=click.Choice(["pure", "laplace", "gaussian", "auto"]),
     default="pure",
     show_default=True,
-    help="pure guarantees epsilon with the least error known, laplace with independent noise; "
-    "gaussian rho, or epsilon with delta; auto compares both at --epsilon and --delta.",
+    help="pure and laplace guarantee epsilon, pure with noise shaped to the batch where that has "
+    "less error; gaussian guarantees rho, or epsilon with delta; auto compares pure and gaussian.",
 )
-@click.option("--epsilon", metavar="AMOUNT", help="auto: the epsilon that is wanted.")
-@click.option("--delta", metavar="AMOUNT", help="auto: the delta that may be, such as 1e-6.")
+@click.option("--epsilon", metavar="AMOUNT", help="auto: the epsilon at which to compare.")
+@click.option("--delta", metavar="AMOUNT", help="auto: the delta of Gaussian noise, such as 1e-6.")
 @click.option(
     "-m",
     "--mechanism",
@@ -32,13 +32,13 @@ from lrm.cli.terminal import echo
 @click.option(
     "--objective",
     type=click.Choice(["total", "balanced", "worst"]),
-    help="What best minimises: the total squared error, the errors of statements beside those "
-    "under an even split (the default for several statements), or the largest of these.",
+    help="What best minimises: the total squared error; the errors of statements relative to an "
+    "even split of the budget (the default for several statements); or the largest of these.",
 )
 @click.option(
     "--meet",
     is_flag=True,
-    help="Instead: the least epsilon or rho at which answers are within the tolerances of their "
+    help="Find the least epsilon or rho at which answers are within the tolerances of their "
     "statements (-- within: 50).",
 )
 @confidence_option

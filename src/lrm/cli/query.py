@@ -22,8 +22,8 @@ def query(release: str, sql: str | None, file: str | None, **choices: Any) -> No
     r"""Answer SQL, a text of SELECT statements, from the measurements of RELEASE.
 
     They are public already, so this costs no privacy and reads no table. A question is
-    answered, with its own error, where it is a combination of what was measured; one that is
-    not is named and refused.
+    answered, with its own error, where it is a combination of what was measured; any other
+    raises an error that names it.
 
     \b
     Example:

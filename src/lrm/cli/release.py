@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def release(plan: str, **choices: Any) -> None:
     r"""Answer the queries of PLAN on a private table, under differential privacy.
 
-    A plan for Laplace noise takes --epsilon; one for Gaussian noise --rho, or --epsilon with
+    A plan for pure noise takes --epsilon; one for Gaussian noise --rho, or --epsilon with
     --delta. The ledger is charged before any row is read, and a charge is not returned:
     so plan, table and places to write are checked first. Every release spends anew: two
     releases at 0.1 guarantee 0.2 together. Without a ledger nothing records that sum, so

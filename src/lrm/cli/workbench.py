@@ -40,7 +40,7 @@ def workbench(
     Write the domain and the questions, see the error of every answer while you type, give the
     table its budget, release, and ask further questions. The files of the folder are all that
     the page knows, so every step can be continued on the command line; the page shows the command.
-    The printed address lets one browser in. Needs no network, and listens on the loopback
+    The printed address signs in one browser. Needs no network, and listens on the loopback
     address alone: for a remote machine, forward the port with ssh -L. Ctrl-C ends it.
 
     \b
