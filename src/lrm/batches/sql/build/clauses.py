@@ -11,13 +11,12 @@ from sqlglot import exp
 
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
-from lrm.batches.sql.bind.aggregates import sort_key
 from lrm.batches.sql.bind import Binder
-from lrm.batches.sql.expr import Expr
+from lrm.batches.sql.bind.aggregates import sort_key
+from lrm.batches.sql.bind.scope import bare, folded, only, place, refuse_node, row_count
 from lrm.batches.sql.build.joins import Builds, From, Known, flat
+from lrm.batches.sql.expr import Expr
 from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.bind.scope import bare, folded, only, refuse_node
-from lrm.batches.sql.bind.scope import place, row_count
 from lrm.errors import SqlError
 
 __all__ = ["Clauses"]

@@ -11,13 +11,12 @@ from sqlglot import exp
 from lrm.batches.sql import expr as ir
 from lrm.batches.sql import plan as rel
 from lrm.batches.sql.bind import Binder
+from lrm.batches.sql.bind.scope import Scope, Source, bare, folded, only, place, refuse_node
+from lrm.batches.sql.build.pivots import unpivoted
 from lrm.batches.sql.evaluation import any_true
 from lrm.batches.sql.expr import Expr
-from lrm.batches.sql.build.pivots import unpivoted
 from lrm.batches.sql.refusals import ONE_TABLE, refuse
 from lrm.batches.sql.render import render, shown
-from lrm.batches.sql.bind.scope import Scope, Source, bare, folded, only, refuse_node
-from lrm.batches.sql.bind.scope import place
 from lrm.errors import SqlError
 
 if TYPE_CHECKING:

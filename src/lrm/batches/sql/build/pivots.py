@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from lrm.batches.sql.bind.scope import folded, only, place
 from lrm.batches.sql.refusals import refuse
-from lrm.batches.sql.bind.scope import folded, only
-from lrm.batches.sql.bind.scope import place
 from lrm.domain import Categories
 
 if TYPE_CHECKING:
