@@ -5,8 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from batches import matrices
-from lrm.exact.cells import merge_cells
-from lrm.exact.rows import reduce_rows
+from lrm.exact.cells import merge_cells, reduce_rows
 from lrm.maps.matrices import DenseMap, SparseMap
 
 

@@ -8,11 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lrm.exact.cells import CellMap, merge_cells
+from lrm.exact.cells import CellMap, merge_cells, reduce_rows
 from lrm.exact.integers import CARRIER_BITS
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.exact.rounding import ANCHORS, _anchored, _integer_combination, quantise
-from lrm.exact.rows import reduce_rows
 from lrm.maps.matrices import DenseMap
 
 whole = st.integers(-5, 5).map(float)

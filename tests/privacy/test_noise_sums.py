@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse, stats
 from scipy.special import gammaincc, ndtr
 
-from lrm.accuracy import laplace_cgf, laplace_contour
+from lrm.accuracy import laplace_cgf
 from lrm.accuracy.noise_sums import (
     gaussian_half_widths,
     laplace_sum_half_widths,
@@ -180,9 +180,9 @@ def test_sparse_weights_agree_with_dense(long_rows, form, monkeypatch):
 
 def test_a_step_that_is_too_coarse_is_refined(long_rows, monkeypatch):
     h = laplace_sum_half_widths(long_rows, 0.95)
-    monkeypatch.setattr(laplace_contour, "STEP", 1.0)
+    monkeypatch.setattr(laplace_cgf, "STEP", 1.0)
     assert laplace_sum_half_widths(long_rows, 0.95) == pytest.approx(h, rel=1e-5)
-    monkeypatch.setattr(laplace_contour, "REFINEMENTS", 1)
+    monkeypatch.setattr(laplace_cgf, "REFINEMENTS", 1)
     with pytest.raises(ConvergenceError, match="settle"):
         laplace_sum_half_widths(long_rows, 0.95)
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from lrm.accuracy.laplace_cgf import as_rows, row_blocks
-from lrm.accuracy.laplace_contour import _bisect, integrate
+from lrm.accuracy.laplace_cgf import _bisect, as_rows, integrate, row_blocks
 
 UNDERFLOW = 750.0
 """Beyond this exponent a probability is 0 in floating point."""

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc, erfcx, erfinv
 
-from lrm.accuracy.laplace_cgf import as_rows, row_blocks
-from lrm.accuracy.laplace_contour import (
+from lrm.accuracy.laplace_cgf import (
     Contour,
     Saddle,
+    as_rows,
     integrate,
+    row_blocks,
     saddle_of_tail,
 )
 from lrm.errors import ConvergenceError, UsageError

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import WorkloadError
+from lrm.exact.cells import reduce_rows
 from lrm.exact.protocols import Answering, RowWeights
-from lrm.exact.rows import reduce_rows
 from lrm.maps.linear import BLOCK_ENTRIES, Floats, LeftInverse, LinearMap
 
 __all__ = ["EXPLICIT_ENTRIES", "FlatReconstruction"]

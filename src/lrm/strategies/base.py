@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from lrm.clock import UNLIMITED, Clock, Timings
 from lrm.errors import ConvergenceError, CountsError
-from lrm.exact.cells import CellMap, MergedWorkload, merge_cells
+from lrm.exact.cells import (
+    SECONDS_PER_STEP,
+    CellMap,
+    MergedWorkload,
+    merge_cells,
+    reduce_rows,
+    reduction_seconds,
+)
 from lrm.exact.measured import Measured
 from lrm.exact.products.residual_strategy import GaussianGroups
 from lrm.exact.products.rounding import round_gaussian, round_products, rounded_error
@@ -22,7 +29,6 @@ from lrm.exact.products.strategy import ProductStrategy
 from lrm.exact.protocols import Reconstruction
 from lrm.exact.reconstruction import FlatReconstruction
 from lrm.exact.rounding import quantise
-from lrm.exact.rows import SECONDS_PER_STEP, reduce_rows, reduction_seconds
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats, LinearMap
 from lrm.maps.matrices import DenseMap, SparseMap

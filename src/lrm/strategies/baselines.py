@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lrm.errors import UsageError, WorkloadError
-from lrm.exact.cells import CellMap
-from lrm.exact.rows import SECONDS_PER_STEP
+from lrm.exact.cells import SECONDS_PER_STEP, CellMap
 from lrm.maps.levels import LevelMap
 from lrm.maps.linear import Floats
 from lrm.maps.matrices import SparseMap

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lrm.clock import UNLIMITED, Clock
-from lrm.exact.rows import reduction_seconds, singular_values
+from lrm.exact.cells import reduction_seconds, singular_values
 from lrm.solvers import settings
 from lrm.solvers.bounds import Spectrum, spectrum
 from lrm.solvers.gaussian import optimise_gaussian
